@@ -1,0 +1,58 @@
+"""aiperf: the public door.  What stands in ``__all__`` is what a plugin may import; nothing else is promised.
+
+Names are loaded when first used, so that ``import aiperf`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "errors": ("AiperfError", "BadDataset", "BadResponse", "BadTokenizer", "ConfigError", "PluginError", "UsageError"),
+    "model": ("Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn"),
+    "endpoint": ("Capabilities", "Endpoint"),
+    "dataset": ("Dataset", "DatasetContext"),
+    "tokenizer": ("Tokenizer", "TokenizerSource"),
+    "metric": ("Fold", "Metric", "Needs", "Over", "PerRequestMetric", "RequestView", "RunMetric", "Totals", "Unit"),
+    "columns": ("Column", "Ragged", "RecordBatch", "ragged"),
+    "exporter": ("Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target"),
+    "summary": ("Measurement", "Result", "Summary"),
+    "schedule": ("Schedule", "ScheduleContext", "uniforms"),
+    "plan": ("PhasePlan", "Plan"),
+    "options": ("Options", "option"),
+    "hooks": ("hookimpl", "hookspec"),
+    "command": ("Command",),
+}
+_MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
+
+__all__ = ["__version__", *sorted(_MODULES)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'aiperf' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"aiperf.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+if TYPE_CHECKING:
+    from aiperf.columns import Column, Ragged, RecordBatch, ragged
+    from aiperf.command import Command
+    from aiperf.dataset import Dataset, DatasetContext
+    from aiperf.endpoint import Capabilities, Endpoint
+    from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
+    from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target
+    from aiperf.hooks import hookimpl, hookspec
+    from aiperf.metric import Fold, Metric, Needs, Over, PerRequestMetric, RequestView, RunMetric, Totals, Unit
+    from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
+    from aiperf.options import Options, option
+    from aiperf.plan import PhasePlan, Plan
+    from aiperf.schedule import Schedule, ScheduleContext, uniforms
+    from aiperf.summary import Measurement, Result, Summary
+    from aiperf.tokenizer import Tokenizer, TokenizerSource

@@ -1,0 +1,70 @@
+"""The endpoint contract: a codec between what is meant and what is sent.
+
+An endpoint never awaits, opens a socket or reads a clock; the kernel does, once, for everybody.  Workers import it, so
+its module must stay light: msgspec is there already, pydantic is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from aiperf.model import Delta, HttpRequest, Turn
+
+
+class Capabilities(Struct, frozen=True, omit_defaults=True):
+    """What an endpoint can do; stands in the manifest, so that it is known without an import.
+
+    path: below the base URL; "" leaves the URL alone.  streaming_path: when streaming has another.
+    title: heading of the report's table.  media_in: kinds of media accepted.
+    service_kind: word in automatic directory names.  multi_turn: whether history can be sent.
+    """
+
+    path: str = ""
+    streaming_path: str | None = None
+    streaming: bool = False
+    produces_tokens: bool = False
+    tokenizes_input: bool = False
+    media_in: tuple[str, ...] = ()
+    media_out: tuple[str, ...] = ()
+    system_message: bool = False
+    multi_turn: bool = False
+    title: str = "LLM Metrics"
+    service_kind: str = "openai"
+
+
+class Endpoint:
+    """One API's dialect.
+
+    *options* has the endpoint's own options as attributes (None where it declares none).  *capabilities* must equal
+    the manifest's.
+    """
+
+    capabilities: ClassVar[Capabilities]
+
+    def __init__(self, options: Any = None) -> None:
+        self.options = options
+
+    def path(self, *, streaming: bool) -> str:
+        """Where a request goes, below the base URL."""
+        can = self.capabilities
+        return can.streaming_path if streaming and can.streaming_path else can.path
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        """The request for a turn.  Deterministic: the same turn gives the same bytes."""
+        raise NotImplementedError(f"{type(self).__name__} must define encode(turn)")
+
+    def decode(self, event: bytes) -> Delta | None:
+        """What one event says: the data of a server-sent event, or the whole body of an answer that does not stream.
+
+        None: the event says nothing (an end marker).
+
+        Raises:
+            BadResponse: The event is not of this dialect, or carries an error in-band.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define decode(event)")
+
+    def auth_headers(self, key: str) -> dict[str, str]:
+        """How an API key is sent."""
+        return {"Authorization": f"Bearer {key}"}

@@ -1,0 +1,131 @@
+"""The exporter contracts: readers of results.
+
+A :class:`SummaryExporter` runs once, in the parent, at the end.  A :class:`BatchExporter` turns each batch of finished
+requests into bytes, in the reducer; the kernel writes and joins the parts.  A :class:`DatasetExporter` sees what will
+be asked, before load starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from aiperf.columns import Column, RecordBatch
+    from aiperf.metric import Declared
+    from aiperf.model import Conversation
+    from aiperf.summary import Summary
+
+LEVELS = ("summary", "records", "raw")
+"""Values of ``--export-level``; each includes the ones before it."""
+
+_DEFAULT_NAMES = {
+    "aiperf.json": "profile_export_aiperf.json",
+    "aiperf.csv": "profile_export_aiperf.csv",
+    "jsonl": "profile_export.jsonl",
+    "arrivals.jsonl": "profile_export_arrivals.jsonl",
+    "console.txt": "profile_export_console.txt",
+    "raw.jsonl": "profile_export_raw.jsonl",
+}
+
+
+class Target(Struct, frozen=True):
+    """Where and how much to export.
+
+    prefix: base name from ``--profile-export-prefix``, suffixes already stripped; None for the default names.
+    level: one of LEVELS.  width: columns of the console copy.  options of the run a reader may want are in *config*.
+    started_wall_ns: wall clock at the run's time zero: adding it to a column gives an exported time stamp.
+    phases: phase names by index; *kinds* ``warmup`` or ``profiling`` likewise.
+    """
+
+    directory: Path
+    prefix: str | None = None
+    level: str = "records"
+    width: int = 140
+    verbose: bool = False
+    started_wall_ns: int = 0
+    phases: tuple[str, ...] = ("profiling",)
+    kinds: tuple[str, ...] = ("profiling",)
+    config: dict[str, Any] = {}
+
+    def file(self, kind: str) -> Path:
+        """The path of an artifact of this kind: ``aiperf.json``, ``aiperf.csv``, ``jsonl``, ``arrivals.jsonl``,
+        ``raw.jsonl``, ``console.txt``, under the reference's names; any other kind is its own default name.
+        """
+        if self.prefix is None:
+            return self.directory / _DEFAULT_NAMES.get(kind, kind)
+        ending = kind.removeprefix("aiperf.")
+        joiner = "_" if "." in ending else "."
+        return self.directory / f"{self.prefix}{joiner}{ending}"
+
+
+class Artifact(Struct, frozen=True):
+    """A file an exporter wrote, under the label the console prints."""
+
+    label: str
+    path: Path
+
+
+class Exporter:
+    """Base of all exporters.  *options* has the exporter's own options as attributes (None where it declares none)."""
+
+    level: ClassVar[str] = "summary"
+    """The lowest ``--export-level`` at which it runs."""
+
+    def __init__(self, target: Target, options: Any = None) -> None:
+        self.target = target
+        self.options = options
+
+
+class SummaryExporter(Exporter):
+    """Reads the summary at the end; in the parent, once."""
+
+    def export(self, summary: Summary) -> Sequence[Artifact]:
+        raise NotImplementedError(f"{type(self).__name__} must define export(summary)")
+
+
+class Scored(Struct, frozen=True):
+    """A batch with its metrics: *values* by tag in base units (NaN absent), *metrics* the declarations."""
+
+    batch: RecordBatch
+    values: Mapping[str, Column]
+    metrics: Mapping[str, Declared]
+
+
+class BatchExporter(Exporter):
+    """Turns batches into a file; in the reducer, per batch.  All requests come by, whatever their outcome.
+
+    The kernel writes ``header()`` once, then the rows of every batch, and joins the parts of several reducers.
+    """
+
+    level = "records"
+    label: ClassVar[str] = ""
+    kind: ClassVar[str] = ""
+    """The artifact's kind, see :meth:`Target.file`."""
+
+    def header(self) -> bytes:
+        return b""
+
+    def rows(self, scored: Scored) -> bytes:
+        """The batch's lines; deterministic."""
+        raise NotImplementedError(f"{type(self).__name__} must define rows(scored)")
+
+
+class DatasetExporter(Exporter):
+    """Sees every conversation with its encoded bodies, before load starts; in the parent, streamed."""
+
+    label: ClassVar[str] = ""
+    kind: ClassVar[str] = ""
+
+    def header(self) -> bytes:
+        return b""
+
+    def entry(self, conversation: Conversation, bodies: Sequence[bytes], *, first: bool) -> bytes:
+        """The conversation's part of the file; *bodies* has one encoded body per turn."""
+        raise NotImplementedError(f"{type(self).__name__} must define entry(conversation, bodies, first=…)")
+
+    def footer(self) -> bytes:
+        return b""

@@ -1,0 +1,201 @@
+"""What a metric is.  A metric says what a request is worth; the kernel folds, slices, prints and exports it.
+
+Three doors: :class:`Metric` for a whole batch at once (numpy), :class:`PerRequestMetric` for ten lines that look at one
+request, :class:`RunMetric` for a number derived from the folded ones.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from aiperf.columns import Column, RecordBatch
+
+
+class Unit(enum.Enum):
+    """Base and display units; the value is what files show.  :meth:`per` converts."""
+
+    NANOSECONDS = "ns"
+    MICROSECONDS = "us"
+    MILLISECONDS = "ms"
+    SECONDS = "sec"
+    BYTES = "B"
+    KILOBYTES = "KB"
+    TOKENS = "tokens"
+    REQUESTS = "requests"
+    COUNT = "count"
+    RATIO = "ratio"
+    PERCENT = "%"
+    TOKENS_PER_SECOND = "tokens/sec"
+    TOKENS_PER_SECOND_PER_USER = "tokens/sec/user"
+    REQUESTS_PER_SECOND = "requests/sec"
+
+    def per(self, other: Unit) -> float:
+        """How many *other* one of this unit is; both must measure the same thing."""
+        mine, theirs = _SIZES.get(self), _SIZES.get(other)
+        if self is other:
+            return 1.0
+        if mine is None or theirs is None or mine[0] != theirs[0]:
+            raise ValueError(f"{self.value} can't be shown as {other.value}")
+        return mine[1] / theirs[1]
+
+
+_SIZES = {
+    Unit.NANOSECONDS: ("time", 1.0),
+    Unit.MICROSECONDS: ("time", 1e3),
+    Unit.MILLISECONDS: ("time", 1e6),
+    Unit.SECONDS: ("time", 1e9),
+    Unit.BYTES: ("size", 1.0),
+    Unit.KILOBYTES: ("size", 1024.0),
+}
+
+
+class Fold(enum.Enum):
+    """How the values of many requests become the run's result."""
+
+    DISTRIBUTION = "distribution"  # the whole set of statistics
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+
+
+class Over(enum.Enum):
+    """Which requests a metric looks at."""
+
+    VALID = "valid"
+    FAILED = "failed"
+    ALL = "all"
+
+
+class Needs(enum.Flag):
+    """What the run must have for a metric to apply; the kernel leaves a metric out otherwise."""
+
+    NOTHING = 0
+    STREAMING = enum.auto()
+    TOKENS_OUT = enum.auto()  # the endpoint produces tokens
+    TOKENS_IN = enum.auto()  # the endpoint's input is tokenized
+    CLIENT_TOKENS = enum.auto()  # the client counts tokens (off with --use-server-token-count)
+    PACED = enum.auto()  # arrivals have due times
+    GOODPUT = enum.auto()  # SLOs are configured
+
+
+class Declared:
+    """What every metric declares.
+
+    tag: name in files.  title, short: headings.  unit: of the values; display: shown instead (None: the same).
+    needs: tags of other metrics it reads.  requires: what the run must have.
+    larger_is_better: how an SLO compares.  group and order: its place on the console; order None: not shown there.
+    per_record: whether each request's value goes to the per-request file.
+    hidden: for other metrics only; no file shows it.
+    """
+
+    tag: ClassVar[str]
+    title: ClassVar[str]
+    short: ClassVar[str] = ""
+    unit: ClassVar[Unit]
+    display: ClassVar[Unit | None] = None
+    needs: ClassVar[tuple[str, ...]] = ()
+    requires: ClassVar[Needs] = Needs.NOTHING
+    larger_is_better: ClassVar[bool] = False
+    group: ClassVar[str] = ""
+    order: ClassVar[int | None] = None
+    per_record: ClassVar[bool] = True
+    hidden: ClassVar[bool] = False
+
+    @property
+    def shown(self) -> Unit:
+        return self.display or self.unit
+
+    @property
+    def scale(self) -> float:
+        """Values times this are in the display unit."""
+        return self.unit.per(self.shown)
+
+
+class Metric(Declared):
+    """A value, or a list of values, per request, computed for a whole batch at once.
+
+    ``column`` must give the same for a batch, its halves and its permutation; NaN is absent.
+    """
+
+    fold: ClassVar[Fold] = Fold.DISTRIBUTION
+    over: ClassVar[Over] = Over.VALID
+
+    def column(self, batch: RecordBatch) -> Column:
+        """One value per request of *batch*, or a Ragged with as many lists."""
+        raise NotImplementedError(f"{type(self).__name__} must define column(batch)")
+
+
+class RequestView(Protocol):
+    """One request: ``request[name]`` is its value, None if absent, a list for a list column."""
+
+    def __getitem__(self, name: str) -> float | list[float] | None: ...
+
+    def text(self, name: str) -> str | None: ...
+
+
+class PerRequestMetric(Metric):
+    """The ten-line door: a plain function of one request.  The kernel loops, at a few µs a request."""
+
+    def value(self, request: RequestView) -> float | list[float] | None:
+        raise NotImplementedError(f"{type(self).__name__} must define value(request)")
+
+    def column(self, batch: RecordBatch) -> Column:
+        import numpy as np
+
+        from aiperf.columns import Ragged, ragged
+
+        values = [self.value(_Row(batch, i)) for i in range(len(batch))]
+        if any(isinstance(value, list) for value in values):
+            rows = [value if isinstance(value, list) else [] for value in values]
+            ends = batch["ended_ns"]
+            return ragged(rows, [[float(ends[i])] * len(row) for i, row in enumerate(rows)])
+        numbers = [np.nan if value is None or isinstance(value, list) else value for value in values]
+        column: Column | Ragged = np.asarray(numbers, dtype=np.float64)
+        return column
+
+
+class _Row:
+    def __init__(self, batch: RecordBatch, index: int) -> None:
+        self.batch, self.index = batch, index
+
+    def __getitem__(self, name: str) -> float | list[float] | None:
+        from aiperf.columns import Ragged
+
+        column = self.batch.column(name)
+        if isinstance(column, Ragged):
+            return column.row(self.index).tolist()
+        value = float(column[self.index])
+        return None if value != value else value
+
+    def text(self, name: str) -> str | None:
+        return self.batch.texts[name][self.index]
+
+
+class Totals(Protocol):
+    """The run's folded metrics, as a derived metric sees them.  None is absent."""
+
+    duration_s: float | None
+    """First request start to last response end, over all sent requests, in s."""
+    window_s: float | None
+    """The phase: start to the moment everything had returned, in s."""
+    valid: int
+    failed: int
+
+    def sum(self, tag: str) -> float | None: ...
+
+    def count(self, tag: str) -> int: ...
+
+    def value(self, tag: str) -> float | None:
+        """An aggregate's or a derived metric's value, a distribution's mean."""
+        ...
+
+
+class RunMetric(Declared):
+    """One number for the run, derived from folded metrics."""
+
+    per_record = False
+
+    def number(self, run: Totals) -> float | None:
+        raise NotImplementedError(f"{type(self).__name__} must define number(run)")

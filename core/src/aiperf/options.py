@@ -1,0 +1,182 @@
+"""The kernel's own options, each declared once: CLI, help, validation and docs derive from here.
+
+A field is what a person types.  Cross-checks between options live in :mod:`aiperf.plan`, which sees them all.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def option(
+    *flags: str,
+    help: str,
+    default: Any = None,
+    group: str = "",
+    metavar: str = "",
+    shown: str | None = None,
+    negative: str | None = None,
+    arity: str | None = None,
+    choices: tuple[str, ...] = (),
+    secret: bool = False,
+    commas: bool = True,
+    hidden: bool = False,
+    **limits: Any,
+) -> Any:
+    """A pydantic field with its command-line face.
+
+    *flags*: canonical first.  *shown*: the default as help prints it, where it isn't the value itself.  *arity*:
+    ``none``, ``one``, ``many`` or ``maybe``; derived from the type where None.  *commas*: whether a comma separates
+    values of a ``many`` option.  *choices*: the legal words, where they are fixed.  *limits*: pydantic's (``ge``, ``gt``…).
+    """
+    face = {
+        "flags": flags,
+        "group": group,
+        "metavar": metavar,
+        "shown": shown,
+        "negative": negative,
+        "arity": arity,
+        "choices": choices,
+        "secret": secret,
+        "commas": commas,
+        "hidden": hidden,
+    }
+    if isinstance(default, list | dict):
+        return Field(default_factory=default.copy, description=help, json_schema_extra={"aiperf": face}, **limits)
+    return Field(default, description=help, json_schema_extra={"aiperf": face}, **limits)
+
+
+class Options(BaseModel):
+    """Base of every option model, the kernel's and plugins'."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, protected_namespaces=())
+
+
+def _word(value: Any) -> Any:
+    return value.strip().lower().replace("-", "_") if isinstance(value, str) else value
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    return value
+
+
+Word = Annotated[str, BeforeValidator(_word)]
+"""A name compared without case, with ``-`` equal to ``_``."""
+Finite = Annotated[float, AfterValidator(_finite)]
+
+
+class KernelOptions(Options):
+    """Options of ``aiperf profile`` that the kernel itself reads."""
+
+    # Endpoint
+    models: list[str] = option("--model-names", "--model", "-m", default=[], group="Endpoint", metavar="NAME",
+        help="Model name(s) the server serves; several are given to sessions in turn.")
+    model_selection_strategy: Word = option("--model-selection-strategy", default="round_robin", group="Endpoint",
+        choices=("round_robin", "random"), help="How sessions get one of several models.")
+    endpoint_path: str | None = option("--custom-endpoint", "--endpoint", group="Endpoint", metavar="PATH",
+        help="Path below the URL instead of the endpoint type's own; empty appends nothing.")
+    endpoint_type: Word = option("--endpoint-type", default="chat", group="Endpoint", metavar="TYPE",
+        help="Request and response dialect: the name of an installed endpoint plugin.")
+    streaming: bool = option("--streaming", default=False, group="Endpoint",
+        help="Stream answers; needed for time to first token and inter-token latency.")
+    urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
+        metavar="URL", help="Base URL(s) of the server; several are given to sessions in turn.")
+    url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", choices=("round_robin",),
+        help="How sessions are spread over several URLs.")
+    request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Endpoint", metavar="SECONDS",
+        help="Longest time a request may take, connecting included; after it the request counts as an error.")
+    api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY",
+        help="API key, sent as the endpoint's dialect wants it; never written anywhere.")
+    use_server_token_count: bool = option("--use-server-token-count", default=False, group="Endpoint",
+        help="Take token counts from the server's usage instead of counting here.")
+    transport: Word = option("--transport", "--transport-type", default="kernel", group="Endpoint", metavar="NAME",
+        help="What moves the bytes: the name of an installed transport plugin.")
+    connection_reuse: Word = option("--connection-reuse-strategy", default="pooled", group="Endpoint",
+        choices=("pooled", "never"), help="Keep connections open between requests, or open one for each.")
+    session_header: str = option("--session-header", default="X-Correlation-ID", group="Endpoint", metavar="NAME",
+        help="Header that carries the session's id.")
+    ca_file: Path | None = option("--ca-file", group="Endpoint", metavar="FILE",
+        help="Certificates to trust, PEM, instead of the system's.")
+    client_cert: Path | None = option("--client-cert", group="Endpoint", metavar="FILE", help="Client certificate, PEM.")
+    client_key: Path | None = option("--client-key", group="Endpoint", metavar="FILE", help="Key of the client certificate, PEM.")
+    insecure: bool = option("--insecure", default=False, group="Endpoint", help="Don't check the server's certificate.")
+
+    # Input
+    extra_inputs: list[str] = option("--extra-inputs", default=[], group="Input", metavar="KEY:VALUE", commas=False,
+        help="Fields merged into every request body: key:value pairs or one JSON object.")
+    headers: list[str] = option("--header", "-H", default=[], group="Input", metavar="NAME:VALUE", commas=False, secret=True,
+        help="Extra HTTP header; repeat for more.")
+    random_seed: int | None = option("--random-seed", ge=0, lt=2**64, group="Input", metavar="INT", shown="from the system",
+        help="Root seed: the same seed gives the same data set, order and arrival times.")
+    sampling: Word | None = option("--dataset-sampling-strategy", group="Input", choices=("sequential", "random", "shuffle"),
+        shown="the data set's own", help="Order in which data set entries are used.")
+    entries: int | None = option("--num-dataset-entries", "--num-prompts", ge=1, group="Input", metavar="INT",
+        shown="sessions, else requests, else 100", help="Unique data set entries to generate; they are reused as needed.")
+
+    # Output
+    artifact_dir: Path | None = option("--output-artifact-dir", "--artifact-dir", group="Output", metavar="DIR",
+        shown="artifacts/<model>-<kind>-<endpoint>-<load>", help="Directory for results.")
+    export_prefix: str | None = option("--profile-export-prefix", "--profile-export-file", group="Output", metavar="NAME",
+        help="Base name of the exported files; of a path only the last component is used.")
+    export_level: Word = option("--export-level", "--profile-export-level", default="records", group="Output",
+        choices=("summary", "records", "raw"), help="How much to write: summaries, also one row a request, also the raw journal.")
+
+    # Tokenizer
+    tokenizer: str | None = option("--tokenizer", group="Tokenizer", metavar="NAME", shown="the model's name",
+        help="Tokenizer for prompts and counts: 'builtin' (no network), a local path, or a hub id.")
+
+    # Load
+    concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT", shown="1 without a rate, else no limit",
+        help="Most sessions at a time.")
+    request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S",
+        help="Requests started per second, open loop.")
+    arrival_pattern: Word | None = option("--arrival-pattern", "--request-rate-mode", group="Load", metavar="NAME",
+        shown="poisson", help="Distribution of the time between arrivals: constant, poisson or gamma.")
+    arrival_smoothness: Finite | None = option("--arrival-smoothness", "--vllm-burstiness", gt=0, group="Load", metavar="K",
+        help="Shape of gamma arrivals: 1 is poisson, below is burstier, above more regular; alone it selects gamma.")
+    request_count: int | None = option("--request-count", "--num-requests", ge=1, group="Load", metavar="INT",
+        shown="10, or twice the concurrency", help="Stop after this many requests.")
+    session_count: int | None = option("--conversation-num", "--num-conversations", "--num-sessions", ge=1, group="Load",
+        metavar="INT", help="Stop after this many sessions; each finishes its turns.")
+    benchmark_duration_s: Finite | None = option("--benchmark-duration", gt=0, group="Load", metavar="SECONDS",
+        help="Stop sending after this time.")
+    benchmark_grace_s: float | None = option("--benchmark-grace-period", ge=0, group="Load", metavar="SECONDS", shown="30",
+        help="Time that requests in flight get after the duration; inf waits for all.")
+
+    # Warmup
+    warmup_request_count: int | None = option("--warmup-request-count", "--num-warmup-requests", ge=1, group="Warmup",
+        metavar="INT", help="Warm up with this many requests.")
+    warmup_session_count: int | None = option("--num-warmup-sessions", ge=1, group="Warmup", metavar="INT",
+        help="Warm up with this many sessions.")
+    warmup_duration_s: Finite | None = option("--warmup-duration", gt=0, group="Warmup", metavar="SECONDS",
+        help="Warm up for this time.")
+    warmup_concurrency: int | None = option("--warmup-concurrency", ge=1, group="Warmup", metavar="INT",
+        shown="--concurrency", help="Most sessions at a time while warming up.")
+    warmup_request_rate: Finite | None = option("--warmup-request-rate", gt=0, group="Warmup", metavar="REQ/S",
+        shown="--request-rate", help="Requests started per second while warming up.")
+    warmup_arrival_pattern: Word | None = option("--warmup-arrival-pattern", group="Warmup", metavar="NAME",
+        shown="--arrival-pattern", help="Distribution of the time between arrivals while warming up.")
+    warmup_grace_s: float | None = option("--warmup-grace-period", ge=0, group="Warmup", metavar="SECONDS", shown="inf",
+        help="Time that requests in flight get after the warmup's duration.")
+
+    # Processes and display
+    log_level: Word = option("--log-level", default="info", group="Service",
+        choices=("trace", "debug", "info", "notice", "warning", "success", "error", "critical"), help="How much to log.")
+    verbose: bool = option("--verbose", "-v", default=False, group="Service", help="Log at debug level; print the measurement table.")
+    extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service", help="Log at trace level.")
+    ui: Word | None = option("--ui-type", "--ui", group="Service", choices=("dashboard", "simple", "none"),
+        shown="simple on a terminal, else none", help="Progress display.")
+    workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
+        shown="from the CPUs", help="Most worker processes; how many run is decided from the load.")
+    record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",
+        metavar="INT", shown="1 per 4 workers", help="Processes that turn the journal into metrics.")
+    zmq_host: str | None = option("--zmq-host", group="Service", metavar="HOST",
+        help="Use TCP on this host for control messages between processes.")
+    zmq_ipc_path: Path | None = option("--zmq-ipc-path", group="Service", metavar="DIR", shown="a temporary directory",
+        help="Directory of the sockets for control messages between processes.")

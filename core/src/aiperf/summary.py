@@ -1,0 +1,149 @@
+"""What a run came to: metrics folded, counts, errors, and how far the numbers can be trusted.
+
+Plain structures without numpy, so that they can be stored, sent and exported by anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from aiperf.model import ErrorDetails
+
+STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
+"""Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
+
+
+class Result(Struct, frozen=True):
+    """A metric's outcome, in its display unit.
+
+    *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else.
+    """
+
+    tag: str
+    title: str
+    unit: str
+    stats: dict[str, float]
+    short: str = ""
+    group: str = ""
+    order: int | None = None
+
+    @property
+    def distribution(self) -> bool:
+        return "p50" in self.stats
+
+
+class ErrorCount(Struct, frozen=True):
+    error: ErrorDetails
+    count: int
+
+
+class Spread(Struct, frozen=True):
+    """p50, p99 and maximum, in ms."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+class Arrivals(Struct, frozen=True):
+    """What became of the planned arrivals of the profiling phases.
+
+    planned = completed + errors + cancelled + aborted_in_flight + unfinished + never_sent.
+    """
+
+    planned: int = 0
+    sent: int = 0
+    late: int = 0
+    completed: int = 0
+    errors: int = 0
+    cancelled: int = 0
+    aborted_in_flight: int = 0
+    unfinished: int = 0
+    never_sent: int = 0
+
+
+class Measurement(Struct, frozen=True):
+    """What the client added, and the verdict (``trustworthy`` or ``suspect``, with *reasons*)."""
+
+    clock: str
+    loopback: bool
+    arrivals: Arrivals
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    client_error_ms: Spread | None = None
+    schedule_slip_ms: Spread | None = None
+    loop_lag_ms: Spread | None = None
+    coalesced_chunks: int = 0
+    stamps_missing: int = 0
+    clock_steps: int = 0
+    reconnected: int = 0
+    worker_cpu_pct: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class DeliveredLoad(Struct, frozen=True):
+    """The load asked for and the load delivered; rates in requests/s, lateness in ms."""
+
+    sent_rate: float | None
+    on_time_share: float | None
+    never_sent: int
+    asked_rate: float | None = None
+    late_p50_ms: float | None = None
+    late_p99_ms: float | None = None
+
+
+class PluginUsed(Struct, frozen=True):
+    category: str
+    name: str
+    distribution: str
+    version: str
+    shadowed: tuple[str, ...] = ()
+
+
+class PhaseSummary(Struct, frozen=True):
+    """One phase: its results and its window in wall-clock ns."""
+
+    name: str
+    kind: str
+    index: int
+    start_ns: int
+    end_ns: int
+    results: dict[str, Result]
+    errors: tuple[ErrorCount, ...] = ()
+    valid: int = 0
+    failed: int = 0
+
+
+class Summary(Struct, frozen=True):
+    """Everything exporters of results may read.
+
+    results: the profiling phase's, by tag.  phases: every phase, warmup first.
+    complete: False when the run was cut short; *incomplete_reason* says by what.
+    config: options given or derived, by section, secrets redacted.  command: the command as typed, secrets redacted.
+    """
+
+    run_id: str
+    version: str
+    results: dict[str, Result]
+    errors: tuple[ErrorCount, ...]
+    phases: tuple[PhaseSummary, ...]
+    measurement: Measurement
+    delivered: DeliveredLoad
+    plugins: tuple[PluginUsed, ...]
+    start_ns: int
+    end_ns: int
+    title: str
+    command: str
+    config: dict[str, Any]
+    valid: int = 0
+    failed: int = 0
+    cancelled: bool = False
+    complete: bool = True
+    incomplete_reason: str | None = None
+    seed: int | None = None
+    observation_window_s: float | None = None
+    benchmark_duration_s: float | None = None
+    warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
