@@ -1,0 +1,114 @@
+"""What all workers on one machine share: ceilings and counters, without a message.
+
+A ceiling is an eventfd with semaphore semantics: a read takes a token, a write gives one, and its readability is the
+wait.  A counter is the file offset of a shared memory file: ``lseek`` moves it by one and returns it, in one locked step.
+A single worker uses plain integers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Slots(Protocol):
+    """Rights to have a session active."""
+
+    def take(self) -> bool:
+        """Take one if there is one."""
+        ...
+
+    def give(self) -> None: ...
+
+    def wanted(self, call: Callable[[], None] | None) -> None:
+        """Call back from the loop while slots may be free; None stops it."""
+        ...
+
+
+class LocalSlots:
+    """The ceiling of a lone worker; *limit* None has no ceiling."""
+
+    def __init__(self, limit: int | None, loop: asyncio.AbstractEventLoop) -> None:
+        self._free = limit if limit is not None else 1 << 60
+        self._loop = loop
+        self._call: Callable[[], None] | None = None
+
+    def take(self) -> bool:
+        if self._free <= 0:
+            return False
+        self._free -= 1
+        return True
+
+    def give(self) -> None:
+        self._free += 1
+        if self._call is not None:
+            self._call()
+
+    def wanted(self, call: Callable[[], None] | None) -> None:
+        self._call = call
+
+
+class SharedSlots:
+    """The ceiling of several workers: an inherited eventfd (semaphore) that holds the free tokens."""
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._fd = fd
+        self._loop = loop
+        self._waiting = False
+
+    def take(self) -> bool:
+        try:
+            os.eventfd_read(self._fd)
+        except BlockingIOError:
+            return False
+        return True
+
+    def give(self) -> None:
+        os.eventfd_write(self._fd, 1)
+
+    def wanted(self, call: Callable[[], None] | None) -> None:
+        if call is None:
+            if self._waiting:
+                self._loop.remove_reader(self._fd)
+        else:
+            self._loop.add_reader(self._fd, call)
+        self._waiting = call is not None
+
+
+def make_slots_fd(limit: int) -> int:
+    """A ceiling of *limit* for :class:`SharedSlots`, to be inherited by workers."""
+    return os.eventfd(limit, os.EFD_SEMAPHORE | os.EFD_NONBLOCK)
+
+
+class Counter(Protocol):
+    def next(self) -> int:
+        """0, 1, 2, …: every number once over all workers."""
+        ...
+
+
+class LocalCounter:
+    def __init__(self) -> None:
+        self._value = -1
+
+    def next(self) -> int:
+        self._value += 1
+        return self._value
+
+
+class SharedCounter:
+    """A counter that several processes draw from: the offset of an inherited file description.
+
+    ``lseek(fd, 1, SEEK_CUR)`` is atomic over all processes that share the description (Linux takes its lock).
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def next(self) -> int:
+        return os.lseek(self._fd, 1, os.SEEK_CUR) - 1
+
+
+def make_counter_fd() -> int:
+    return os.memfd_create("aiperf-counter", 0)
