@@ -1,0 +1,70 @@
+"""Settings from the environment, read when first needed.  A command-line flag wins over its variable."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from aiperf.errors import ConfigError
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def _flag(name: str, default: bool) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if not value:
+        return default
+    if value in _TRUE:
+        return True
+    if value in _FALSE:
+        return False
+    raise ConfigError(f"{name} is {value!r}; it must be true or false")
+
+
+def ssl_verify() -> bool:
+    """``AIPERF_HTTP_SSL_VERIFY``, true: check certificates."""
+    return _flag("AIPERF_HTTP_SSL_VERIFY", True)
+
+
+def trust_env() -> bool:
+    """``AIPERF_HTTP_TRUST_ENV``, false: honour proxy variables (transports that can)."""
+    return _flag("AIPERF_HTTP_TRUST_ENV", False)
+
+
+def ip_version() -> str:
+    """``AIPERF_HTTP_IP_VERSION``, auto: address family, ``4``, ``6`` or ``auto``."""
+    value = os.environ.get("AIPERF_HTTP_IP_VERSION", "").strip().lower() or "auto"
+    if value not in ("4", "6", "auto"):
+        raise ConfigError(f"AIPERF_HTTP_IP_VERSION is {value!r}; it must be 4, 6 or auto")
+    return value
+
+
+def uvloop_wanted() -> bool:
+    """``AIPERF_SERVICE_DISABLE_UVLOOP``, false; uvloop serves where the platform has it."""
+    return not _flag("AIPERF_SERVICE_DISABLE_UVLOOP", False) and sys.platform != "win32"
+
+
+def affinity_headers() -> list[str]:
+    """Further headers that carry the session's id, for routers with session affinity."""
+    known = (
+        ("AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID", "X-Session-Affinity", True),
+        ("AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID", "X-Session-ID", False),
+        ("AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID", "X-SMG-Routing-Key", False),
+        ("AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID", "X-Dynamo-Session-ID", False),
+    )
+    return [header for variable, header, default in known if _flag(variable, default)]
+
+
+def check() -> None:
+    """Range-check every variable a worker will read, before anything is started."""
+    ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers()
+
+
+def whole(name: str, low: int, high: int) -> int | None:
+    """An integer variable, None where it isn't set."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return None
+    if not value.isdigit() or not low <= int(value) <= high:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number from {low} to {high}")
+    return int(value)

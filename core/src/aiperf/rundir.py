@@ -1,0 +1,51 @@
+"""``journal/run.json``: what a run is, beside its segments and columns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aiperf.errors import BadJournal
+from aiperf.plan import Plan
+
+_NAME = "run.json"
+
+
+class RunClock(Struct, frozen=True):
+    """The run's time zero on both clocks, in ns: columns count from it."""
+
+    started_mono_ns: int
+    started_wall_ns: int
+
+
+class _Run(Struct, frozen=True):
+    plan: Plan
+    clock: RunClock
+
+
+def save_run(journal: Path, plan: Plan, clock: RunClock) -> None:
+    """Write it whole or not at all."""
+    path = journal / _NAME
+    draft = path.with_suffix(".draft")
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan, clock)), indent=2))
+    draft.chmod(0o600)
+    draft.replace(path)
+
+
+def load_run(journal: Path) -> tuple[Plan, RunClock]:
+    """Read it back.
+
+    Raises:
+        BadJournal: There is none, or it isn't one of ours.
+    """
+    path = journal / _NAME
+    try:
+        run = msgspec.json.decode(path.read_bytes(), type=_Run)
+    except FileNotFoundError:
+        raise BadJournal(f"{os.fspath(journal.parent)} holds no run: {path} is not there") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadJournal(f"{path} can't be read: {error}") from error
+    return run.plan, run.clock
