@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +119,19 @@ def numbered(directory: Path, pattern: str) -> list[Path]:
         return int(numbers[0]), int(numbers[1])
 
     return sorted(directory.glob(pattern), key=key)
+
+
+def open_requests(directory: Path, shard: int, phase: int) -> int:
+    """Requests of a phase that a shard's segments show as started and not over: what a dead worker had in flight."""
+    started: set[int] = set()
+    for path in numbered(directory, f"shard-{shard}.*.seg"):
+        for frame in frames(path):
+            rows = array("q", frame.payload) if frame.kind in (SENT, DONE) else array("q")
+            if frame.kind == SENT:
+                started.update(rows[i] for i in range(0, len(rows), len(SENT_FIELDS)) if rows[i + 2] == phase)
+            elif frame.kind == DONE:
+                started.difference_update(rows[:: len(DONE_FIELDS)])
+    return len(started)
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -1,8 +1,15 @@
-"""Live numbers, as the parent sees them a few times a second."""
+"""Live numbers, and the display of one or two lines that shows them."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import time
+from typing import TextIO
+
 from msgspec import Struct
+
+_PLAIN_EVERY_S = 5.0
 
 
 class Snapshot(Struct, frozen=True):
@@ -24,3 +31,55 @@ class Snapshot(Struct, frozen=True):
     eta_s: float | None = None
     ttft_ms: float | None = None
     itl_ms: float | None = None
+
+    def lines(self) -> tuple[str, str]:
+        """What is going on, and how it looks so far."""
+        percent = "" if self.share is None else f" {min(100, int(self.share * 100)):3d} %"
+        eta = "" if self.eta_s is None else f"  ETA {_clock(self.eta_s)}"
+        first = (
+            f"{self.phase}{percent}  {_clock(self.elapsed_s)}{eta}  {self.completed:,} done  {self.in_flight:,} in flight"
+            f"  {self.errors:,} errors"
+        )
+        parts = [f"{self.rate:,.1f} requests/s"]
+        if self.ttft_ms is not None:
+            parts.append(f"TTFT {self.ttft_ms:,.2f} ms")
+        if self.itl_ms is not None:
+            parts.append(f"ITL {self.itl_ms:,.2f} ms")
+        return first, "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class Display:
+    """``--ui simple``: redrawn in place on a terminal, a line every few seconds elsewhere."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._drawn = False
+        self._last_s = time.monotonic()
+
+    def show(self, snapshot: Snapshot) -> None:
+        if not self._terminal:
+            if time.monotonic() - self._last_s >= _PLAIN_EVERY_S:
+                self._last_s = time.monotonic()
+                self._stream.write("  ".join(snapshot.lines()) + "\n")
+                self._stream.flush()
+            return
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        first, second = (line[:width] for line in snapshot.lines())
+        up = "\x1b[1A\r" if self._drawn else "\r"
+        self._stream.write(f"{up}\x1b[K{first}\n\x1b[K{second}")
+        self._stream.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Take the lines away, so that what follows starts clean."""
+        if self._drawn:
+            self._stream.write("\r\x1b[K\x1b[1A\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False

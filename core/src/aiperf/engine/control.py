@@ -170,9 +170,10 @@ class Line:
         if wait_ms and not self._socket.poll(wait_ms):
             return None
         try:
-            return decode(self._socket.recv(zmq.DONTWAIT))
+            message: Message = decode(self._socket.recv(zmq.DONTWAIT))
         except zmq.Again:
             return None
+        return message
 
     def close(self) -> None:
         self._socket.close()
@@ -187,7 +188,7 @@ class Switchboard:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 1000)
         self._socket.bind(address)
-        self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
+        self.address = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
 
     def send(self, to: str, message: Message) -> None:
         self._socket.send_multipart([to.encode(), encode(message)])

@@ -487,7 +487,8 @@ def _hooked(plan: Plan) -> tuple[Prepare | None, Callable[..., Transport]]:
 
     def prepare(request: HttpRequest, turn: Turn) -> HttpRequest:
         for call in calls:
-            request = call(request=request, turn=turn) or request
+            changed: HttpRequest | None = call(request=request, turn=turn)
+            request = request if changed is None else changed
         return request
 
     def make_transport(settings: TransportSettings, sink: Engine, loop: asyncio.AbstractEventLoop) -> Transport:

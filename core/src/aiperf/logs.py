@@ -1,0 +1,44 @@
+"""Logging: talk to stderr, everything to ``logs/aiperf.log`` in the artifact directory."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+_LEVELS = {
+    "trace": 5,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "success": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+
+
+def level_of(log_level: str, *, verbose: bool, extra_verbose: bool) -> int:
+    """The level ``--log-level``, ``-v`` and ``-vv`` come to; the most talkative wins."""
+    return _LEVELS["trace" if extra_verbose else "debug" if verbose else log_level]
+
+
+def to_stderr(level: int) -> None:
+    """Short lines for a person."""
+    root = logging.getLogger("aiperf")
+    root.setLevel(min(level, logging.INFO))
+    root.propagate = False
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+    console = logging.StreamHandler(sys.stderr)
+    console.setLevel(level)
+    console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
+    root.addHandler(console)
+
+
+def to_file(path: Path) -> None:
+    """Whole lines for later; the file is made with the run's other files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s", "%Y-%m-%d %H:%M:%S"))
+    logging.getLogger("aiperf").addHandler(file)

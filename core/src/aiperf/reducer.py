@@ -1,0 +1,129 @@
+"""A reducer process: follows the journal's segments and turns them into columns and folded metrics.
+
+    python -m aiperf.reducer ADDRESS INDEX REDUCERS
+
+It may lag, die and start again: the file is the queue.  When standard input ends the parent is gone, and what is not
+reduced yet waits for ``aiperf report``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiperf.engine import control
+from aiperf.errors import AiperfError
+
+if TYPE_CHECKING:
+    from aiperf.reduce import Reducer
+
+_STEP_S = 0.1
+_IDLE_MS = 50
+_LIVE_S = 0.5
+
+
+class Process:
+    """Messages in, steps of work in between."""
+
+    def __init__(self, line: control.Line, index: int, of: int) -> None:
+        self.line, self.index, self.of = line, index, of
+        self.journal: Path | None = None
+        self.reducer: Reducer | None = None
+        self.over = False
+        self._told_s = 0.0
+        self._done = -1
+
+    def run(self) -> None:
+        self.line.send(control.Hello("reducer", self.index, os.getpid()))
+        from aiperf import reduce as _preloaded  # noqa: F401  # while the parent is still building the data set
+
+        busy = False
+        while not self.over:
+            message = self.line.receive(0 if busy else _IDLE_MS)
+            if message is not None:
+                self._handle(message)
+                continue
+            if _parent_gone():
+                return
+            busy = self.reducer is not None and self.reducer.step(_STEP_S)
+            self._tell_live()
+
+    def _handle(self, message: control.Message) -> None:
+        match message:
+            case control.Load():
+                self.line.send(control.Ready("reducer", self.index, self._trouble(lambda: self._load(message.journal))))
+            case control.Finish():
+                self.line.send(control.Finished(self.index, self._trouble(self._finish)))
+            case control.Summarize():
+                self.line.send(control.Finished(self.index, self._trouble(lambda: self._summarize(message))))
+            case control.Exit():
+                self.over = True
+            case _:  # Advance: there is something to read, which the next step finds
+                pass
+
+    @staticmethod
+    def _trouble(work: object) -> str | None:
+        try:
+            work()  # type: ignore[operator]
+        except (OSError, AiperfError) as error:
+            return "\n".join(error.lines()) if isinstance(error, AiperfError) else str(error)
+        return None
+
+    def _load(self, journal: str) -> None:
+        from aiperf.reduce import Reducer
+        from aiperf.rundir import load_run
+
+        self.journal = Path(journal)
+        plan, clock = load_run(self.journal)
+        self.reducer = Reducer(plan, self.journal, self.index, self.of, clock=clock)
+
+    def _finish(self) -> None:
+        if self.reducer is not None:
+            self.reducer.finish()
+
+    def _summarize(self, message: control.Summarize) -> None:
+        from aiperf.report import write_summary
+
+        if self.journal is not None:
+            write_summary(
+                self.journal,
+                cancelled=message.cancelled,
+                incomplete_reason=message.incomplete_reason,
+                warnings=message.warnings,
+            )
+
+    def _tell_live(self) -> None:
+        now = time.monotonic()
+        if self.reducer is None or now - self._told_s < _LIVE_S:
+            return
+        self._told_s = now
+        live = self.reducer.live()
+        if live.done != self._done:
+            self._done = live.done
+            self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
+
+
+def _parent_gone() -> bool:
+    readable, _, _ = select.select([0], [], [], 0)
+    return bool(readable) and not os.read(0, 4096)
+
+
+def main(arguments: list[str]) -> None:
+    address, index, of = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.nice(10)  # the measuring loop comes first: the reducer may lag, the file is the queue
+    line = control.Line(address, f"reducer-{index}")
+    Process(line, int(index), int(of)).run()
+    line.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

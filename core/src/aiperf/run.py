@@ -1,0 +1,599 @@
+"""A plan from start to artifacts: the parent process of ``aiperf profile``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic_ns
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from aiperf import configure, environment, logs
+from aiperf.children import Child, Children
+from aiperf.engine import control
+from aiperf.engine.clock import NS_PER_S, read_clocks
+from aiperf.errors import AiperfError, ConfigError
+from aiperf.journal import open_requests
+from aiperf.plan import PhasePlan, Plan, Secrets
+from aiperf.progress import Display, Snapshot
+from aiperf.rundir import RunClock, save_run
+from aiperf.settings import Settings
+
+if TYPE_CHECKING:
+    from aiperf.registry import Registry
+    from aiperf.summary import Summary
+
+log = logging.getLogger(__name__)
+
+_READY_S = 60.0
+_LEAD_NS = 3_000_000
+_POLL_MS = 100
+_DISPLAY_S = 0.25
+_CANCEL_DRAIN_NS = 5 * NS_PER_S
+_ABORT_WAIT_S = 10.0
+_RESTARTS = 3
+_LEAST_FILES = 256
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM before there was anything to drain."""
+
+
+class Signals:
+    """SIGINT and SIGTERM, counted; *code* is the exit code they ask for, 0 while there was none."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.code = 0
+        self.impatient: Callable[[], None] | None = None
+
+    @contextlib.contextmanager
+    def caught(self) -> Iterator[Signals]:
+        before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        self.code = self.code or (130 if number == signal.SIGINT else 143)
+        if self.count == 1:
+            print("\naiperf: stopping; results so far will be written. Press Ctrl-C again to drop them.", file=sys.stderr)
+
+
+def profile(settings: Settings, registry: Registry) -> int:
+    """Run what the settings ask for; returns the exit code.
+
+    Raises:
+        AiperfError: The run can't be started; nothing was sent.
+    """
+    kernel = settings.kernel
+    level = logs.level_of(kernel.log_level, verbose=kernel.verbose, extra_verbose=kernel.extra_verbose)
+    logs.to_stderr(level)
+    environment.check()
+    with Signals().caught() as signals:
+        plan, secrets = configure.plan(settings, registry)
+        display = _display(settings)
+        try:
+            return Run(plan, secrets, registry, settings, signals, display).execute()
+        except Interrupted:
+            return signals.code
+
+
+def _display(settings: Settings) -> Display | None:
+    wanted = settings.kernel.ui
+    if wanted == "dashboard":
+        log.warning("no dashboard is installed; using the simple display")
+        wanted = "simple"
+    if wanted is None:
+        loud = settings.kernel.verbose or settings.kernel.extra_verbose
+        wanted = "simple" if sys.stderr.isatty() or loud else "none"
+    return Display() if wanted == "simple" else None
+
+
+class Run:
+    """One run.  Owns every process, directory and socket it makes."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        secrets: Secrets,
+        registry: Registry,
+        settings: Settings,
+        signals: Signals,
+        display: Display | None,
+    ) -> None:
+        self.plan, self.secrets, self.registry, self.settings = plan, secrets, registry, settings
+        self.signals, self.display = signals, display
+        self.journal = Path(plan.journal)
+        self.artifacts = Path(plan.artifacts)
+        self.warnings: list[str] = []
+        self.incomplete: str | None = None
+        self.times: dict[str, int] = {"begun_ns": monotonic_ns()}
+        self.board: control.Switchboard
+        self.children: Children
+        self._counters: dict[int, control.Counters] = {}
+        self._live: dict[int, control.Live] = {}
+        self._ended: set[int] = set()
+        self._lost: set[int] = set()
+        self._troubles: list[str] = []
+        self._finished: dict[int, str | None] = {}
+        self._restarts = 0
+        self._finishing = False
+        self._shown_s = 0.0
+
+    def execute(self) -> int:
+        self._prepare_directories()
+        mono_ns, wall_ns = read_clocks()
+        self.clock = RunClock(mono_ns, wall_ns)
+        save_run(self.journal, self.plan, self.clock)
+        builder = Builder(self.plan)
+        with self._switchboard() as self.board:
+            self.children = Children(self.plan, self.board.address, self.artifacts / "logs" / "aiperf.log")
+            try:
+                self.plan = self._await_build(builder)
+                save_run(self.journal, self.plan, self.clock)
+                self._load()
+                self._call("aiperf_run_configured", plan=self.plan)
+                for phase in self.plan.phases:
+                    if self.signals.count or self.incomplete:
+                        break
+                    self._phase(phase)
+                summary = self._reduce()
+            finally:
+                builder.end()
+                if self.display is not None:
+                    self.display.clear()
+                self.children.end(2.0)
+                self._call("aiperf_teardown")
+        return self._export(summary)
+
+    # Before load
+
+    def _prepare_directories(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < _LEAST_FILES:
+            raise ConfigError(f"the limit of open files is {hard}; at least {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
+        if soft < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        try:
+            if self.journal.exists():
+                log.warning("%s holds results of an earlier run, which this one replaces", self.artifacts)
+                shutil.rmtree(self.journal)
+            self.journal.mkdir(parents=True)
+            logs.to_file(self.artifacts / "logs" / "aiperf.log")
+        except OSError as error:
+            raise ConfigError(
+                f"{self.artifacts} can't be written: {error.strerror or error}", "choose another directory with --artifact-dir"
+            ) from error
+
+    @contextlib.contextmanager
+    def _switchboard(self) -> Iterator[control.Switchboard]:
+        kernel = self.settings.kernel
+        with contextlib.ExitStack() as stack:
+            if kernel.zmq_host is not None:
+                address = f"tcp://{kernel.zmq_host}:*"
+            else:
+                parent = kernel.zmq_ipc_path
+                if parent is not None:
+                    parent.mkdir(parents=True, exist_ok=True)
+                # Private to this user: whoever can write to the socket can steer the run.
+                directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-", dir=parent))
+                address = f"ipc://{directory}/control"
+            try:
+                board = control.Switchboard(address)
+            except OSError as error:
+                raise ConfigError(
+                    f"control messages can't use {address}: {error.strerror or error}", "check --zmq-host or --zmq-ipc-path"
+                ) from error
+            stack.callback(board.close)
+            yield board
+
+    def _await_build(self, builder: Builder) -> Plan:
+        while not builder.poll():
+            self._receive(_POLL_MS // 10)
+            self._check_interrupted()
+        self.times["built_ns"] = monotonic_ns()
+        return builder.result()
+
+    def _load(self) -> None:
+        """Hand the plan to everybody and wait until they are ready."""
+        for child in self.children.all:
+            if child.up:
+                self._send_plan(child)
+        until = time.monotonic() + _READY_S
+        while not all(child.ready for child in self.children.all):
+            self._receive(_POLL_MS)
+            self._check_interrupted()
+            for child in self.children.all:
+                if child.process.poll() is not None:
+                    raise AiperfError(
+                        f"{child.identity} {child.fate()} before it was ready", f"see {self.artifacts / 'logs' / 'aiperf.log'}"
+                    )
+            if self._troubles:
+                raise AiperfError("; ".join(self._troubles))
+            if time.monotonic() > until:
+                waiting = ", ".join(child.identity for child in self.children.all if not child.ready)
+                raise AiperfError(f"{waiting} did not get ready within {_READY_S:g} s")
+
+    def _check_interrupted(self) -> None:
+        if self.signals.count:
+            raise Interrupted
+
+    # Phases
+
+    def _phase(self, phase: PhasePlan) -> None:
+        self._counters.clear()
+        self._ended = set(self._lost)
+        start_ns = monotonic_ns() + _LEAD_NS
+        self.times.setdefault("begin_ns", start_ns)
+        log.info("Phase %s (%s) started | %s", phase.name, phase.kind, _target(phase))
+        for child in self.children.workers:
+            if child.index not in self._lost:
+                self.board.send(child.identity, control.Begin(phase.index, start_ns))
+        self._call("aiperf_phase_started", plan=self.plan, phase=phase)
+        stopped = 0
+        kill_at = 0.0
+        while len(self._ended) < self.plan.workers:
+            self._receive(_POLL_MS)
+            self._watch(phase)
+            self._show(phase, start_ns)
+            if self.signals.count > stopped or (self.incomplete and not stopped):
+                stopped = max(1, self.signals.count)
+                drain = 0 if self.signals.count > 1 else self._drain(phase)
+                self._stop(drain)
+                kill_at = time.monotonic() + drain / NS_PER_S + _ABORT_WAIT_S
+            if kill_at and time.monotonic() > kill_at:
+                self._give_up()
+        counters = list(self._counters.values())
+        log.info(
+            "Phase %s (%s) complete | completed=%d, errors=%d | %.2f s elapsed",
+            phase.name, phase.kind, sum(c.completed for c in counters), sum(c.errors for c in counters),
+            (monotonic_ns() - start_ns) / NS_PER_S,
+        )  # fmt: skip
+        if phase.kind == "warmup" and counters and not any(c.completed for c in counters) and any(c.errors for c in counters):
+            self._warn("every warmup request failed")
+        self._call("aiperf_phase_ended", plan=self.plan, phase=phase)
+
+    def _drain(self, phase: PhasePlan) -> int:
+        grace = phase.grace_ns
+        return _CANCEL_DRAIN_NS if grace is None else min(grace, _CANCEL_DRAIN_NS)
+
+    def _stop(self, drain_ns: int) -> None:
+        for child in self.children.workers:
+            if child.index not in self._ended:
+                self.board.send(child.identity, control.Stop(drain_ns))
+
+    def _give_up(self) -> None:
+        """Workers that don't even answer an abort."""
+        for child in self.children.workers:
+            if child.index not in self._ended:
+                child.process.kill()
+                child.process.wait()
+
+    def _watch(self, phase: PhasePlan) -> None:
+        """Notice processes that died."""
+        for child in self.children.workers:
+            if child.index not in self._ended and child.process.poll() is not None:
+                while self._receive(0):  # its last words may still be under way
+                    pass
+                if child.index in self._ended:
+                    continue
+                self._lost.add(child.index)
+                self._ended.add(child.index)
+                self.incomplete = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
+                self._warn(self.incomplete)
+                self._refill(child, phase)
+        self._watch_reducers()
+
+    def _refill(self, child: Child, phase: PhasePlan) -> None:
+        """Give back the slots a dead worker held: its requests that were sent and not done."""
+        fd = self.children.slots.get(phase.index)
+        if fd is None:
+            return
+        held = open_requests(self.journal, child.index, phase.index)
+        for _ in range(held):
+            os.eventfd_write(fd, 1)
+
+    def _watch_reducers(self) -> None:
+        for child in list(self.children.reducers):
+            if child.process.poll() is None or child.ended:
+                continue
+            if self._restarts >= _RESTARTS:
+                raise AiperfError(
+                    f"{child.identity} {child.fate()} again and again; nothing is lost",
+                    f"make the report with: aiperf report {self.artifacts}",
+                )
+            self._restarts += 1
+            log.warning("%s %s; another one goes on from what it had written", child.identity, child.fate())
+            self.children.restart(child)
+
+    # The control channel
+
+    def _receive(self, wait_ms: int) -> bool:
+        """Handle one message; False if none came."""
+        news = self.board.receive(wait_ms)
+        if news is None:
+            return False
+        identity, message = news
+        match message:
+            case control.Hello():
+                child = self._child(message.role, message.index)
+                child.up = True
+                if "built_ns" in self.times:
+                    self._send_plan(child)
+            case control.Ready():
+                if message.trouble is not None:
+                    self._troubles.append(message.trouble)
+                child = self._child(message.role, message.index)
+                child.ready = True
+                if self._finishing and message.role == "reducer":
+                    self.board.send(identity, control.Finish())
+            case control.Counters():
+                self._counters[message.index] = message
+                for reducer in self.children.reducers:
+                    if message.index % self.plan.reducers == reducer.index and reducer.ready:
+                        self.board.send(reducer.identity, control.Advance(message.index, message.segment, message.offset))
+            case control.PhaseEnded():
+                self._ended.add(message.index)
+                self.times["last_answer_ns"] = max(self.times.get("last_answer_ns", 0), message.last_answer_ns)
+            case control.Trouble():
+                self.incomplete = message.message
+                self._warn(message.message)
+            case control.Live():
+                self._live[message.index] = message
+            case control.Finished():
+                self._finished[message.index] = message.trouble
+            case _:
+                pass
+        return True
+
+    def _child(self, role: str, index: int) -> Child:
+        return (self.children.workers if role == "worker" else self.children.reducers)[index]
+
+    def _send_plan(self, child: Child) -> None:
+        secrets = self.secrets if child.role == "worker" else None
+        self.board.send(child.identity, control.Load(str(self.journal), secrets))
+
+    def _show(self, phase: PhasePlan, start_ns: int) -> None:
+        now = time.monotonic()
+        if now - self._shown_s < _DISPLAY_S:
+            return
+        self._shown_s = now
+        snapshot = self._snapshot(phase, (monotonic_ns() - start_ns) / NS_PER_S)
+        self._call("aiperf_snapshot", snapshot=snapshot)
+        if self.display is not None:
+            self.display.show(snapshot)
+
+    def _snapshot(self, phase: PhasePlan, elapsed_s: float) -> Snapshot:
+        counters = [c for c in self._counters.values() if c.phase == phase.index]
+        completed = sum(c.completed for c in counters)
+        errors = sum(c.errors for c in counters)
+        shares = []
+        if phase.request_count is not None:
+            shares.append((completed + errors) / phase.request_count)
+        if phase.duration_ns is not None:
+            shares.append(elapsed_s * NS_PER_S / phase.duration_ns)
+        share = max(shares, default=None)
+        eta = elapsed_s * (1 - share) / share if share and share < 1 else None
+        done = sum(live.done for live in self._live.values())
+        return Snapshot(
+            phase.name, phase.kind, max(0.0, elapsed_s), sum(c.sent for c in counters), completed, errors,
+            sum(c.in_flight for c in counters), (completed + errors) / elapsed_s if elapsed_s > 0 else 0.0, share, eta,
+            _mean([(live.ttft_ms, live.done) for live in self._live.values()], done),
+            _mean([(live.itl_ms, live.done) for live in self._live.values()], done),
+        )  # fmt: skip
+
+    # After load
+
+    def _reduce(self) -> Summary:
+        """Let workers go, let reducers finish, and have the summary made."""
+        for child in self.children.workers:
+            if child.index not in self._lost:
+                self.board.send(child.identity, control.Exit())
+        until = time.monotonic() + _ABORT_WAIT_S
+        while any(child.process.poll() is None for child in self.children.workers) and time.monotonic() < until:
+            self._receive(1)
+        if self.signals.count > 1:
+            self._leave_journal()
+        cancelled = self.signals.count > 0
+        if cancelled:
+            self.incomplete = self.incomplete or "the run was cancelled before it was complete"
+        self._finishing = True
+        for child in self.children.reducers:
+            if child.ready:
+                self.board.send(child.identity, control.Finish())
+        self._await_finished({child.index for child in self.children.reducers})
+        self.times["reduced_ns"] = monotonic_ns()
+        self._finishing = False
+        self._finished.clear()
+        self.board.send("reducer-0", control.Summarize(cancelled, self.incomplete, tuple(self.warnings)))
+        self._await_finished({0})
+        from aiperf.summary import Summary
+
+        summary = msgspec.msgpack.decode((self.journal / "summary.msgpack").read_bytes(), type=Summary)
+        for child in self.children.reducers:
+            child.ended = True
+            self.board.send(child.identity, control.Exit())
+        self.times["summarized_ns"] = monotonic_ns()
+        return summary
+
+    def _await_finished(self, wanted: set[int]) -> None:
+        while not wanted <= set(self._finished):
+            self._receive(_POLL_MS // 4)
+            self._watch_reducers()
+            if self.signals.count > 1:
+                self._leave_journal()
+        troubles = [trouble for trouble in self._finished.values() if trouble is not None]
+        if troubles:
+            raise AiperfError(*troubles[0].split("\n"), f"the journal is kept; try again with: aiperf report {self.artifacts}")
+
+    def _leave_journal(self) -> NoReturn:
+        print(f"aiperf: dropped; make the report from the journal with: aiperf report {self.artifacts}", file=sys.stderr)
+        raise Interrupted
+
+    def _export(self, summary: Summary) -> int:
+        from aiperf import artifacts
+
+        self._call("aiperf_summary_made", summary=summary)
+        target = artifacts.target_for(self.plan, self.clock)
+        written = artifacts.join_parts(self.journal, self.plan, target)
+        made, failures = artifacts.run_summary_exporters(summary, self.plan, target)
+        written += made
+        for found in self._call("aiperf_export", summary=summary, target=target):
+            written += found or []
+        artifacts.print_footer(written)
+        self.times["exported_ns"] = monotonic_ns()
+        (self.journal / "run-times.json").write_text(json.dumps(self.times, indent=2) + "\n")
+        self._call("aiperf_run_ended", summary=summary)
+        if self.signals.code:
+            return self.signals.code
+        if summary.incomplete_reason is not None:
+            print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
+        if summary.valid == 0:
+            print("aiperf: no request succeeded; the errors are counted above", file=sys.stderr)
+        return 1 if failures or self._lost or self.incomplete or summary.valid == 0 else 0
+
+    # Odds
+
+    def _warn(self, sentence: str) -> None:
+        log.warning("%s", sentence)
+        self.warnings.append(sentence)
+
+    def _call(self, hook: str, **arguments: Any) -> list[Any]:
+        """Call a hook; a plugin that raises is isolated and reported."""
+        if not self.plan.hooks:
+            return []
+        results = []
+        for found in getattr(self.registry.hooks().hook, hook).get_hookimpls():
+            try:
+                results.append(found.function(**{name: arguments[name] for name in found.argnames}))
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                self._warn(f"hook plugin {found.plugin_name}: {hook} failed: {type(error).__name__}: {error}")
+        return results
+
+
+class Builder:
+    """Builds the data set in a forked child: the tokenizer and numpy never burden this process.
+
+    Where there is no fork it happens here.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._pid = 0
+        self._data = b""
+        self._pipe = -1
+        if not hasattr(os, "fork"):
+            return
+        read, write = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(read)
+            self._work(write)
+        os.close(write)
+        os.set_blocking(read, False)
+        self._pipe = read
+
+    def _work(self, write: int) -> NoReturn:
+        """The child.  Leaves without unwinding: the stack belongs to the parent."""
+        code = 0
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            outcome = _built(self._plan)
+            with os.fdopen(write, "wb") as pipe:
+                pipe.write(msgspec.json.encode(outcome))
+        except BaseException:  # noqa: BLE001
+            import traceback
+
+            traceback.print_exc()
+            code = 1
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def poll(self) -> bool:
+        """Whether the outcome is there."""
+        if self._pid == 0:
+            return True
+        while True:
+            try:
+                piece = os.read(self._pipe, 65536)
+            except BlockingIOError:
+                return False
+            if not piece:
+                os.waitpid(self._pid, 0)
+                self._pid = -1
+                os.close(self._pipe)
+                self._pid = 0
+                return True
+            self._data += piece
+
+    def result(self) -> Plan:
+        """The plan, filled in.  Raises what the child raised."""
+        outcome: dict[str, Any] = msgspec.json.decode(self._data) if self._pipe >= 0 and self._data else {}
+        if self._pipe < 0:
+            outcome = msgspec.json.decode(msgspec.json.encode(_built(self._plan)))
+        if "plan" in outcome:
+            return msgspec.convert(outcome["plan"], Plan)
+        if "lines" in outcome:
+            error = AiperfError(outcome["lines"][0], *(line.strip() for line in outcome["lines"][1:]))
+            error.exit_code = outcome["code"]
+            raise error
+        raise AiperfError("the data set could not be built: its process ended without a word")
+
+    def end(self) -> None:
+        if self._pid > 0:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+
+
+def _built(plan: Plan) -> dict[str, Any]:
+    from aiperf.build import build
+
+    try:
+        return {"plan": msgspec.to_builtins(build(plan))}
+    except AiperfError as error:
+        return {"lines": error.lines(), "code": error.exit_code}
+
+
+def _mean(pairs: list[tuple[float | None, int]], total: int) -> float | None:
+    known = [(value, weight) for value, weight in pairs if value is not None and weight]
+    weight = sum(count for _, count in known)
+    return sum(value * count for value, count in known) / weight if weight and total else None
+
+
+def _target(phase: PhasePlan) -> str:
+    parts = []
+    if phase.rate is not None:
+        parts.append(f"{phase.rate:g} requests/s {phase.pattern}")
+    if phase.concurrency is not None:
+        parts.append(f"concurrency {phase.concurrency}")
+    if phase.request_count is not None:
+        parts.append(f"{phase.request_count} requests")
+    if phase.session_count is not None:
+        parts.append(f"{phase.session_count} sessions")
+    if phase.duration_ns is not None:
+        parts.append(f"{phase.duration_ns / NS_PER_S:g} s")
+    return "target: " + ", ".join(parts)
+
+
+__all__ = ["Run", "profile"]
