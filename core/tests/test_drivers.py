@@ -1,0 +1,188 @@
+"""What starts requests, without a server: a fake host that answers when told to."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Callable
+from time import monotonic_ns
+
+import pytest
+from aiperf.engine.drivers import BurstDriver, Driver, PacedDriver
+from aiperf.engine.session import Session
+from aiperf.engine.slots import LocalCounter, LocalSlots
+from aiperf.plan import PhasePlan
+
+LONG_AGO_NS = 1
+
+
+class FakeHost:
+    def __init__(self, turns: int = 1, delay_ns: int = 0) -> None:
+        self.turns, self.think_ns = turns, delay_ns
+        self.started: list[tuple[int, int, int, int]] = []
+        self.open: list[Session] = []
+        self.most = 0
+
+    def session(self, phase: PhasePlan, number: int) -> Session:
+        return Session(phase.index, number, number, self.turns, 0, 0, f"s{number}")
+
+    def send(self, session: Session, n: int, due_ns: int) -> None:
+        self.started.append((n, session.number, session.turn, due_ns))
+        self.open.append(session)
+        self.most = max(self.most, len(self.open))
+
+    def delay_ns(self, session: Session) -> int:
+        return self.think_ns
+
+    def answer(self, driver: Driver, which: int = 0) -> None:
+        driver.over(self.open.pop(which))
+
+
+def burst(host: FakeHost, loop: asyncio.AbstractEventLoop, *, concurrency: int, **limits: int) -> BurstDriver:
+    phase = PhasePlan("profiling", "profiling", 0, "burst", concurrency=concurrency, **limits)
+    sessions = LocalCounter() if host.turns > 1 else None
+    slots = LocalSlots(concurrency, loop)
+    return BurstDriver(host, phase, slots, loop, claims=LocalCounter(), sessions=sessions, share=concurrency)
+
+
+def paced(host: FakeHost, loop: asyncio.AbstractEventLoop, due: list[int], *, shard: int = 0, of: int = 1,
+          **limits: int) -> PacedDriver:  # fmt: skip
+    phase = PhasePlan("profiling", "profiling", 0, "request_rate", rate=1.0, **limits)
+    slots = LocalSlots(phase.concurrency, loop)
+    return PacedDriver(host, phase, slots, loop, due=memoryview(array("q", due)), shard=shard, of=of)
+
+
+def on_loop(test: Callable[[asyncio.AbstractEventLoop], None]) -> None:
+    async def run() -> None:
+        test(asyncio.get_running_loop())
+
+    asyncio.run(run())
+
+
+def test_burst_keeps_exactly_its_concurrency_in_flight_until_the_count_is_reached() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost()
+        driver = burst(host, loop, concurrency=4, request_count=12)
+        driver.begin(LONG_AGO_NS)
+        assert len(host.open) == 4
+        while host.open:
+            host.answer(driver, -1)
+        assert [n for n, *_ in host.started] == list(range(12))
+        assert host.most == 4
+        assert driver.complete
+
+    on_loop(check)
+
+
+def test_burst_with_fewer_requests_than_slots_ends() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost()
+        driver = burst(host, loop, concurrency=8, request_count=3)
+        driver.begin(LONG_AGO_NS)
+        assert len(host.started) == 3
+        while host.open:
+            host.answer(driver)
+        assert driver.complete
+
+    on_loop(check)
+
+
+def test_a_session_keeps_its_slot_through_all_its_turns() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost(turns=3)
+        driver = burst(host, loop, concurrency=2, session_count=4)
+        driver.begin(LONG_AGO_NS)
+        while host.open:
+            assert len({session.number for session in host.open}) <= 2
+            host.answer(driver)
+        assert sorted((session, turn) for _, session, turn, _ in host.started) == [(s, t) for s in range(4) for t in range(3)]
+        assert driver.complete
+
+    on_loop(check)
+
+
+def test_a_request_count_cuts_sessions_in_the_middle() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost(turns=3)
+        driver = burst(host, loop, concurrency=1, request_count=4)
+        driver.begin(LONG_AGO_NS)
+        while host.open:
+            host.answer(driver)
+        assert [(session, turn) for _, session, turn, _ in host.started] == [(0, 0), (0, 1), (0, 2), (1, 0)]
+        assert driver.complete
+
+    on_loop(check)
+
+
+def test_a_stopped_burst_sends_nothing_more_and_is_complete_at_once() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost()
+        driver = burst(host, loop, concurrency=2)
+        driver.begin(LONG_AGO_NS)
+        driver.stop()
+        assert driver.complete
+        while host.open:
+            host.answer(driver)
+        assert len(host.started) == 2
+
+    on_loop(check)
+
+
+def test_overdue_arrivals_leave_at_once_and_keep_their_due_times() -> None:
+    async def check() -> None:
+        host = FakeHost()
+        driver = paced(host, asyncio.get_running_loop(), [10, 20, 30])
+        driver.begin(LONG_AGO_NS)
+        while not driver.complete:
+            await asyncio.sleep(0)
+        assert [(n, due) for n, _, _, due in host.started] == [(0, 11), (1, 21), (2, 31)]
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(("shard", "of", "own"), [(0, 2, [0, 2, 4]), (1, 2, [1, 3]), (4, 5, [4])])
+def test_a_shard_sends_every_nth_arrival(shard: int, of: int, own: list[int]) -> None:
+    async def check() -> None:
+        host = FakeHost()
+        driver = paced(host, asyncio.get_running_loop(), [1, 2, 3, 4, 5], shard=shard, of=of)
+        driver.begin(LONG_AGO_NS)
+        while not driver.complete:
+            await asyncio.sleep(0)
+        assert [n for n, *_ in host.started] == own
+        assert [session for _, session, *_ in host.started] == own
+
+    asyncio.run(check())
+
+
+def test_an_arrival_without_a_slot_waits_and_leaves_when_one_frees() -> None:
+    async def check() -> None:
+        host = FakeHost()
+        driver = paced(host, asyncio.get_running_loop(), [1, 2, 3], concurrency=1)
+        driver.begin(LONG_AGO_NS)
+        while len(host.started) < 1:
+            await asyncio.sleep(0)
+        assert len(host.started) == 1
+        assert not driver.complete
+        host.answer(driver)
+        assert [n for n, *_ in host.started] == [0, 1]
+        host.answer(driver)
+        assert driver.complete
+        assert [due for *_, due in host.started] == [2, 3, 4]
+
+    asyncio.run(check())
+
+
+def test_a_waiting_turn_takes_a_tick_before_a_new_session() -> None:
+    async def check() -> None:
+        host = FakeHost(turns=2)
+        start = monotonic_ns()
+        driver = paced(host, asyncio.get_running_loop(), [0, 10**15, 2 * 10**15])
+        driver.begin(start)
+        while not host.started:
+            await asyncio.sleep(0)
+        host.answer(driver)
+        driver._arrive(1, start)
+        assert [(session, turn) for _, session, turn, _ in host.started] == [(0, 0), (0, 1)]
+        driver.stop()
+
+    asyncio.run(check())

@@ -1,0 +1,113 @@
+"""Frames on disk: whole, torn, damaged, followed."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from pathlib import Path
+
+import pytest
+from aiperf import journal
+from aiperf.engine.logbook import Logbook
+
+SENT = (0, 0, 0, 0, 0, 0, 0, 0, -1, 5)
+DONE = (0, journal.COMPLETED, 200, 0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0)
+
+
+def write(path: Path, *payloads: bytes) -> None:
+    path.write_bytes(b"".join(journal.pack(journal.TEXT, payload, 1, 2, 3) for payload in payloads))
+
+
+def test_frames_come_back_as_they_were_packed(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"one", b"", b"three")
+    assert [(f.kind, f.count, f.mono_ns, f.wall_ns, f.payload) for f in journal.frames(tmp_path / "a")] == [
+        (journal.TEXT, 3, 1, 2, payload) for payload in (b"one", b"", b"three")
+    ]
+
+
+def test_a_file_cut_anywhere_gives_its_whole_frames(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"one", b"two")
+    data = (tmp_path / "a").read_bytes()
+    first = journal.HEADER.size + 3
+    for cut in range(len(data)):
+        (tmp_path / "b").write_bytes(data[:cut])
+        assert len(list(journal.frames(tmp_path / "b"))) == (cut >= first)
+
+
+def test_a_flipped_bit_ends_the_reading_there(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"one", b"two", b"three")
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[journal.HEADER.size + 3 + 8] ^= 1  # the second frame's kind
+    (tmp_path / "a").write_bytes(data)
+    assert [f.payload for f in journal.frames(tmp_path / "a")] == [b"one"]
+
+
+def test_a_growing_file_is_followed_from_the_last_end(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write(path, b"one")
+    (frame,) = journal.frames(path)
+    with path.open("ab") as file:
+        file.write(journal.pack(journal.TEXT, b"two", 0, 0))
+    assert [f.payload for f in journal.frames(path, frame.end)] == [b"two"]
+
+
+def test_files_are_ordered_by_number_not_by_letter(tmp_path: Path) -> None:
+    for name in ("shard-10.0.seg", "shard-2.10.seg", "shard-2.9.seg"):
+        (tmp_path / name).touch()
+    assert [p.name for p in journal.numbered(tmp_path, "shard-*.seg")] == ["shard-2.9.seg", "shard-2.10.seg", "shard-10.0.seg"]
+
+
+def test_a_logbook_keeps_rows_and_bodies_together_and_done_behind_its_chunks(tmp_path: Path) -> None:
+    book = Logbook(tmp_path, 3, {"run_id": "x"})
+    book.sent(SENT)
+    book.chunk(0, 11, 12, b"hello", 0)
+    book.chunk(0, 13, 14, b"you", 1)
+    book.text(0, "error", {"message": "no"})
+    book.done(DONE)
+    book.close()
+    kinds = [f.kind for f in journal.frames(journal.segment_path(tmp_path, 3, 0))]
+    assert kinds == [journal.PLAN, journal.SENT, journal.CHUNKS, journal.TEXT, journal.DONE]
+    chunks = next(f for f in journal.frames(journal.segment_path(tmp_path, 3, 0)) if f.kind == journal.CHUNKS)
+    rows = array("q", chunks.payload[: 2 * 40])
+    assert rows.tolist() == [0, 11, 12, 5, 0, 0, 13, 14, 3, 1]
+    assert chunks.payload[80:] == b"helloyou"
+    assert book.position == (0, (journal.segment_path(tmp_path, 3, 0)).stat().st_size)
+
+
+def test_a_logbook_flushes_by_itself_when_a_frame_is_full(tmp_path: Path) -> None:
+    book = Logbook(tmp_path, 0, {})
+    for _ in range(3):
+        book.chunk(0, 0, 0, b"x" * journal.FLUSH_BYTES, 0)
+    book.close()
+    assert [f.count for f in journal.frames(journal.segment_path(tmp_path, 0, 0)) if f.kind == journal.CHUNKS] == [1, 1, 1]
+
+
+def test_open_requests_are_those_started_and_not_over(tmp_path: Path) -> None:
+    book = Logbook(tmp_path, 1, {})
+    for request in range(5):
+        book.sent((request, request, request % 2, 0, 0, 0, 0, 0, -1, 5))
+    book.done((0, *DONE[1:]))
+    book.close()
+    assert journal.open_requests(tmp_path, 1, 0) == 2
+    assert journal.open_requests(tmp_path, 1, 1) == 2
+
+
+def test_a_disk_that_refuses_leaves_a_sentence_and_a_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+    written = 0
+
+    def full(fd: int, data: bytes | memoryview) -> int:
+        nonlocal written
+        if written > 100:
+            raise OSError(28, "No space left on device")
+        written += len(data)
+        return real(fd, data)
+
+    monkeypatch.setattr(journal.os, "write", full)
+    book = Logbook(tmp_path, 0, {"run_id": "x" * 80})
+    book.sent(SENT)
+    book.flush()
+    book.close()
+    assert book.trouble is not None
+    assert "No space left" in book.trouble
+    assert [f.kind for f in journal.frames(journal.segment_path(tmp_path, 0, 0))] == [journal.PLAN]

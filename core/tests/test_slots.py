@@ -1,0 +1,83 @@
+"""Ceilings and counters that several processes share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+import pytest
+from aiperf.engine.slots import LocalCounter, LocalSlots, SharedCounter, SharedSlots, make_counter_fd, make_slots_fd
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="eventfd and memfd are Linux")
+
+
+def test_five_processes_draw_every_number_exactly_once() -> None:
+    fd, (read, write) = make_counter_fd(), os.pipe()
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if pid == 0:
+            counter = SharedCounter(fd)
+            drawn = [counter.next() for _ in range(2000)]
+            path_end = os.fdopen(write, "w")
+            path_end.write(" ".join(map(str, drawn)) + "\n")
+            path_end.flush()
+            os._exit(0)
+        pids.append(pid)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        numbers = [int(word) for word in pipe.read().split()]
+    for pid in pids:
+        os.waitpid(pid, 0)
+    os.close(fd)
+    assert sorted(numbers) == list(range(10_000))
+
+
+def test_a_shared_ceiling_never_gives_more_than_its_limit() -> None:
+    loop = asyncio.new_event_loop()
+    fd = make_slots_fd(3)
+    several = [SharedSlots(fd, loop) for _ in range(5)]
+    assert [slots.take() for slots in several] == [True, True, True, False, False]
+    several[4].give()
+    assert several[0].take()
+    assert not several[1].take()
+    os.close(fd)
+    loop.close()
+
+
+def test_who_waits_for_a_shared_slot_is_called_when_one_frees() -> None:
+    async def wait() -> bool:
+        loop = asyncio.get_running_loop()
+        fd = make_slots_fd(1)
+        holder, waiter = SharedSlots(fd, loop), SharedSlots(fd, loop)
+        assert holder.take()
+        woken = loop.create_future()
+
+        def call() -> None:
+            if waiter.take():
+                waiter.wanted(None)
+                woken.set_result(True)
+
+        waiter.wanted(call)
+        loop.call_soon(holder.give)
+        result = await asyncio.wait_for(woken, 5)
+        os.close(fd)
+        return bool(result)
+
+    assert asyncio.run(wait())
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(2, [True, True, False]), (None, [True, True, True])])
+def test_a_lone_worker_counts_its_own_slots(limit: int | None, taken: list[bool]) -> None:
+    loop = asyncio.new_event_loop()
+    slots = LocalSlots(limit, loop)
+    assert [slots.take() for _ in range(3)] == taken
+    slots.give()
+    assert slots.take()
+    loop.close()
+
+
+def test_a_lone_worker_counts_from_zero() -> None:
+    counter = LocalCounter()
+    assert [counter.next() for _ in range(3)] == [0, 1, 2]
