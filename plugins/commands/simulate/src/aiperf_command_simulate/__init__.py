@@ -1,0 +1,19 @@
+"""``aiperf simulate``: a local server that behaves like an inference engine and serves its own truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiperf.command import Command
+
+
+class Simulate(Command):
+    """Serves until Ctrl-C or SIGTERM; both end it with 0."""
+
+    def run(self, options: Any, words: Sequence[str]) -> int:
+        from aiperf_command_simulate.scenario import scenario
+        from aiperf_command_simulate.server import serve
+
+        serve(scenario(options))
+        return 0

@@ -1,0 +1,248 @@
+"""One request being answered: tokens in, events out, faults where they were asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from collections.abc import Sequence as ListOf
+
+from msgspec import Struct
+
+from aiperf_command_simulate.dialect import Ask, Said, Usage, Writer
+from aiperf_command_simulate.engine import Sequence
+from aiperf_command_simulate.faults import LINE_ENDS, Faults
+from aiperf_command_simulate.http1 import Connection
+from aiperf_command_simulate.prometheus import Meters
+from aiperf_command_simulate.truth import COMPLETED, CUT, ERROR_SAID, RESET, Record, Truth
+from aiperf_command_simulate.words import Wording
+
+_ERROR = b'{"error":{"message":"the simulator was told to fail here","type":"SimulatedError","code":500}}'
+
+
+class Length(Struct, frozen=True):
+    """Tokens of one choice, how many of them are reasoning, and why it will end."""
+
+    tokens: int
+    reasoning: int
+    finish: str
+
+
+class Choice:
+    """One of the texts of an answer.  made: tokens so far; shown: of these, how many were sent."""
+
+    def __init__(self, answer: Answer, index: int, length: Length, wording: Wording) -> None:
+        self.answer = answer
+        self.index = index
+        self.length = length
+        self.wording = wording
+        self.made = 0
+        self.shown = 0
+        self.last_ns: int | None = None
+        self.sequence: Sequence[Choice] | None = None
+
+    def said(self, first: int, end: int) -> Said:
+        """Tokens *first* to *end* as text and reasoning."""
+        length = self.length
+        thought = min(end, length.reasoning)
+        return Said(
+            self.index,
+            self.wording.text(max(first, length.reasoning), end) if end > length.reasoning else "",
+            self.wording.text(first, thought) if first < thought else "",
+            length.finish if end == length.tokens else None,
+        )
+
+    @property
+    def text(self) -> str:
+        return self.wording.text(self.length.reasoning, self.length.tokens)
+
+
+class Answer:
+    """Sends what the engine makes, and keeps the request's row of the truth.
+
+    *ended* is called once with the outcome, after the last write and before the connection goes on.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        record: Record,
+        ask: Ask,
+        faults: Faults,
+        writer: Writer,
+        meters: Meters,
+        truth: Truth,
+        ended: Callable[[Answer, str], None],
+        *,
+        tokens_per_chunk: int,
+        lines: str,
+        framing: str,
+    ) -> None:
+        self.connection = connection
+        self.record = record
+        self.ask = ask
+        self.faults = faults
+        self.meters = meters
+        self.choices: ListOf[Choice] = ()
+        self.over = False
+        self._writer = writer
+        self._truth = truth
+        self._ended = ended
+        self._tokens_per_chunk = tokens_per_chunk
+        self._ends = LINE_ENDS[lines]
+        self._framing = framing
+        self._events = 0
+        self._unfinished = 0
+
+    def start(self, choices: ListOf[Choice]) -> None:
+        """The request was taken: an answer that streams begins with its headers."""
+        self.choices = choices
+        self._unfinished = len(choices)
+        self.record.status = 200
+        if self.ask.stream:
+            headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache", **self._echo()}
+            self.connection.begin(200, headers, until_eof=self._framing == "eof")
+
+    def token(self, choice: Choice) -> None:
+        """The engine made one more token of *choice*."""
+        if self.over:  # ended by a fault earlier in the same batch of tokens
+            return
+        choice.made += 1
+        last = choice.made == choice.length.tokens
+        if last:
+            self._unfinished -= 1
+            self.meters.success[choice.length.finish] += 1
+        if not self.ask.stream:
+            if not self._unfinished:
+                self._whole()
+        elif last or choice.made - choice.shown >= self._tokens_per_chunk:
+            self._chunk(choice)
+
+    def _chunk(self, choice: Choice) -> None:
+        if not self.record.chunks:
+            self._admitted()
+            if self._broken_off():
+                return
+        said = choice.said(choice.shown, choice.made)
+        opening = self._writer.opening(choice.index) if not choice.shown else None
+        record = self.record
+        record.completion_tokens += choice.made - choice.shown
+        record.reasoning_tokens += max(0, min(choice.made, choice.length.reasoning) - choice.shown)
+        choice.shown = choice.made
+        usage = self._usage() if self.ask.continuous_usage and self.ask.include_usage and self.faults.usage else None
+        data = (self._event(opening) if opening is not None else b"") + self._event(self._writer.event(said, usage))
+        complete = not self._unfinished and not self._breaks(record.chunks + 1)
+        if complete:
+            data += self._closing()
+        now = self._stamp(choice)
+        if complete:
+            self.connection.end(data)
+            self._finish(COMPLETED, now)
+        else:
+            self.connection.piece(data)
+            self._broken_off()
+
+    def _whole(self) -> None:
+        self._admitted()
+        record = self.record
+        record.completion_tokens = sum(choice.length.tokens for choice in self.choices)
+        record.reasoning_tokens = sum(choice.length.reasoning for choice in self.choices)
+        faults = self.faults
+        outcome = COMPLETED
+        body = self._writer.whole(
+            [choice.said(0, choice.length.tokens) for choice in self.choices], self._usage() if faults.usage else None
+        )
+        if faults.error is not None or faults.error_event is not None:
+            body, outcome = _ERROR, ERROR_SAID
+        headers = {"Content-Type": "application/json", **self._echo()}
+        if faults.cut is not None or faults.reset is not None:
+            now = self._stamp(self.choices[0])
+            self.connection.begin(200, headers, length=len(body))
+            self.connection.piece(body[: len(body) // 2])
+            self._cut(now)
+            return
+        now = self._stamp(self.choices[0])
+        if self._framing == "eof":
+            self.connection.begin(200, headers, until_eof=True)
+            self.connection.end(body)
+        else:
+            self.connection.respond(200, body, headers)
+        self._finish(outcome, now)
+
+    def _breaks(self, chunks: int) -> bool:
+        faults = self.faults
+        return chunks in (faults.cut, faults.reset, faults.error, faults.error_event)
+
+    def _broken_off(self) -> bool:
+        """Whether the answer ends here, after the chunks sent so far, by a fault; if so, ends it."""
+        chunks = self.record.chunks
+        if not self._breaks(chunks):
+            return False
+        now = time.monotonic_ns()
+        if chunks in (self.faults.cut, self.faults.reset):
+            self._cut(now)
+            return True
+        event = self._event(_ERROR, b"event: error" if chunks == self.faults.error_event else b"")
+        self.connection.end(event + self._done())
+        self._finish(ERROR_SAID, now)
+        return True
+
+    def _cut(self, now: int) -> None:
+        reset = self.faults.reset is not None and self.faults.cut is None
+        self.over = True
+        self._ended(self, RESET if reset else CUT)
+        self.connection.cut(reset=reset)
+
+    def _finish(self, outcome: str, now: int) -> None:
+        self.over = True
+        if outcome == COMPLETED:
+            self.meters.latency.add(now - self.record.received_mono_ns)
+        self._ended(self, outcome)
+        self.connection.release()
+
+    def _stamp(self, choice: Choice) -> int:
+        """The piece is ready and is handed to the socket next: the last thing done before that."""
+        record = self.record
+        record.chunks += 1
+        now = time.monotonic_ns()
+        record.last_mono_ns, record.last_wall_ns = now, time.time_ns()
+        if record.first_mono_ns is None:
+            record.first_mono_ns, record.first_wall_ns = now, record.last_wall_ns
+            self.meters.first_token.add(now - record.received_mono_ns)
+        if choice.last_ns is not None:
+            self.meters.between_tokens.add(now - choice.last_ns)
+            self._truth.gaps.add(now - choice.last_ns)
+        choice.last_ns = now
+        return now
+
+    def _admitted(self) -> None:
+        record = self.record
+        first_choices = self.choices[:: self.ask.choices]
+        sequences = [choice.sequence for choice in first_choices if choice.sequence is not None]
+        record.cached_tokens = sum(sequence.cached_tokens for sequence in sequences)
+        record.admitted_mono_ns = min(
+            (sequence.admitted_ns for sequence in sequences if sequence.admitted_ns is not None), default=None
+        )
+        self.meters.prompt_tokens += record.prompt_tokens
+        self.meters.cached_tokens += record.cached_tokens
+        if record.admitted_mono_ns is not None:
+            self.meters.queued.add(max(0, record.admitted_mono_ns - record.received_mono_ns))
+
+    def _usage(self) -> Usage:
+        record = self.record
+        return Usage(record.prompt_tokens, record.completion_tokens, record.cached_tokens, record.reasoning_tokens)
+
+    def _closing(self) -> bytes:
+        usage = self._event(self._writer.closing(self._usage())) if self.ask.include_usage and self.faults.usage else b""
+        return usage + self._done()
+
+    def _done(self) -> bytes:
+        return self._event(b"[DONE]") if self.faults.done else b""
+
+    def _event(self, data: bytes, before: bytes = b"") -> bytes:
+        line_end, blank_end = self._ends[self._events % len(self._ends)]
+        self._events += 1
+        name = before + line_end if before else b""
+        return b"%bdata: %b%b%b" % (name, data, line_end, blank_end)
+
+    def _echo(self) -> dict[str, str]:
+        return {} if self.record.request_id is None else {"X-Request-ID": self.record.request_id}

@@ -1,0 +1,120 @@
+"""How one server behaves: the command's options, checked against each other and in the engine's units."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+from aiperf.errors import AiperfError, ConfigError, ConfigErrors
+from msgspec import Struct
+
+from aiperf_command_simulate.engine import EngineModel
+from aiperf_command_simulate.faults import FaultError, Faults, Odds, parse_odds
+
+
+class Scenario(Struct, frozen=True):
+    """models: names served; any name is where it is empty.  stop_tokens: mean length at which answers end of themselves."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    models: tuple[str, ...]
+    seed: int
+    truth_log: int
+    engine: EngineModel
+    max_context: int
+    tokens: int
+    stop_tokens: float | None
+    reasoning_tokens: int
+    tokens_per_chunk: int
+    lines: str
+    framing: str
+    odds: tuple[Odds, ...]
+    retry_after_s: float
+    not_found: bool
+
+
+def _ns(value: float, unit_ns: int) -> int:
+    return round(value * unit_ns)
+
+
+def scenario(options: Any) -> Scenario:
+    """The scenario that validated options describe.
+
+    Raises:
+        ConfigErrors: Options contradict each other or can't be read; all of them together.
+    """
+    errors: list[AiperfError] = []
+    odds = [Odds(Faults(status=500), options.fail_rate)] if options.fail_rate else []
+    for spec in options.faults:
+        try:
+            odds.append(parse_odds(spec))
+        except FaultError as exc:
+            errors.append(ConfigError(f"--fault {spec}: {exc}", "append @SHARE to hit only a share of the requests"))
+    every, duration = options.freeze_every_s, options.freeze_for_s
+    if (every is None) != (duration is None):
+        given, other = ("--freeze-every", "--freeze-for") if duration is None else ("--freeze-for", "--freeze-every")
+        errors.append(ConfigError(f"{given} needs {other}: one says how often the engine freezes, the other how long"))
+    elif every is not None and duration is not None and duration >= every:
+        errors.append(
+            ConfigError(
+                f"--freeze-for {duration:g} leaves no time to work in a period of --freeze-every {every:g} s",
+                "make it shorter than the period",
+            )
+        )
+    if options.cache_blocks and options.max_context < options.block_size:
+        errors.append(ConfigError(f"--block-size {options.block_size} is larger than --max-context {options.max_context}"))
+    for flag, tokens in (("--tokens", options.tokens), ("--reasoning-tokens", options.reasoning_tokens)):
+        if tokens >= options.max_context:
+            errors.append(ConfigError(f"{flag} {tokens} leaves no room for a prompt in --max-context {options.max_context}"))
+    tls = _tls(options.tls_cert, options.tls_key, errors)
+    if errors:
+        raise ConfigErrors(errors)
+    return Scenario(
+        host=options.host,
+        port=options.port,
+        tls=tls,
+        models=tuple(dict.fromkeys(options.models)),
+        seed=options.seed,
+        truth_log=options.truth_log,
+        engine=EngineModel(
+            prefill_ns=_ns(options.prefill_us_per_token, 1000),
+            prefill_chunk=options.prefill_chunk,
+            decode_ns=_ns(options.decode_ms, 1_000_000),
+            decode_batch_ns=_ns(options.decode_batch_us, 1000),
+            max_running=options.max_running,
+            max_queue=options.max_queue,
+            block_size=options.block_size,
+            cache_blocks=options.cache_blocks,
+            first_token_ns=None if options.first_token_ms is None else _ns(options.first_token_ms, 1_000_000),
+            jitter=options.jitter,
+            freeze_every_ns=_ns(every or 0, 1_000_000_000),
+            freeze_for_ns=_ns(duration or 0, 1_000_000_000),
+        ),
+        max_context=options.max_context,
+        tokens=options.tokens,
+        stop_tokens=options.stop_tokens,
+        reasoning_tokens=options.reasoning_tokens,
+        tokens_per_chunk=options.tokens_per_chunk,
+        lines=options.lines,
+        framing=options.framing,
+        odds=tuple(odds),
+        retry_after_s=options.retry_after_s,
+        not_found=options.not_found,
+    )
+
+
+def _tls(cert: Path | None, key: Path | None, errors: list[AiperfError]) -> ssl.SSLContext | None:
+    if cert is None:
+        if key is not None:
+            errors.append(ConfigError("--tls-key needs --tls-cert: a key without a certificate serves nothing"))
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as exc:
+        given = f"--tls-cert {cert}" + (f" with --tls-key {key}" if key else "")
+        hint = "give PEM files" if key else "give PEM files; the key may stand in the same file or in --tls-key"
+        errors.append(ConfigError(f"{given} can't be used: {exc}", hint))
+    return context

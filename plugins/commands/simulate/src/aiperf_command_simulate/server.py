@@ -1,0 +1,381 @@
+"""The server: routes, the engine's clock, and the processes' beginning and end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import random
+import signal
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+from aiperf.errors import AiperfError
+
+from aiperf_command_simulate import faults as fault_language
+from aiperf_command_simulate.alarm import alarm
+from aiperf_command_simulate.answer import Answer, Choice, Length
+from aiperf_command_simulate.dialect import Ask, AskError, Chat, Completions, Dialect, chat_line
+from aiperf_command_simulate.engine import Engine, Sequence
+from aiperf_command_simulate.faults import FaultError, Faults
+from aiperf_command_simulate.http1 import Connection, Request
+from aiperf_command_simulate.prefix import block_keys, token_count
+from aiperf_command_simulate.prometheus import CONTENT_TYPE, Meters, exposition
+from aiperf_command_simulate.scenario import Scenario
+from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
+from aiperf_command_simulate.words import Wording
+
+ANY_MODEL = "simulated"
+"""The model that is listed where every name is served."""
+
+
+class RefusedError(Exception):
+    """The request gets this status and this sentence instead of an answer."""
+
+    def __init__(self, status: int, kind: str, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class Server:
+    """Answers requests from one engine.  Everything happens on the loop that made it."""
+
+    def __init__(self, scenario: Scenario, loop: asyncio.AbstractEventLoop) -> None:
+        self.scenario = scenario
+        self.truth = Truth(scenario.truth_log)
+        self.engine: Engine[Choice] = Engine(scenario.engine, seed=scenario.seed, started_ns=time.monotonic_ns())
+        self._alarm = alarm(loop, self._tick)
+        self._dice = random.Random(f"faults {scenario.seed}")
+        self._lengths = random.Random(f"lengths {scenario.seed}")
+        self._created_s = int(time.time())
+        self._connections: set[Connection] = set()
+        self._connection_numbers = 0
+        self._answering: dict[Connection, tuple[Record, Answer | None]] = {}
+        self._meters = {name: Meters() for name in scenario.models or (ANY_MODEL,)}
+        dialects: tuple[Dialect, ...] = (Chat(), Completions())
+        self._dialects = {dialect.path: dialect for dialect in dialects}
+        self._pages: dict[str, Callable[[Connection, Request], None]] = {
+            "/health": self._health,
+            "/v1/models": self._models,
+            "/metrics": self._metrics,
+            "/truth": self._truth,
+        }
+
+    # What connections call.
+
+    def opened(self, connection: Connection) -> int:
+        self._connections.add(connection)
+        self._connection_numbers += 1
+        self.truth.connected()
+        return self._connection_numbers
+
+    def closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self.truth.disconnected()
+
+    def lost(self, connection: Connection) -> None:
+        record, answer = self._answering[connection]
+        if answer is None:
+            del self._answering[connection]
+            self.truth.end(record, CLIENT_GONE, time.monotonic_ns())
+            return
+        answer.over = True
+        answer.meters.success["abort"] += 1
+        self._ended(answer, CLIENT_GONE)
+
+    def answer(self, connection: Connection, request: Request) -> None:
+        path = request.path.rstrip("/") or "/"
+        page = self._pages.get(path)
+        known = path in self._dialects or page is not None
+        if path == "/truth/reset" and request.method == "POST":
+            self.truth.reset()
+            connection.respond(200, b"{}")
+            connection.release()
+        elif page is not None and request.method in ("GET", "HEAD") and (path == "/truth" or not self.scenario.not_found):
+            page(connection, request)
+            connection.release()
+        elif request.method == "POST" and path in self._dialects and not self.scenario.not_found:
+            self._infer(connection, request, self._dialects[path])
+        else:
+            record = self._begin(connection, request)
+            if self.scenario.not_found or not known:
+                refusal = RefusedError(404, "NotFoundError", f"there is nothing at {request.path}")
+            else:
+                allowed = "POST" if path in self._dialects else "GET"
+                refusal = RefusedError(405, "MethodError", f"{request.path} takes {allowed}, not {request.method}")
+            self._refuse(connection, record, refusal)
+
+    def close(self) -> None:
+        """Drop every connection; requests being answered stay ``in flight`` in the truth."""
+        self._alarm.close()
+        self._answering.clear()
+        for connection in list(self._connections):
+            connection.cut()
+
+    # Answers.
+
+    def _infer(self, connection: Connection, request: Request, dialect: Dialect) -> None:
+        record = self._begin(connection, request)
+        try:
+            faults = fault_language.draw(self.scenario.odds, self._dice)
+            spoken = request.headers.get("x-simulate")
+            if spoken is not None:
+                faults = fault_language.parse(spoken).over(faults)
+            record.fault = fault_language.changes(faults) or None
+            if faults.status is not None:
+                message = f"the simulator was told to fail with status {faults.status}"
+                raise RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults))
+            ask = dialect.read(request.body)
+            self._start(connection, record, dialect, ask, faults)
+        except RefusedError as refusal:
+            self._refuse(connection, record, refusal)
+        except (AskError, FaultError) as exc:
+            self._refuse(connection, record, RefusedError(400, "BadRequestError", str(exc)))
+
+    def _start(self, connection: Connection, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:
+        scenario = self.scenario
+        if scenario.models and ask.model not in scenario.models:
+            served = ", ".join(scenario.models)
+            raise RefusedError(404, "NotFoundError", f"no model is called {ask.model!r}; served: {served}")
+        record.model = ask.model
+        record.stream = ask.stream
+        counts = [token_count(prompt) for prompt in ask.prompts]
+        record.prompt_tokens = sum(counts)
+        if faults.silent:
+            self._answering[connection] = (record, None)
+            return
+        answer = Answer(
+            connection, record, ask, faults, dialect.writer(record.number, self._created_s, ask.model or ANY_MODEL),
+            self._meters[ask.model if scenario.models else ANY_MODEL], self.truth, self._ended,
+            tokens_per_chunk=faults.tokens_per_chunk or scenario.tokens_per_chunk,
+            lines=faults.lines or scenario.lines, framing=faults.framing or scenario.framing,
+        )  # fmt: skip
+        choices = []
+        sequences = []
+        for place, (prompt, count) in enumerate(zip(ask.prompts, counts, strict=True)):
+            blocks = block_keys(prompt, scenario.engine.block_size) if scenario.engine.cache_blocks else ()
+            for n in range(ask.choices):
+                length = self._length(ask, faults, count, reasons=dialect.reasons)
+                index = place * ask.choices + n
+                choice = Choice(answer, index, length, Wording(scenario.seed % 1_000_003 + record.number * 131 + index))
+                choice.sequence = Sequence(choice, count, length.tokens, blocks, self._pauses(faults))
+                choices.append(choice)
+                sequences.append(choice.sequence)
+        # From when the request was here, not from when it had been read: what reading costs is ours, not the engine's.
+        received = record.received_mono_ns
+        for taken, sequence in enumerate(sequences):
+            if not self.engine.submit(sequence, received):
+                for other in sequences[:taken]:
+                    self.engine.cancel(other, received)
+                self._set_alarm()
+                limit = scenario.engine.max_queue
+                raise RefusedError(429, "RateLimitError", f"{limit} sequences wait already", self._retry_after(faults))
+        self._answering[connection] = (record, answer)
+        answer.start(choices)
+        self._set_alarm()
+
+    def _pauses(self, faults: Faults) -> dict[int, int]:
+        pauses = {0: faults.slow_first_ns} if faults.slow_first_ns else {}
+        if faults.stall_after is not None and faults.stall_ns:
+            pauses[faults.stall_after * (faults.tokens_per_chunk or self.scenario.tokens_per_chunk)] = faults.stall_ns
+        return pauses
+
+    def _length(self, ask: Ask, faults: Faults, prompt_tokens: int, *, reasons: bool) -> Length:
+        scenario = self.scenario
+        room = scenario.max_context - prompt_tokens
+        asked = ask.max_tokens or 0
+        if room < 1 or asked > room or ask.min_tokens > room:
+            message = (
+                f"{prompt_tokens} prompt tokens and {max(asked, ask.min_tokens, 1)} to be made "
+                f"are more than the context of {scenario.max_context} tokens"
+            )
+            raise RefusedError(400, "BadRequestError", message)
+        tokens = faults.tokens or ask.max_tokens or max(scenario.tokens, ask.min_tokens)
+        if scenario.stop_tokens is not None and faults.tokens is None and not ask.ignore_eos:
+            tokens = min(tokens, max(_geometric(scenario.stop_tokens, self._lengths), ask.min_tokens))
+        tokens = min(tokens, room)
+        thought = (scenario.reasoning_tokens if faults.reasoning is None else faults.reasoning) if reasons else 0
+        return Length(tokens, min(thought, tokens), "length" if tokens in (ask.max_tokens, room) else "stop")
+
+    def _ended(self, answer: Answer, outcome: str) -> None:
+        now = time.monotonic_ns()
+        del self._answering[answer.connection]
+        self.truth.end(answer.record, outcome, now)
+        for choice in answer.choices:
+            if choice.sequence is None:
+                continue
+            if outcome == COMPLETED and self.engine.cache.capacity:
+                self._remember(answer.ask, choice, choice.sequence)
+            elif outcome != COMPLETED:
+                self.engine.cancel(choice.sequence, now)
+        if outcome != COMPLETED:
+            self._set_alarm()
+
+    def _remember(self, ask: Ask, choice: Choice, sequence: Sequence[Choice]) -> None:
+        """An answer's own blocks are cached too: the next turn of a conversation begins with them."""
+        prompt = ask.prompts[choice.index // ask.choices]
+        text = choice.text.encode()
+        whole = prompt + (chat_line("assistant", text) if ask.chat else text)
+        self.engine.cache.add(block_keys(whole, self.scenario.engine.block_size, known=sequence.blocks))
+
+    def _tick(self) -> None:
+        for sequence, _ in self.engine.advance(time.monotonic_ns()):
+            choice = sequence.owner
+            choice.answer.meters.generation_tokens += 1
+            choice.answer.token(choice)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        self._alarm.set(self.engine.next_ns)
+
+    def _begin(self, connection: Connection, request: Request) -> Record:
+        headers = request.headers
+        return self.truth.begin(
+            connection.number, request.path, request.received_ns, request.received_wall_ns,
+            headers.get("x-request-id"), headers.get("x-correlation-id"),
+        )  # fmt: skip
+
+    def _refuse(self, connection: Connection, record: Record, refusal: RefusedError) -> None:
+        record.status = refusal.status
+        error = {"message": refusal.message, "type": refusal.kind, "code": refusal.status}
+        headers = {} if record.request_id is None else {"X-Request-ID": record.request_id}
+        if refusal.retry_after_s is not None and refusal.status in (429, 503):
+            headers["Retry-After"] = str(math.ceil(refusal.retry_after_s))
+        connection.respond(refusal.status, msgspec.json.encode({"error": error}), headers)
+        self.truth.end(record, REFUSED if refusal.status < 500 else FAILED, time.monotonic_ns())
+        connection.release()
+
+    def _retry_after(self, faults: Faults) -> float:
+        return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
+
+    # Pages.
+
+    def _health(self, connection: Connection, request: Request) -> None:
+        connection.respond(200, b"", kind="text/plain")
+
+    def _models(self, connection: Connection, request: Request) -> None:
+        rows = [
+            {"id": name, "object": "model", "created": self._created_s, "owned_by": "aiperf",
+             "max_model_len": self.scenario.max_context}
+            for name in self._meters
+        ]  # fmt: skip
+        connection.respond(200, msgspec.json.encode({"object": "list", "data": rows}))
+
+    def _metrics(self, connection: Connection, request: Request) -> None:
+        def name(choice: Choice) -> str:
+            return choice.answer.record.model if self.scenario.models else ANY_MODEL
+
+        running = Counter(name(sequence.owner) for sequence in self.engine.running)
+        waiting = Counter(name(sequence.owner) for sequence in self.engine.waiting())
+        cache = self.engine.cache
+        usage = len(cache) / cache.capacity if cache.capacity else 0.0
+        text = exposition(self._meters, running, waiting, usage)
+        connection.respond(200, text.encode(), kind=CONTENT_TYPE)
+
+    def _truth(self, connection: Connection, request: Request) -> None:
+        summary_only = request.query.get("summary", ["0"])[0] not in ("", "0", "false")
+        last = request.query.get("last", [""])[0]
+        if last and not last.isdecimal():
+            message = f"last is {last!r}; a number of rows is needed"
+            connection.respond(400, msgspec.json.encode({"error": {"message": message}}))
+            return
+        engine = self.engine
+        body = self.truth.written(
+            engine={
+                "steps": engine.steps, "running": len(engine.running), "running_max": engine.running_max,
+                "waiting": engine.waiting_count, "waiting_max": engine.waiting_max, "cache_blocks": len(engine.cache),
+            },
+            summary_only=summary_only, last=int(last) if last else None,
+        )  # fmt: skip
+        connection.respond(200, body)
+
+
+def _geometric(mean: float, dice: random.Random) -> int:
+    """At least 1, *mean* on average."""
+    if mean <= 1:
+        return 1
+    return 1 + int(math.log(1 - dice.random()) / math.log(1 - 1 / mean))
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind, protocol)
+    except OSError as exc:
+        raise AiperfError(f"--host {host} is no address of this machine: {exc.strerror or exc}") from exc
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError as exc:
+        sock.close()
+        reason = exc.strerror or exc
+        raise AiperfError(f"can't listen on {host} port {port}: {reason}", "--port 0 picks a free port") from exc
+    return sock
+
+
+def _raise_file_limit() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def _serve(scenario: Scenario, sock: socket.socket) -> str:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    if sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+    server = Server(scenario, loop)
+    listener = await loop.create_server(lambda: Connection(server), sock=sock, backlog=4096, ssl=scenario.tls)
+    host, port = sock.getsockname()[:2]
+    scheme = "https" if scenario.tls else "http"
+    print(f"simulator: listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+    # What is here now stays: collections needn't look at it, and pause the engine less often.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        await stop.wait()
+    finally:
+        listener.close()
+        said = server.truth.paragraph()
+        server.close()
+        await asyncio.sleep(0)  # lets closed transports go before the loop does
+    return said
+
+
+def serve(scenario: Scenario) -> None:
+    """Serve until Ctrl-C or SIGTERM, then say on stderr what happened.
+
+    Raises:
+        AiperfError: The address can't be had.
+    """
+    _raise_file_limit()
+    sock = _listening(scenario.host, scenario.port)
+    if sys.platform == "win32":
+        factory = None
+    else:
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            said = runner.run(_serve(scenario, sock))
+    except KeyboardInterrupt:  # where loops know no signal handlers
+        return
+    finally:
+        sock.close()
+    print(f"simulator: {said}", file=sys.stderr)

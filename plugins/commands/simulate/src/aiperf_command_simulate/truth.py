@@ -1,0 +1,255 @@
+"""What the server knows of itself: a row a request, and what they come to.  Bounded, whatever the load."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+_BUCKETS_PER_E = 1000
+"""Gaps are counted in buckets 0.1 % wide."""
+
+IN_FLIGHT = "in flight"
+COMPLETED = "completed"
+REFUSED = "refused"
+FAILED = "failed"
+CUT = "cut"
+RESET = "reset"
+ERROR_SAID = "error said in-band"
+CLIENT_GONE = "client disconnected"
+
+
+class Record(Struct):
+    """One request as the server saw it.  Times are CLOCK_MONOTONIC ns, ``wall`` ones CLOCK_REALTIME ns; None: never.
+
+    received: the read that completed the request.  admitted: it left the queue.  first, last: just before the first and
+    last piece of content was handed to the socket (for an answer that doesn't stream, the answer).
+    ended: the answer was complete, or given up.
+    """
+
+    number: int
+    connection: int
+    path: str
+    request_id: str | None
+    correlation_id: str | None
+    received_mono_ns: int
+    received_wall_ns: int
+    model: str = ""
+    stream: bool = False
+    status: int = 0
+    outcome: str = IN_FLIGHT
+    fault: dict[str, Any] | None = None
+    admitted_mono_ns: int | None = None
+    first_mono_ns: int | None = None
+    first_wall_ns: int | None = None
+    last_mono_ns: int | None = None
+    last_wall_ns: int | None = None
+    ended_mono_ns: int | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    chunks: int = 0
+
+    @property
+    def ttft_ns(self) -> int | None:
+        return None if self.first_mono_ns is None else self.first_mono_ns - self.received_mono_ns
+
+    @property
+    def latency_ns(self) -> int | None:
+        return None if self.last_mono_ns is None else self.last_mono_ns - self.received_mono_ns
+
+    @property
+    def itl_ns(self) -> float | None:
+        """Mean time between tokens after the first; None for fewer than two, or without streaming."""
+        if self.first_mono_ns is None or self.last_mono_ns is None or not self.stream or self.completion_tokens < 2:
+            return None
+        return (self.last_mono_ns - self.first_mono_ns) / (self.completion_tokens - 1)
+
+
+class Gaps:
+    """How often which time passed between two events: counts in logarithmic buckets, so of bounded size."""
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.count = 0
+        self.total_ns = 0
+        self.max_ns = 0
+
+    def add(self, ns: int) -> None:
+        self._buckets[int(math.log(ns) * _BUCKETS_PER_E) if ns > 0 else -1] += 1
+        self.count += 1
+        self.total_ns += ns
+        self.max_ns = max(self.max_ns, ns)
+
+    def percentile_ns(self, percent: float) -> float:
+        """The middle of the bucket that holds the rank; NaN for none."""
+        rank = max(1, math.ceil(self.count * percent / 100))
+        for bucket in sorted(self._buckets):
+            rank -= self._buckets[bucket]
+            if rank <= 0:
+                return 0.0 if bucket < 0 else min(math.exp((bucket + 0.5) / _BUCKETS_PER_E), float(self.max_ns))
+        return math.nan
+
+    def statistics_ms(self) -> dict[str, float] | None:
+        if not self.count:
+            return None
+        figures = {f"p{percent}": self.percentile_ns(percent) / 1e6 for percent in (50, 90, 99)}
+        return {"count": self.count, "avg": self.total_ns / self.count / 1e6, **figures, "max": self.max_ns / 1e6}
+
+
+def percentile(ordered: list[float], percent: float) -> float:
+    """By linear interpolation between the two nearest ranks of *ordered*, which isn't empty."""
+    place = (len(ordered) - 1) * percent / 100
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def statistics_ms(values_ns: Iterable[float | None]) -> dict[str, float] | None:
+    """Count, mean, percentiles and extremes in ms of the values that are there; None if none is."""
+    ordered = sorted(value for value in values_ns if value is not None)
+    if not ordered:
+        return None
+    figures = {f"p{percent}": percentile(ordered, percent) / 1e6 for percent in (50, 90, 95, 99)}
+    mean = math.fsum(ordered) / len(ordered) / 1e6
+    return {"count": len(ordered), "avg": mean, "min": ordered[0] / 1e6, **figures, "max": ordered[-1] / 1e6}
+
+
+class Truth:
+    """Counts everything since the last reset and keeps the rows of the last *keep* requests that ended.
+
+    Percentiles of requests are those of the rows kept; ``dropped`` says how many rows are gone.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self.keep = keep
+        self.connections_open = 0
+        self._numbers = 0
+        self._open: dict[int, Record] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._first_number = self._numbers + 1
+        self._ended: deque[Record] = deque(maxlen=self.keep)
+        self._outcomes: Counter[str] = Counter()
+        self._statuses: Counter[int] = Counter()
+        self._requests = 0
+        self._dropped = 0
+        self._in_flight_max = len(self._open)
+        self._connections = 0
+        self._tokens: Counter[str] = Counter()
+        self._starts = Gaps()
+        self._first_start_ns: int | None = None
+        self._last_start_ns: int | None = None
+        self.gaps = Gaps()
+
+    def reset(self) -> None:
+        """Forget what was; requests in flight are not counted when they end."""
+        self._forget()
+
+    def connected(self) -> None:
+        self._connections += 1
+        self.connections_open += 1
+
+    def disconnected(self) -> None:
+        self.connections_open -= 1
+
+    def begin(
+        self, connection: int, path: str, received_ns: int, received_wall_ns: int, request_id: str | None,
+        correlation_id: str | None,
+    ) -> Record:  # fmt: skip
+        """A row for a request that has come."""
+        self._numbers += 1
+        record = Record(self._numbers, connection, path, request_id, correlation_id, received_ns, received_wall_ns)
+        self._open[record.number] = record
+        self._requests += 1
+        self._in_flight_max = max(self._in_flight_max, len(self._open))
+        if self._last_start_ns is None:
+            self._first_start_ns = received_ns
+        else:
+            self._starts.add(received_ns - self._last_start_ns)
+        self._last_start_ns = received_ns
+        return record
+
+    def end(self, record: Record, outcome: str, now_ns: int) -> None:
+        """The request is over, one way or another."""
+        del self._open[record.number]
+        record.outcome = outcome
+        record.ended_mono_ns = now_ns
+        if record.number < self._first_number:
+            return
+        self._outcomes[outcome] += 1
+        self._statuses[record.status] += 1
+        for field in ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks"):
+            self._tokens[field] += getattr(record, field)
+        if len(self._ended) == self.keep:
+            self._dropped += 1
+        self._ended.append(record)
+
+    def rows(self, last: int | None = None) -> list[Record]:
+        """The rows kept, in order of ending, then those in flight; *last* limits the former."""
+        ended = list(self._ended)
+        if last is not None:
+            ended = ended[len(ended) - min(last, len(ended)) :]
+        return ended + [record for record in self._open.values() if record.number >= self._first_number]
+
+    def summary(self) -> dict[str, Any]:
+        """What it all comes to, ready for JSON; times in ms, None where there is nothing to say."""
+        done = [record for record in self._ended if record.outcome == COMPLETED]
+        first, last = self._first_start_ns, self._last_start_ns
+        span_ns = 0 if first is None or last is None else last - first
+        return {
+            "requests": self._requests,
+            "in_flight": len(self._open),
+            "in_flight_max": self._in_flight_max,
+            "outcomes": dict(self._outcomes),
+            "statuses": {str(status): count for status, count in sorted(self._statuses.items())},
+            "connections": self._connections,
+            "connections_open": self.connections_open,
+            **{field: self._tokens[field] for field in
+               ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks")},
+            "starts": {
+                "first_mono_ns": first,
+                "last_mono_ns": last,
+                "rate_per_s": (self._requests - 1) / span_ns * 1e9 if span_ns else None,
+                "gap_ms": self._starts.statistics_ms(),
+            },
+            "ttft_ms": statistics_ms(record.ttft_ns for record in done if record.stream),
+            "itl_ms": statistics_ms(record.itl_ns for record in done),
+            "latency_ms": statistics_ms(record.latency_ns for record in done),
+            "chunk_gap_ms": self.gaps.statistics_ms(),
+            "rows_kept": len(self._ended),
+            "rows_dropped": self._dropped,
+        }  # fmt: skip
+
+    def written(self, engine: dict[str, int], *, summary_only: bool, last: int | None = None) -> bytes:
+        """``/truth`` as JSON; *engine* is what the engine says of itself."""
+        answer: dict[str, Any] = {"summary": self.summary() | {"engine": engine}}
+        if not summary_only:
+            answer["requests"] = self.rows(last)
+        return msgspec.json.encode(answer)
+
+    def paragraph(self) -> str:
+        """The summary as a few sentences."""
+        said = self.summary()
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(said["outcomes"].items())) or "none ended"
+        parts = [
+            f"{said['requests']:,} requests on {said['connections']:,} connections ({outcomes}), "
+            f"at most {said['in_flight_max']:,} in flight, {said['in_flight']:,} cut short by the end",
+            f"{said['prompt_tokens']:,} prompt tokens ({said['cached_tokens']:,} cached), "
+            f"{said['completion_tokens']:,} completion tokens in {said['chunks']:,} chunks",
+        ]
+        names = {"ttft_ms": "first token", "itl_ms": "between tokens", "latency_ms": "latency"}
+        times = [
+            f"{name} p50 {said[key]['p50']:.2f} ms, p99 {said[key]['p99']:.2f} ms" for key, name in names.items() if said[key]
+        ]
+        if times:
+            parts.append("; ".join(times))
+        if said["rows_dropped"]:
+            parts.append(f"times are of the last {said['rows_kept']:,} requests")
+        return ". ".join(parts) + "."
