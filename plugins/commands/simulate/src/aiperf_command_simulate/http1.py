@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refused = (501, "no protocol but HTTP/1.1 is spoken here")
+            pass  # the wish is ignored, as a server may: the request gets its answer, and the connection closes after it
         except httptools.HttpParserError as exc:
             self._refused = self._refused or (400, f"this is not HTTP/1.1: {exc}")
         if self._refused and not self._pending and self._current is None:
