@@ -1,0 +1,47 @@
+# For newcomers: `make demo` and `make test`.  Needs Python >= 3.11 with its venv module, and make; nothing else.
+
+PYTHON ?= python3
+VENV ?= .venv
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+PACKAGES := core $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugins/*/*/pyproject.toml)))
+PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
+SOURCES := core/src $(addsuffix /src,$(filter plugins/%,$(PACKAGES)))
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.installed
+	@sh benchmarks/demo.sh $(BIN)/aiperf
+
+test: $(VENV)/.installed-tests
+	$(BIN)/python -m pytest
+	$(BIN)/python tests/isolated.py
+	@$(MAKE) --no-print-directory check
+
+check: $(VENV)/.installed-tests
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(SOURCES) benchmarks tests
+
+bench: $(VENV)/.installed-tests
+	$(BIN)/python benchmarks/bench.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd
+
+# Every package is installed editable, with the versions of constraints.txt.  The build backend comes first and is shared:
+# an environment of its own for each of the packages would take minutes.
+$(VENV)/.installed: $(PROJECTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is older than Python 3.11; name a newer one: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "make: $(PYTHON) can't make a virtual environment; install its venv module" >&2; exit 1; }
+	@echo "setting up $(VENV) ($(words $(PACKAGES)) packages, once)"
+	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1'
+	@$(PIP) install -c constraints.txt --no-build-isolation $(addprefix -e ./,$(PACKAGES))
+	@touch $@
+
+$(VENV)/.installed-tests: $(VENV)/.installed
+	@$(BIN)/python tests/requirements.py > $(VENV)/tests.txt
+	@$(PIP) install -c constraints.txt -r $(VENV)/tests.txt
+	@touch $@
