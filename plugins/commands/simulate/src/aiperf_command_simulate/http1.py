@@ -109,7 +109,8 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # the wish is ignored, as a server may: the request gets its answer, and the connection closes after it
+            # The parser takes a body for the other protocol's, so the wish can't just be ignored.
+            self._refused = self._refused or (501, "no protocol but HTTP/1.1 is spoken here")
         except httptools.HttpParserError as exc:
             self._refused = self._refused or (400, f"this is not HTTP/1.1: {exc}")
         if self._refused and not self._pending and self._current is None:
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        if self._refused or self._closing:
+        if self._refused or self._closing or self._parser.should_upgrade():
             return
         path, _, query = self._url.decode("latin-1").partition("?")
         request = Request(
