@@ -55,9 +55,15 @@ def affinity_headers() -> list[str]:
     return [header for variable, header, default in known if _flag(variable, default)]
 
 
+def console_export_width() -> int:
+    """``AIPERF_UI_CONSOLE_EXPORT_WIDTH``, 140: columns of ``profile_export_console.txt``."""
+    width = whole("AIPERF_UI_CONSOLE_EXPORT_WIDTH", 40, 1000)
+    return 140 if width is None else width
+
+
 def check() -> None:
-    """Range-check every variable a worker will read, before anything is started."""
-    ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers()
+    """Range-check every variable the run will read, before anything is started."""
+    ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width()
 
 
 def whole(name: str, low: int, high: int) -> int | None:

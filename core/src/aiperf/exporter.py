@@ -7,7 +7,7 @@ be asked, before load starts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LEVELS = ("summary", "records", "raw")
 """Values of ``--export-level``; each includes the ones before it."""
+
+_JOIN_BYTES = 1 << 20
 
 _DEFAULT_NAMES = {
     "aiperf.json": "profile_export_aiperf.json",
@@ -112,6 +114,14 @@ class BatchExporter(Exporter):
     def rows(self, scored: Scored) -> bytes:
         """The batch's lines; deterministic."""
         raise NotImplementedError(f"{type(self).__name__} must define rows(scored)")
+
+    def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
+        """The whole file from the parts of the reducers, in their order.  In the parent, once, at the end."""
+        yield self.header()
+        for part in parts:
+            with part.open("rb") as file:
+                while block := file.read(_JOIN_BYTES):
+                    yield block
 
 
 class DatasetExporter(Exporter):
