@@ -30,7 +30,7 @@ clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd
 
 # Every package is installed editable, with the versions of constraints.txt.  The build backend comes first and is shared:
-# an environment of its own for each of the packages would take minutes.
+# an environment of its own for each of the packages would take minutes.  It looks for its own program in PATH.
 $(VENV)/.installed: $(PROJECTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: $(PYTHON) is older than Python 3.11; name a newer one: make PYTHON=python3.12" >&2; exit 1; }
@@ -38,7 +38,7 @@ $(VENV)/.installed: $(PROJECTS)
 	  { echo "make: $(PYTHON) can't make a virtual environment; install its venv module" >&2; exit 1; }
 	@echo "setting up $(VENV) ($(words $(PACKAGES)) packages, once)"
 	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1'
-	@$(PIP) install -c constraints.txt --no-build-isolation $(addprefix -e ./,$(PACKAGES))
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -c constraints.txt --no-build-isolation $(addprefix -e ./,$(PACKAGES))
 	@touch $@
 
 $(VENV)/.installed-tests: $(VENV)/.installed

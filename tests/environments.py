@@ -7,9 +7,11 @@ an import that nobody declared fails, as it would for somebody who installed one
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import venv
 import zipfile
@@ -51,7 +53,10 @@ class Shelf:
         wheels = self._folder / "wheels"
         wheels.mkdir(parents=True, exist_ok=True)
         build = f"import sys, {backend} as backend; sys.stdout = sys.stderr; print(backend.build_wheel({str(wheels)!r}), file=sys.__stdout__)"
-        made = subprocess.run([sys.executable, "-c", build], cwd=project, capture_output=True, text=True, check=False)
+        path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])  # uv_build looks for its program there
+        made = subprocess.run(
+            [sys.executable, "-c", build], cwd=project, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
         if made.returncode:
             raise SystemExit(f"{name}: no wheel could be built\n{made.stderr}")
         target = self._folder / "unpacked" / name

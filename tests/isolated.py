@@ -61,7 +61,7 @@ def discovered(python: Path | str, cache: Path) -> set[str]:
     show = (
         "from aiperf.registry import Registry\n"
         "registry = Registry.discover()\n"
-        "for found in [one for category in registry.categories() for one in registry.all(category)] + registry.broken():\n"
+        "for found in [one for category in registry.categories() for one in registry.all(category)] + registry.broken:\n"
         "    print(f'{found.category}:{found.name} {found.distribution} {found.version} {found.broken}')"
     )
     done = run(python, "-c", show, cache=cache)
