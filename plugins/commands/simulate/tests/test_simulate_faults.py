@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
 
+import aiperf_command_simulate
+import msgspec
 import pytest
+import yaml
+from aiperf.descriptor import OptionSpec
 from aiperf.errors import ConfigErrors
+from aiperf.optionspec import specs
 from aiperf_command_simulate.faults import FaultError, Faults, Odds, draw, parse, parse_odds
 from aiperf_command_simulate.options import SimulateOptions
 from aiperf_command_simulate.scenario import scenario
@@ -121,10 +130,23 @@ def test_the_text_is_as_long_as_it_should_be_and_continues():
 
 
 def test_every_word_is_one_token_of_o200k():
-    builtin = pytest.importorskip("aiperf_tokenizer_builtin", reason="needs the built-in tokenizer's package")
-    source = next(value for value in vars(builtin).values() if hasattr(value, "recognises") and hasattr(value, "open"))
-    tokenizer = source().open("builtin")
+    found = entry_points(group="aiperf.tokenizers").select(name="builtin")
+    if not found:
+        pytest.skip("needs the built-in tokenizer's package, for o200k_base without a network")
+    tokenizer = next(iter(found)).load()().open("builtin")
     assert {word: tokenizer.count(word) for word in WORDS if tokenizer.count(word) != 1} == {}
     text = "".join(WORDS)
     assert tokenizer.count(text) == len(WORDS)
     assert tokenizer.count(Wording(7).text(0, 1000)) == 1000
+
+
+def test_the_manifest_lists_the_options_that_the_model_has():
+    manifest = yaml.safe_load((Path(aiperf_command_simulate.__file__).parent / "aiperf.yaml").read_text())
+    (row,) = manifest["plugins"]
+    assert msgspec.convert(row["options"], tuple[OptionSpec, ...]) == specs(SimulateOptions)
+
+
+@pytest.mark.parametrize("name", ["pydantic", "httptools", "uvloop", "asyncio"])
+def test_the_command_imports_nothing_heavy_before_it_runs(name):
+    code = f"import sys, aiperf_command_simulate; sys.exit({name!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

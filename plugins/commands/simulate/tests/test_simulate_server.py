@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -504,6 +506,16 @@ def test_a_taken_port_says_so(simulator):
     port = urlsplit(simulator.url).port
     with pytest.raises(RuntimeError, match=f"can't listen on 127.0.0.1 port {port}"), running(port=port):
         pass
+
+
+def test_sigterm_ends_it_as_cleanly_as_ctrl_c():
+    with running(**FAST) as simulator:
+        post(simulator, chat(max_tokens=2))
+        os.kill(simulator.pid, signal.SIGTERM)
+        eventually(simulator.poll, 0)
+        code, said = simulator.stop()
+    assert code == 0
+    assert said.startswith("simulator: 1 requests on 1 connections (1 completed)")
 
 
 def test_a_request_cut_short_by_the_end_is_counted():

@@ -48,6 +48,10 @@ class Simulator:
                 raise
         return self._process.returncode, self._said
 
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
     def _ask(self, path: str, method: str = "GET") -> Any:
         context = ssl.create_default_context() if self.url.startswith("https") else None
         if context is not None:  # the certificate is the test's own
