@@ -12,8 +12,8 @@ class Simulate(Command):
     """Serves until Ctrl-C or SIGTERM; both end it with 0."""
 
     def run(self, options: Any, words: Sequence[str]) -> int:
+        from aiperf_command_simulate.process import serve
         from aiperf_command_simulate.scenario import scenario
-        from aiperf_command_simulate.server import serve
 
         serve(scenario(options))
         return 0

@@ -1,20 +1,15 @@
-"""The server: routes, the engine's clock, and the processes' beginning and end."""
+"""What answers requests: routes, pages, and one engine whose tokens are handed out as they are made."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import random
-import signal
-import socket
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 
 import msgspec
-from aiperf.errors import AiperfError
 
 from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
@@ -302,80 +297,3 @@ def _geometric(mean: float, dice: random.Random) -> int:
     if mean <= 1:
         return 1
     return 1 + int(math.log(1 - dice.random()) / math.log(1 - 1 / mean))
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        sock = socket.socket(family, kind, protocol)
-    except OSError as exc:
-        raise AiperfError(f"--host {host} is no address of this machine: {exc.strerror or exc}") from exc
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-    except OSError as exc:
-        sock.close()
-        reason = exc.strerror or exc
-        raise AiperfError(f"can't listen on {host} port {port}: {reason}", "--port 0 picks a free port") from exc
-    return sock
-
-
-def _raise_file_limit() -> None:
-    if sys.platform == "win32":
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-async def _serve(scenario: Scenario, sock: socket.socket) -> str:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    if sys.platform != "win32":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
-    server = Server(scenario, loop)
-    listener = await loop.create_server(lambda: Connection(server), sock=sock, backlog=4096, ssl=scenario.tls)
-    host, port = sock.getsockname()[:2]
-    scheme = "https" if scenario.tls else "http"
-    print(f"simulator: listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
-    # What is here now stays: collections needn't look at it, and pause the engine less often.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    try:
-        await stop.wait()
-    finally:
-        listener.close()
-        said = server.truth.paragraph()
-        server.close()
-        await asyncio.sleep(0)  # lets closed transports go before the loop does
-    return said
-
-
-def serve(scenario: Scenario) -> None:
-    """Serve until Ctrl-C or SIGTERM, then say on stderr what happened.
-
-    Raises:
-        AiperfError: The address can't be had.
-    """
-    _raise_file_limit()
-    sock = _listening(scenario.host, scenario.port)
-    if sys.platform == "win32":
-        factory = None
-    else:
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    try:
-        with asyncio.Runner(loop_factory=factory) as runner:
-            said = runner.run(_serve(scenario, sock))
-    except KeyboardInterrupt:  # where loops know no signal handlers
-        return
-    finally:
-        sock.close()
-    print(f"simulator: {said}", file=sys.stderr)
