@@ -43,12 +43,14 @@ class Registry:
         problems: Sequence[str] = (),
     ) -> None:
         candidates = list(candidates)
+        self._candidates = candidates
+        self._pins, self._off = dict(pins or {}), tuple(disabled)
         self.problems = tuple(problems)
         """Sentences about packages that could not be read at all, or should not be installed."""
         self.kernel_options = tuple(_kernel_options() if kernel_options is None else kernel_options)
         chosen = {_key(pin): _distribution(owner) for pin, owner in (pins or {}).items()}
         self._check_pins(candidates, chosen)
-        off = {self._checked(word, candidates) for word in disabled}
+        off = {self._checked(word, candidates) for word in self._off}
         self.disabled = tuple(one for one in candidates if (one.category, one.name) in off)
         """Plugins that were switched off."""
         kept = [one for one in candidates if (one.category, one.name) not in off]
@@ -83,6 +85,20 @@ class Registry:
             disabled=[*disabled, *words],
             kernel_options=found.kernel_options or None,
             problems=[*found.problems, *problems],
+        )
+
+    def choosing(self, *, pins: Mapping[str, str], disabled: Iterable[str]) -> Registry:
+        """The same plugins with further pins, and further ones switched off.
+
+        Raises:
+            UsageError: A pin or a switched-off name that isn't installed.
+        """
+        return Registry(
+            self._candidates,
+            pins={**self._pins, **pins},
+            disabled=(*self._off, *disabled),
+            kernel_options=self.kernel_options,
+            problems=self.problems,
         )
 
     @property

@@ -30,8 +30,19 @@ def manager(registry: Registry) -> pluggy.PluginManager:
     return made
 
 
-def register(made: pluggy.PluginManager, one: Descriptor, plugin: Any) -> None:
-    """Register a module or object; a class is instantiated first.
+def scratch(one: Descriptor, plugin: Any) -> tuple[pluggy.PluginManager, Any]:
+    """The plugin alone in a manager of its own, and what was registered.
+
+    Raises:
+        PluginError: As :func:`register`.
+    """
+    made = pluggy.PluginManager("aiperf")
+    made.add_hookspecs(hooks)
+    return made, register(made, one, plugin)
+
+
+def register(made: pluggy.PluginManager, one: Descriptor, plugin: Any) -> Any:
+    """Register a module or object; a class is instantiated first.  Returns what was registered.
 
     Raises:
         PluginError: It implements a hook that doesn't exist, asks for an argument the hook doesn't have, or has no hook.
@@ -47,3 +58,4 @@ def register(made: pluggy.PluginManager, one: Descriptor, plugin: Any) -> None:
     if unknown or not callers:
         made.unregister(target)
         raise PluginError(f"{who} implements {unknown[0]}, which is no hook" if unknown else f"{who} implements no hook")
+    return target

@@ -30,9 +30,8 @@ def load(descriptor: Descriptor) -> Any:
     """
     try:
         return _Chosen(descriptor).extensions[0].plugin
-    except ModuleNotFoundError as error:
-        hints = descriptor.requires or ((f"it needs {error.name}, which is not installed",) if error.name else ())
-        raise PluginError(f"{_who(descriptor)} can't be imported: {error}", *hints) from error
+    except ImportError as error:
+        raise PluginError(f"{_who(descriptor)} can't be imported: {error}", *descriptor.requires) from error
     except (Exception, SystemExit) as error:  # a stranger's module may raise anything while it is imported
         raise PluginError(f"{_who(descriptor)} can't be imported: {type(error).__name__}: {error}") from error
 

@@ -1,0 +1,284 @@
+"""The face: a command line in, an exit code out.  Built by functions that take a registry, so that a test brings its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from aiperf import argv, helptext
+from aiperf.argv import Option, Scan
+from aiperf.commandline import Face, Values, application, options_of, run
+from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf.errors import AiperfError, ConfigErrors, UsageError
+from aiperf.registry import Registry
+from aiperf.registry.precedence import label
+
+SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
+
+_PINS = OptionSpec(
+    "pins", ("--plugin",), "Take a plugin from this distribution where several provide it.",
+    arity="many", metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins",
+)  # fmt: skip
+_DISABLED = OptionSpec(
+    "disabled", ("--disable-plugin",), "Leave a plugin out, as if it were not installed.",
+    arity="many", metavar="CATEGORY:NAME", group="Plugins",
+)  # fmt: skip
+
+_NOT_HERE = "belongs to the {} endpoint package, which is not installed"
+FOREIGN = {
+    "--session-concurrency": "use --concurrency",
+    "--server-metrics-url": "use --gpu-telemetry URL, not --server-metrics",
+    "--server-metrics-urls": "use --gpu-telemetry URL, not --server-metrics",
+    "--max-threads": "use --workers-max",
+    "--backend": _NOT_HERE.format("kserve"),
+    "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
+    "--output-tokens-mean-deterministic": _NOT_HERE.format("kserve or tensorrtllm_engine"),
+    "--checkpoint-dir": "the journal does it: aiperf report DIR after a crash",
+    "--enable-checkpointing": "the journal does it: aiperf report DIR after a crash",
+    "--generate-plots": "run aiperf plot afterwards",
+    "--measurement-interval": "not applicable here; use --request-count or --benchmark-duration",
+    "-p": "not applicable here; use --request-count or --benchmark-duration",
+    "--stability-percentage": "not applicable here; use --request-count or --benchmark-duration",
+    "-s": "not applicable here; use --request-count or --benchmark-duration",
+}
+"""Options of genai-perf that have no equivalent of that name, and what to do instead."""
+
+_CHOSEN_BY_NAME = {
+    "endpoint_type": "endpoints",
+    "transport": "transports",
+    "arrival_pattern": "arrivals",
+    "warmup_arrival_pattern": "arrivals",
+}
+"""Kernel options that take the name of a plugin."""
+
+
+def main(words: Sequence[str] | None = None, registry: Registry | None = None) -> int:
+    """Run a command line (None: the process's); returns the exit code.  *registry* None discovers what is installed."""
+    try:
+        code = _main(list(sys.argv[1:] if words is None else words), registry)
+        sys.stdout.flush()
+        return code
+    except AiperfError as error:
+        complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Nobody reads our output any more.  What Python still holds must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def complain(error: AiperfError) -> None:
+    """Print an error, or all of a command's, each with ``error:`` before it and its hints below."""
+    for one in error.errors if isinstance(error, ConfigErrors) else [error]:
+        first, *rest = one.lines()
+        print("\n".join([f"error: {first}", *rest]), file=sys.stderr)
+
+
+def warn(sentence: str) -> None:
+    print(f"warning: {sentence}", file=sys.stderr)
+
+
+def _main(words: list[str], registry: Registry | None) -> int:
+    if words == ["--version"]:
+        from aiperf import __version__
+
+        print(__version__)
+        return 0
+    errors: list[AiperfError] = []
+    registry = _chosen(registry or Registry.discover(), words, errors)
+    if "_AIPERF_COMPLETE" in os.environ:
+        return run(application(_faces(registry, everything=True), lambda: ""), words)
+    name = words[0] if words else "--help"
+    faces = _faces(registry, only=name)
+    if name.startswith("-"):
+        return _top(words, faces)
+    face = next((face for face in faces if face.name == name), None)
+    if face is None:
+        raise _unknown_command(name, registry, faces)
+    read = face.scan(words[1:])
+    app = application([face], lambda: "")
+    if read.help:
+        return run(app, [name, "--help"])
+    for problem in registry.problems:
+        warn(problem)
+    together(errors + list(read.errors))
+    read.shown.insert(0, name)
+    return run(app, [name, *read.plain()], read)
+
+
+def together(errors: Sequence[AiperfError]) -> None:
+    """Raise what there is to raise: one error as itself, several as one report."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ConfigErrors(errors)
+
+
+def _top(words: list[str], faces: list[Face]) -> int:
+    """``aiperf`` with no command: help, the version, completion."""
+
+    def text() -> str:
+        return helptext.top(SUMMARY, {face.name: face.summary for face in faces})
+
+    known = ("--help", "-h", "--version", "--install-completion", "--show-completion")
+    flag = words[0].partition("=")[0] if words else "--help"
+    if flag in known:
+        return run(application([face.empty() for face in faces], text), words or ["--help"])
+    names = ", ".join(face.name for face in faces)
+    raise UsageError(f"unknown option {flag}", f"options follow a command: {names}", "for example: aiperf profile --help")
+
+
+def _unknown_command(name: str, registry: Registry, faces: list[Face]) -> AiperfError:
+    found = registry.find("commands", name)
+    if found is not None:
+        try:
+            registry.ref("commands", name)
+        except AiperfError as error:
+            return error
+    names = [face.name for face in faces]
+    close = get_close_matches(name, names, 1, 0.6)
+    hints = [f"commands: {', '.join(names)}", *([f"did you mean {close[0]}?"] if close else [])]
+    return UsageError(f"there is no command {name!r}", *hints)
+
+
+def _chosen(registry: Registry, words: list[str], errors: list[AiperfError]) -> Registry:
+    """The registry with the pins and switches of the command line, which count before anything is looked up by name."""
+    read = argv.scan(words, options_of([_PINS, _DISABLED]))
+    given = {one.option.spec.field: one.values for one in read.given}
+    try:
+        return registry.choosing(pins=_pins(given.get("pins", ())), disabled=given.get("disabled", ())) if given else registry
+    except UsageError as error:
+        errors.append(error)
+        return registry
+
+
+def _pins(values: Iterable[str]) -> dict[str, str]:
+    pins = {}
+    for value in values:
+        key, equals, distribution = value.partition("=")
+        if not equals or not distribution:
+            raise UsageError(f"--plugin: {value!r} is not CATEGORY:NAME=DISTRIBUTION", "for example: endpoints:chat=acme-chat")
+        pins[key] = distribution
+    return pins
+
+
+def _faces(registry: Registry, *, only: str = "", everything: bool = False) -> list[Face]:
+    """Every subcommand; those that aren't asked for come without options, which cost time."""
+    from aiperf.inspection import plugins_face
+
+    faces = [_profile_face(registry, whole=everything or only == "profile"), plugins_face(registry, (_PINS, _DISABLED))]
+    faces += [_plugin_face(registry, one) for one in registry.all("commands") if one.name not in ("profile", "plugins")]
+    return faces
+
+
+def _plugin_face(registry: Registry, one: Descriptor) -> Face:
+    def call(values: Values, words: list[str], read: Scan) -> int:
+        from aiperf import logs
+
+        logs.to_stderr(logs.level_of("info", verbose=False, extra_verbose=False))
+        options = _command_options(registry, one, values, read)
+        found = registry.load("commands", one.name)
+        command = found() if isinstance(found, type) else found
+        code: int = command.run(options, words)
+        return code
+
+    arguments = str(one.capabilities.get("arguments", ""))
+    name = one.name.replace("_", "-")
+    return Face(name, one.summary, options_of((), [one]), call, arguments)
+
+
+def _command_options(registry: Registry, one: Descriptor, values: Values, read: Scan) -> Any:
+    model = registry.load_options_model(one)
+    if model is None:
+        return None
+    from aiperf.optionspec import validate
+
+    owner = f"{one.category}:{one.name}"
+    made, errors = validate(model, one.options, values.get(owner, {}), _typed(read, owner))
+    together(errors)
+    return made
+
+
+def _profile_face(registry: Registry, *, whole: bool) -> Face:
+    def call(values: Values, words: list[str], read: Scan) -> int:
+        from aiperf.run import profile
+
+        settings = profile_settings(registry, values, read)
+        for one in registry.broken:
+            if one.category != "commands":
+                warn(f"plugin {one.category}:{one.name} of {label(one)} can't be used: {one.broken}")
+        return profile(settings, registry)
+
+    options: tuple[Option, ...] = ()
+    if whole:
+        plugins = [one for category in registry.categories() if category != "commands" for one in registry.all(category)]
+        options = options_of((*registry.kernel_options, _PINS, _DISABLED), plugins)
+    return Face(
+        "profile",
+        "Send load to an inference server and report how fast it answers.",
+        options,
+        call,
+        dashes=False,
+        installed={field: registry.names(category) for field, category in _CHOSEN_BY_NAME.items()},
+        foreign=FOREIGN,
+    )
+
+
+def profile_settings(registry: Registry, values: Values, read: Scan) -> Any:
+    """The validated :class:`~aiperf.settings.Settings` of what was given.
+
+    Raises:
+        UsageError, ConfigErrors: Every value that can't be, said of the flag as typed.
+    """
+    from aiperf.options import KernelOptions
+    from aiperf.optionspec import validate
+    from aiperf.settings import Settings
+
+    own = dict(values.get("", {}))
+    pins = _pins(own.pop("pins", ()))  # type: ignore[arg-type]
+    disabled = own.pop("disabled", ())
+    kernel, errors = validate(KernelOptions, registry.kernel_options, own, _typed(read, ""))
+    plugins: dict[str, Any] = {}
+    for category in registry.categories():
+        for one in registry.all(category) if category != "commands" else ():
+            owner = f"{category}:{one.name}"
+            try:
+                model = registry.load_options_model(one)
+            except AiperfError as error:
+                if owner in values:
+                    errors.append(error)
+                registry.mark_broken(one, error.message)
+                continue
+            if model is None:
+                continue
+            made, wrong = validate(model, one.options, values.get(owner, {}), _typed(read, owner))
+            # A plugin that nobody gave an option may need one: that is for whoever chooses it to say.
+            errors += wrong if owner in values else []
+            if made is not None:
+                plugins[owner] = made
+    together(_distinct(errors))
+    return Settings(
+        kernel=kernel,
+        plugins=plugins,
+        typed=read.typed(),
+        command=argv.quoted(["aiperf", *read.shown]),
+        pins=pins,
+        disabled=tuple(disabled) if isinstance(disabled, list | tuple) else (),
+    )
+
+
+def _typed(read: Scan, owner: str) -> dict[str, str]:
+    """The flags as typed, by field of one owner."""
+    return {
+        target.field: one.typed for one in read.given for target in one.option.targets if target.owner == owner
+    }
+
+
+def _distinct(errors: Sequence[AiperfError]) -> list[AiperfError]:
+    """Without repetitions: an option that two packages share is wrong for both."""
+    return list({tuple(error.lines()): error for error in errors}.values())

@@ -1,0 +1,112 @@
+"""Help as plain text: headings in a fixed order, one sentence an option, made to fit a narrow terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from aiperf.argv import Option
+
+HEADINGS = (
+    "Endpoint", "Input", "Fixed schedule", "Goodput", "Output", "HTTP trace", "Tokenizer", "Load", "Warmup",
+    "User-centric rate", "Request cancellation", "Conversation", "Prompt", "Prefix prompt", "Rankings", "Audio", "Image",
+    "Video",
+)  # fmt: skip
+"""Order of the headings that people know; others follow in the order in which they are met, these last."""
+_LAST = ("Service", "Synthesis", "Server metrics", "GPU telemetry", "Network latency", "Accuracy", "Multi-run", "Plugins")
+
+_MOST, _LEAST = 100, 40
+_NO_BREAK, _SHORT = "\u00a0", 44
+
+
+def width() -> int:
+    """Columns to use."""
+    return max(_LEAST, min(_MOST, shutil.get_terminal_size().columns))
+
+
+def command(
+    usage: str, summary: str, options: Iterable[Option], *, installed: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """A command's help.  *installed*: names to choose from, by the field of an option that takes one."""
+    columns = width()
+    lines = [*wrapped(f"Usage: {usage}", columns, "", "    "), "", *wrapped(summary, columns), ""]
+    groups: dict[str, list[Option]] = {}
+    for option in options:
+        if not option.spec.hidden:
+            groups.setdefault(option.spec.group or "Options", []).append(option)
+    for heading in sorted(groups, key=_place):
+        lines.append(f"{heading}:")
+        for option in groups[heading]:
+            names = (installed or {}).get(option.spec.field, ()) if option.targets[0].owner == "" else ()
+            lines += _entry(option, columns, names)
+        lines.append("")
+    lines += ["Other:", *wrapped("-h, --help", columns, "  ")]
+    lines += wrapped("Show this text.", columns, "      ")
+    return "\n".join(lines) + "\n"
+
+
+def top(summary: str, commands: Mapping[str, str]) -> str:
+    """The help of ``aiperf`` itself."""
+    columns = width()
+    lines = ["Usage: aiperf COMMAND [OPTIONS]", "", *wrapped(summary, columns), "", "Commands:"]
+    lines += table(commands.items(), columns)
+    lines += ["", "Options:"]
+    lines += table(
+        [
+            ("--version", "Show the version number."),
+            ("-h, --help", "Show this text; after a command, that command's options."),
+            ("--install-completion", "Install completion for the current shell."),
+            ("--show-completion", "Show the completion script of the current shell."),
+        ],
+        columns,
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _place(heading: str) -> int:
+    if heading in HEADINGS:
+        return HEADINGS.index(heading)
+    return len(HEADINGS) + (1 + _LAST.index(heading) if heading in _LAST else 0)
+
+
+def _entry(option: Option, columns: int, names: Sequence[str]) -> list[str]:
+    spec = option.spec
+    flags = ", ".join((*spec.flags, spec.negative) if spec.negative else spec.flags)
+    dots = {"many": "...", "maybe": "..."}.get(spec.arity, "")
+    value = f"{spec.metavar}{dots}" if spec.arity != "none" else ""
+    value = f"[{value}]" if spec.arity == "maybe" else value
+    sentence = spec.help
+    if spec.choices:
+        sentence += f" One of: {', '.join(spec.choices)}."
+    elif names:
+        sentence += f" Installed: {', '.join(names)}."
+    if spec.default is not None:
+        # Kept on one line where it is short: no-break spaces, which wrapping leaves alone.
+        shown = f"[default: {spec.default}]"
+        sentence += f" {shown.replace(' ', _NO_BREAK) if len(shown) <= _SHORT else shown}"
+    return [*wrapped(f"{flags} {value}".rstrip(), columns, "  ", "    "), *wrapped(sentence, columns, "      ")]
+
+
+def table(rows: Iterable[tuple[str, str]], columns: int) -> list[str]:
+    """Two columns, the second wrapped."""
+    rows = list(rows)
+    left = min(24, max((len(name) for name, _ in rows), default=0))
+    lines: list[str] = []
+    for name, text in rows:
+        indent = " " * (left + 4)
+        lines += wrapped(text, columns, f"  {name:<{left}}  ", indent) if text else [f"  {name}"]
+    return lines
+
+
+def wrapped(text: str, columns: int, first: str = "", rest: str | None = None) -> list[str]:
+    """*text* as lines of at most *columns*; *first* and *rest* are what they begin with (rest None: as the first)."""
+    lines = textwrap.wrap(
+        text,
+        columns,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines]
