@@ -12,11 +12,11 @@ __version__ = "0.1.0"
 _WHERE = {
     "errors": ("AiperfError", "BadDataset", "BadResponse", "BadTokenizer", "ConfigError", "PluginError", "UsageError"),
     "model": ("Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn"),
-    "endpoint": ("Capabilities", "Endpoint"),
+    "endpoint": ("Capabilities", "Endpoint", "in_band_error", "unreadable"),
     "dataset": ("Dataset", "DatasetContext"),
     "tokenizer": ("Tokenizer", "TokenizerSource"),
     "metric": ("Fold", "Metric", "Needs", "Over", "PerRequestMetric", "RequestView", "RunMetric", "Totals", "Unit"),
-    "columns": ("Column", "Ragged", "RecordBatch", "ragged"),
+    "columns": ("Column", "Ragged", "RecordBatch", "integers", "ragged"),
     "exporter": ("Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target"),
     "summary": ("Measurement", "Result", "Summary"),
     "schedule": ("Schedule", "ScheduleContext", "uniforms"),
@@ -27,7 +27,16 @@ _WHERE = {
 }
 _MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
 
-__all__ = ["__version__", *sorted(_MODULES)]  # noqa: PLE0604
+# Literal, for type checkers; a test holds it to _WHERE.
+__all__ = [
+    "AiperfError", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column",
+    "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Delta", "Endpoint",
+    "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Measurement", "Media", "Message", "Metric", "Needs", "Options",
+    "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged", "RecordBatch", "RequestView", "Result",
+    "RunMetric", "Schedule", "ScheduleContext", "Scored", "Summary", "SummaryExporter", "Target", "Tokenizer",
+    "TokenizerSource", "Totals", "Turn", "Unit", "UsageError", "__version__", "hookimpl", "hookspec", "in_band_error",
+    "integers", "option", "ragged", "uniforms", "unreadable",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -42,10 +51,10 @@ def __getattr__(name: str) -> Any:
 
 
 if TYPE_CHECKING:
-    from aiperf.columns import Column, Ragged, RecordBatch, ragged
+    from aiperf.columns import Column, Ragged, RecordBatch, integers, ragged
     from aiperf.command import Command
     from aiperf.dataset import Dataset, DatasetContext
-    from aiperf.endpoint import Capabilities, Endpoint
+    from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target
     from aiperf.hooks import hookimpl, hookspec

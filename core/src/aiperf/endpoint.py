@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
 from msgspec import Struct
 
+from aiperf.errors import BadResponse
 from aiperf.model import Delta, HttpRequest, Turn
 
 
@@ -68,3 +70,41 @@ class Endpoint:
     def auth_headers(self, key: str) -> dict[str, str]:
         """How an API key is sent."""
         return {"Authorization": f"Bearer {key}"}
+
+
+def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
+    """What to raise for an event that a typed decoder refused; the message is the same wherever the bytes were cut."""
+    if isinstance(error, msgspec.ValidationError):
+        return BadResponse(f"{dialect}: not of this dialect: {error}", raw=event)
+    return BadResponse(f"{dialect}: not JSON", raw=event)
+
+
+def in_band_error(event: bytes) -> BadResponse | None:
+    """The error a server says inside a good answer, None if the event is none.
+
+    ``{"error": {"message", "type", "code"}}``, ``{"error": "text"}``, and the error object by itself, which has a
+    ``message`` beside ``type``, ``code`` or ``"object": "error"``.
+    """
+    try:
+        said = msgspec.json.decode(event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    error = said.get("error")
+    if not error:
+        named = "type" in said or "code" in said or said.get("object") == "error"
+        if not named or not isinstance(said.get("message"), str):
+            return None
+        error = said
+    if not isinstance(error, dict):
+        return BadResponse(_short(error), raw=event)
+    message, kind, code = error.get("message"), error.get("type"), error.get("code")
+    if not isinstance(kind, str) or not kind:
+        kind = code if isinstance(code, str) and not code.isdigit() else None
+    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit() and len(code) < 9) else None
+    return BadResponse(message if isinstance(message, str) and message else _short(error), raw=event, code=number, kind=kind)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
