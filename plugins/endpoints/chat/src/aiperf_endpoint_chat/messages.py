@@ -1,0 +1,67 @@
+"""Messages as the chat dialect writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiperf import BadDataset, Media, Message
+
+_PART_ORDER = {"image": 0, "audio": 1, "video": 2}
+_AUDIO_FORMATS = {"mpeg": "mp3", "mpga": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav", "x-m4a": "m4a"}
+
+
+def rendered(messages: Sequence[Message], *, parts: bool = False) -> list[dict[str, Any]]:
+    """The ``messages`` array.  *parts*: write even a lone text as a list of parts.
+
+    Two system messages at the start become one: servers take only one, and a run's own joins the data set's.
+
+    Raises:
+        BadDataset: A picture, clip or film is of no kind that chat can send.
+    """
+    if len(messages) > 1 and messages[0].role == messages[1].role == "system" and not (messages[0].media or messages[1].media):
+        messages = [Message("system", ("\n\n".join((messages[0].text, messages[1].text)),)), *messages[2:]]
+    return [{"role": message.role, "content": _content(message, parts)} for message in messages]
+
+
+def _content(message: Message, parts: bool) -> str | list[dict[str, Any]]:
+    if not message.media:
+        if not message.texts:
+            return ""
+        if len(message.texts) == 1 and not parts:
+            return message.texts[0]
+    content: list[dict[str, Any]] = [{"type": "text", "text": text} for text in message.texts if text]
+    content += [_part(media) for media in sorted(message.media, key=_place)]
+    return content
+
+
+def _place(media: Media) -> int:
+    try:
+        return _PART_ORDER[media.kind]
+    except KeyError:
+        raise BadDataset(f"chat can't send media of kind {media.kind!r}", "possible: image, audio, video") from None
+
+
+def _part(media: Media) -> dict[str, Any]:
+    part: dict[str, Any]
+    if media.kind == "audio":
+        form, data = _audio(media.value)
+        part = {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+    else:
+        name = f"{media.kind}_url"
+        part = {"type": name, name: {"url": media.value}}
+    if media.uuid is not None:
+        part["uuid"] = media.uuid
+    return part
+
+
+def _audio(value: str) -> tuple[str, str]:
+    """Format and base64 of ``wav,UklGR…`` or ``data:audio/wav;base64,UklGR…``."""
+    head, comma, data = value.partition(",")
+    if comma and head.startswith("data:audio/"):
+        head = head.removeprefix("data:audio/").partition(";")[0]
+        return _AUDIO_FORMATS.get(head, head), data
+    if not comma or not head.isalnum():
+        shown = value if len(value) <= 40 else f"{value[:40]}…"
+        raise BadDataset(f"chat can't send the audio {shown!r}", "audio is 'format,base64' or a data:audio/… URI")
+    return head, data

@@ -1,0 +1,278 @@
+"""The chat dialect: what goes out, and what is made of what comes back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from aiperf import BadDataset, BadResponse, ConfigError, Delta, Media, Message, Turn
+from aiperf_endpoint_chat import Chat
+
+
+def sent(turn: Turn, chat: Chat | None = None) -> dict:
+    return msgspec.json.decode((chat or Chat()).encode(turn).body)
+
+
+def content(*texts: str, media: tuple[Media, ...] = ()):
+    return sent(Turn(texts=texts, media=media, model="m"))["messages"][0]["content"]
+
+
+# Out
+
+
+def test_the_body_is_exactly_this():
+    turn = Turn(texts=("What is shown?",), model="m1", stream=True, max_tokens=40, extra={"temperature": 0})
+    request = Chat().encode(turn)
+    assert request.body == (
+        b'{"messages":[{"role":"user","content":"What is shown?"}],"model":"m1","stream":true,'
+        b'"max_completion_tokens":40,"temperature":0,"stream_options":{"include_usage":true}}'
+    )
+    assert (request.path, request.method, request.content_type) == ("/v1/chat/completions", "POST", "application/json")
+
+
+def test_without_streaming_the_field_is_there_and_usage_is_not_asked_for():
+    assert sent(Turn(texts=("Hi",), model="m")) == {
+        "messages": [{"role": "user", "content": "Hi"}],
+        "model": "m",
+        "stream": False,
+    }
+
+
+def test_the_legacy_option_renames_the_length():
+    legacy = Chat(SimpleNamespace(use_legacy_max_tokens=True))
+    body = sent(Turn(texts=("Hi",), model="m", max_tokens=7), legacy)
+    assert body["max_tokens"] == 7 and "max_completion_tokens" not in body
+    modern = Chat(SimpleNamespace(use_legacy_max_tokens=False))
+    assert sent(Turn(texts=("Hi",), model="m", max_tokens=7), modern)["max_completion_tokens"] == 7
+
+
+def test_extras_overwrite_the_top_level_and_bring_tools():
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    body = sent(
+        Turn(texts=("Hi",), model="m", max_tokens=7, extra={"model": "other", "max_completion_tokens": 9, "tools": tools})
+    )
+    assert (body["model"], body["max_completion_tokens"], body["tools"]) == ("other", 9, tools)
+
+
+@pytest.mark.parametrize(
+    ("extra", "options"),
+    [
+        ({}, {"include_usage": True}),
+        ({"stream_options": {"include_usage": False}}, {"include_usage": False}),
+        ({"stream_options": {"continuous_usage_stats": True}}, {"include_usage": True, "continuous_usage_stats": True}),
+        ({"stream_options": None}, None),
+        ({"stream_options": "all"}, "all"),
+    ],
+)
+def test_usage_is_asked_for_without_overwriting_the_author(extra, options):
+    turn = Turn(texts=("Hi",), model="m", stream=True, extra=extra)
+    before = msgspec.json.encode(extra)
+    assert sent(turn)["stream_options"] == options
+    assert msgspec.json.encode(extra) == before  # the turn is frozen, and so is what hangs on it
+
+
+def test_an_extra_that_switches_streaming_decides_about_usage():
+    assert "stream_options" not in sent(Turn(texts=("Hi",), model="m", stream=True, extra={"stream": False}))
+    assert sent(Turn(texts=("Hi",), model="m", extra={"stream": True}))["stream_options"] == {"include_usage": True}
+
+
+def test_a_lone_text_is_a_string_and_nothing_is_an_empty_one():
+    assert content("Hi") == "Hi"
+    assert content("") == ""
+    assert content() == ""
+
+
+def test_several_texts_are_parts_without_the_empty_ones():
+    assert content("a", "", "b") == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+def test_media_follow_the_texts_in_a_fixed_order():
+    media = (Media("video", "v.mp4"), Media("audio", "wav,QUJD"), Media("image", "i.png", uuid="u1"), Media("image", "j.png"))
+    assert content("see", media=media) == [
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "i.png"}, "uuid": "u1"},
+        {"type": "image_url", "image_url": {"url": "j.png"}},
+        {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}},
+        {"type": "video_url", "video_url": {"url": "v.mp4"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("mp3,QUJD", "mp3"),
+        ("data:audio/wav;base64,QUJD", "wav"),
+        ("data:audio/mpeg;base64,QUJD", "mp3"),
+        ("data:audio/x-wav;codecs=1;base64,QUJD", "wav"),
+        ("data:audio/ogg,QUJD", "ogg"),
+    ],
+)
+def test_audio_says_its_format(value, form):
+    assert content(media=(Media("audio", value),))[0]["input_audio"] == {"data": "QUJD", "format": form}
+
+
+@pytest.mark.parametrize("media", [Media("audio", "http://host/a.wav"), Media("audio", "http://h/a,b"), Media("scent", "x")])
+def test_media_that_cannot_be_said_are_refused(media):
+    with pytest.raises(BadDataset, match="chat can't send"):
+        content("Hi", media=(media,))
+
+
+def test_history_stands_before_the_turn():
+    history = (Message("system", ("Be terse.",)), Message("user", ("Hi",)), Message("assistant", ("Hello",)))
+    messages = sent(Turn(texts=("And?",), model="m", history=history))["messages"]
+    assert [(each["role"], each["content"]) for each in messages] == [
+        ("system", "Be terse."),
+        ("user", "Hi"),
+        ("assistant", "Hello"),
+        ("user", "And?"),
+    ]
+
+
+def test_a_runs_system_message_joins_the_data_sets():
+    history = (Message("system", ("Run.",)), Message("system", ("Data.",)))
+    messages = sent(Turn(texts=("Hi",), model="m", history=history))["messages"]
+    assert messages == [{"role": "system", "content": "Run.\n\nData."}, {"role": "user", "content": "Hi"}]
+
+
+def test_parts_can_be_forced(monkeypatch):
+    monkeypatch.setenv("AIPERF_ENDPOINT_FORCE_CONTENT_PARTS", "1")
+    assert content("Hi") == [{"type": "text", "text": "Hi"}]
+    monkeypatch.setenv("AIPERF_ENDPOINT_FORCE_CONTENT_PARTS", "perhaps")
+    with pytest.raises(ConfigError, match="'perhaps'"):
+        Chat()
+
+
+def test_text_of_all_scripts_travels_as_itself():
+    assert "Grüße 你好 🦜".encode() in Chat().encode(Turn(texts=("Grüße 你好 🦜",), model="m")).body
+
+
+# Back
+
+
+def chunk(delta: str, rest: str = "") -> bytes:
+    return f'{{"object":"chat.completion.chunk","choices":[{{"index":0,"delta":{delta}{rest}}}]}}'.encode()
+
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+
+EVENTS = {
+    "text": (chunk('{"content":"Cat"}'), Delta(text="Cat")),
+    "role only": (chunk('{"role":"assistant"}'), Delta()),
+    "role and empty text": (chunk('{"role":"assistant","content":""}'), Delta()),
+    "null text": (chunk('{"content":null}'), Delta()),
+    "finish only": (chunk("{}", ',"finish_reason":"stop"'), Delta(finish="stop")),
+    "no delta at all": (b'{"choices":[{"index":0,"finish_reason":"length"}]}', Delta(finish="length")),
+    "reasoning_content": (chunk('{"reasoning_content":"hm"}'), Delta(reasoning="hm")),
+    "reasoning": (chunk('{"reasoning":"hm"}'), Delta(reasoning="hm")),
+    "both names of reasoning": (chunk('{"reasoning_content":"a","reasoning":"b"}'), Delta(reasoning="a")),
+    "reasoning beside text": (chunk('{"reasoning":"hm","content":"Cat"}'), Delta(text="Cat", reasoning="hm")),
+    "tool call": (
+        chunk('{"tool_calls":[{"index":0,"id":"c1","function":{"name":"get","arguments":"{\\"a\\":"}}]}'),
+        Delta(tool='get{"a":'),
+    ),
+    "tool arguments alone": (chunk('{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]}'), Delta(tool="1}")),
+    "two tool calls": (
+        chunk('{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":null}}]}'),
+        Delta(tool="f{}g"),
+    ),
+    "tool arguments as an object": (
+        chunk('{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}'),
+        Delta(tool='f{"a":1}'),
+    ),
+    "a tool call beside text": (
+        chunk('{"content":"Wait.","tool_calls":[{"function":{"name":"f","arguments":""}}]}'),
+        Delta(text="Wait.", tool="f"),
+    ),
+    "legacy function call": (chunk('{"function_call":{"name":"f","arguments":"{}"}}'), Delta(tool="f{}")),
+    "text in parts": (chunk('{"content":[{"type":"text","text":"C"},{"type":"text","text":"at"}]}'), Delta(text="Cat")),
+    "usage only": (
+        b'{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}',
+        Delta(usage=USAGE),
+    ),
+    "usage beside text": (
+        b'{"choices":[{"delta":{"content":"Cat"}}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}',
+        Delta(text="Cat", usage=USAGE),
+    ),
+    "usage is null": (b'{"choices":[{"delta":{"content":"Cat"}}],"usage":null}', Delta(text="Cat")),
+    "a whole answer": (
+        b'{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Cat"},"finish_reason":"stop"}],'
+        b'"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}',
+        Delta(text="Cat", usage=USAGE, finish="stop"),
+    ),
+    "a whole answer of another object": (b'{"object":"x","choices":[{"message":{"content":"Cat"}}]}', Delta(text="Cat")),
+    "a chunk without an object": (b'{"choices":[{"delta":{"content":"Cat"}}]}', Delta(text="Cat")),
+    "delta null, message given": (b'{"choices":[{"delta":null,"message":{"content":"Cat"}}]}', Delta(text="Cat")),
+    "several choices": (
+        b'{"choices":[{"index":0,"message":{"content":"Cat"}},{"index":1,"message":{"content":"Dog","reasoning":"hm"},'
+        b'"finish_reason":"stop"},{"index":2,"message":{"content":null,"function_call":{"name":"f","arguments":"{}"}}}]}',
+        Delta(text="CatDog", reasoning="hm", tool="f{}", finish="stop"),
+    ),
+    "a second choice's chunk": (b'{"choices":[{"index":1,"delta":{"content":"Dog"}}]}', Delta(text="Dog")),
+    "no choices, as a filter's first word": (b'{"choices":[],"prompt_filter_results":[]}', Delta()),
+    "an error that is null": (b'{"choices":[{"delta":{"content":"Cat"}}],"error":null}', Delta(text="Cat")),
+    "the end": (b"[DONE]", None),
+    "nothing": (b"", None),
+}
+
+
+@pytest.mark.parametrize(("event", "delta"), EVENTS.values(), ids=EVENTS.keys())
+def test_an_event_means(event, delta):
+    assert Chat().decode(event) == delta
+
+
+ERRORS = {
+    "an object": (
+        b'{"error":{"message":"too long","type":"BadRequestError","code":400}}',
+        ("too long", 400, "BadRequestError"),
+    ),
+    "a code in text": (b'{"error":{"message":"busy","code":"429"}}', ("busy", 429, None)),
+    "a named code": (b'{"error":{"message":"busy","type":null,"code":"rate_limit"}}', ("busy", None, "rate_limit")),
+    "beside choices": (b'{"choices":[{"delta":{}}],"error":{"message":"gone","code":502}}', ("gone", 502, None)),
+    "a text": (b'{"error":"out of memory"}', ("out of memory", None, None)),
+    "without a message": (b'{"error":{"code":500}}', ('{"code":500}', 500, None)),
+    "by itself": (
+        b'{"object":"error","message":"no such model","type":"NotFoundError","code":404}',
+        ("no such model", 404, "NotFoundError"),
+    ),
+    "in a body that is otherwise foreign": (b'{"choices":3,"error":{"message":"x"}}', ("x", None, None)),
+    "beside usage": (b'{"usage":{"prompt_tokens":1},"error":{"message":"x"}}', ("x", None, None)),
+}
+
+
+@pytest.mark.parametrize(("event", "said"), ERRORS.values(), ids=ERRORS.keys())
+def test_an_error_in_band_is_the_servers_own(event, said):
+    with pytest.raises(BadResponse) as caught:
+        Chat().decode(event)
+    assert (str(caught.value), caught.value.code, caught.value.kind) == said
+    assert caught.value.raw == event
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"<html>502</html>",
+        b'{"choices":[{"delta":{"content":"Ca',
+        b"null",
+        b"[]",
+        b'{"choices":7}',
+        b'{"choices":[{"delta":{"content":7}}]}',
+        b'{"choices":[{"delta":{"content":"\xff"}}]}',
+        b"[" * 100_000,
+    ],
+    ids=["proxy page", "cut", "null", "list", "choices a number", "text a number", "not UTF-8", "deep"],
+)
+def test_what_is_not_chat_is_a_bad_response_and_keeps_its_bytes(event):
+    with pytest.raises(BadResponse, match=r"^chat: not ") as caught:
+        Chat().decode(event)
+    assert caught.value.raw == event
+
+
+def test_bodies_cut_at_different_places_are_one_kind_of_error():
+    whole = chunk('{"content":"Cat"}')
+    messages = set()
+    for at in range(1, len(whole)):
+        with pytest.raises(BadResponse) as caught:
+            Chat().decode(whole[:at])
+        messages.add(str(caught.value))
+    assert messages == {"chat: not JSON"}

@@ -1,0 +1,77 @@
+"""The text-completions dialect: a prompt out, its continuation back, streamed or whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
+from msgspec import Struct
+
+
+class _Choice(Struct):
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Answer(Struct):
+    """A chunk, or a whole answer: they look alike."""
+
+    choices: list[_Choice] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+
+
+_read = msgspec.json.Decoder(_Answer).decode
+
+
+class Completions(Endpoint):
+    """``POST /v1/completions``."""
+
+    capabilities = Capabilities(
+        path="/v1/completions",
+        streaming=True,
+        produces_tokens=True,
+        tokenizes_input=True,
+    )
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        """The request for a turn.
+
+        Raises:
+            BadDataset: The turn has media, or something stands before it: a prompt can't say that.
+        """
+        if turn.history or turn.media:
+            what = "media" if turn.media else "earlier messages"
+            raise BadDataset(f"completions can't send {what}: a prompt is text alone", "use --endpoint-type chat")
+        body: dict[str, Any] = {
+            "prompt": list(turn.texts) if len(turn.texts) > 1 else turn.text,
+            "model": turn.model,
+            "stream": turn.stream,
+        }
+        if turn.max_tokens is not None:
+            body["max_tokens"] = turn.max_tokens
+        body.update(turn.extra)
+        if body["stream"]:
+            asked = body.get("stream_options", {})
+            if isinstance(asked, dict):  # anything else is the author's own affair
+                body["stream_options"] = {"include_usage": True} | asked
+        return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
+
+    def decode(self, event: bytes) -> Delta | None:
+        if event == b"[DONE]" or not event:
+            return None
+        try:
+            answer = _read(event)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise in_band_error(event) or unreadable("completions", event, error) from error
+        choices = answer.choices
+        if answer.error or not choices:
+            wrong = None if answer.usage and not answer.error else in_band_error(event)
+            if wrong is not None:
+                raise wrong
+            return Delta(usage=answer.usage)
+        if len(choices) == 1:
+            return Delta(choices[0].text or "", "", "", answer.usage, choices[0].finish_reason)
+        finish = next((choice.finish_reason for choice in choices if choice.finish_reason), None)
+        return Delta("".join(choice.text or "" for choice in choices), usage=answer.usage, finish=finish)
