@@ -1,0 +1,185 @@
+"""The encoded data set on disk: written streaming, read by mapping, as large as the disk.
+
+Files in the journal's directory, integers little-endian int64:
+
+``dataset.json``           shapes of requests, number of models, longest conversation
+``dataset.entries``        per entry: first turn, offset of its conversation, length of its id
+``dataset.turns``          per turn: shape, input tokens, max tokens, delay ns, timestamp ns (-1: unknown or none)
+``dataset.offsets``        per turn and model: where its body ends
+``dataset.bodies``         encoded bodies, one after the other
+``dataset.conversations``  per entry: its id, then the conversation as msgpack
+
+Workers read it with the standard library and msgspec alone.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from aiperf.errors import BadJournal
+from aiperf.model import Conversation, HttpRequest
+
+_ENTRY, _TURN = 3, 5
+_NAMES = ("entries", "turns", "offsets", "bodies", "conversations")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Conversation).decode
+
+
+class StoredShape(Struct, frozen=True):
+    """What requests of a data set have in common: all of an HttpRequest but its body."""
+
+    path: str
+    method: str = "POST"
+    content_type: str = "application/json"
+    headers: dict[str, str] = {}
+
+
+class _About(Struct, frozen=True):
+    shapes: list[StoredShape]
+    models: int
+    max_turns: int
+
+
+class StoreWriter:
+    """Appends conversations; use as a context manager."""
+
+    def __init__(self, directory: Path, models: int = 1) -> None:
+        self._directory, self._models = directory, models
+        self._files: dict[str, BinaryIO] = {name: (directory / f"dataset.{name}").open("wb") for name in _NAMES}
+        self._shapes: list[StoredShape] = []
+        self._turns = self._body_end = self._conversation_end = self._max_turns = 0
+        self.entries = 0
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def add(
+        self,
+        conversation: Conversation,
+        requests: Sequence[Sequence[HttpRequest]],
+        input_tokens: Sequence[int | None] = (),
+    ) -> None:
+        """Append an entry.  *requests*: per turn, per model, the turn encoded without history; *input_tokens* per turn."""
+        identity = conversation.id.encode()
+        packed = _encode(conversation)
+        self._put("entries", self._turns, self._conversation_end, len(identity))
+        self._files["conversations"].write(identity + packed)
+        self._conversation_end += len(identity) + len(packed)
+        for index, turn in enumerate(conversation.turns):
+            by_model = requests[index]
+            known = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
+            self._put(
+                "turns",
+                self._shape(by_model[0]),
+                -1 if known is None else known,
+                -1 if turn.max_tokens is None else turn.max_tokens,
+                0 if turn.delay_ms is None else round(turn.delay_ms * 1e6),
+                -1 if turn.timestamp_ms is None else round(turn.timestamp_ms * 1e6),
+            )
+            for request in by_model:
+                self._files["bodies"].write(request.body)
+                self._body_end += len(request.body)
+                self._put("offsets", self._body_end)
+        self._turns += len(conversation.turns)
+        self._max_turns = max(self._max_turns, len(conversation.turns))
+        self.entries += 1
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        about = _About(self._shapes, self._models, self._max_turns)
+        (self._directory / "dataset.json").write_bytes(msgspec.json.encode(about))
+
+    def _put(self, name: str, *numbers: int) -> None:
+        self._files[name].write(array("q", numbers).tobytes())
+
+    def _shape(self, request: HttpRequest) -> int:
+        shape = StoredShape(request.path, request.method, request.content_type, request.headers)
+        for index, known in enumerate(self._shapes):
+            if known == shape:
+                return index
+        self._shapes.append(shape)
+        return len(self._shapes) - 1
+
+
+class Store:
+    """Reads what :class:`StoreWriter` wrote.
+
+    Raises:
+        BadJournal: The directory holds no data set.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            about = msgspec.json.decode((directory / "dataset.json").read_bytes(), type=_About)
+            self._entries, self._turns, self._offsets = (_numbers(directory / f"dataset.{name}") for name in _NAMES[:3])
+            self._bodies, self._conversations = (_mapped(directory / f"dataset.{name}") for name in _NAMES[3:])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise BadJournal(f"the data set of {os.fspath(directory)} can't be read: {error}") from error
+        self.shapes = about.shapes
+        self.max_turns = about.max_turns
+        self._models = about.models
+        self.entries = len(self._entries) // _ENTRY
+
+    def turns(self, entry: int) -> int:
+        """Number of turns of the entry's conversation."""
+        after = self._entries[(entry + 1) * _ENTRY] if entry + 1 < self.entries else len(self._turns) // _TURN
+        return after - self._entries[entry * _ENTRY]
+
+    def body(self, entry: int, turn: int, model: int = 0) -> bytes:
+        """The encoded body, without history."""
+        at = (self._entries[entry * _ENTRY] + turn) * self._models + model
+        return self._bodies[self._offsets[at - 1] if at else 0 : self._offsets[at]]
+
+    def shape(self, entry: int, turn: int) -> int:
+        """Index into *shapes*."""
+        return self._turn(entry, turn, 0)
+
+    def input_tokens(self, entry: int, turn: int) -> int:
+        return self._turn(entry, turn, 1)
+
+    def max_tokens(self, entry: int, turn: int) -> int:
+        return self._turn(entry, turn, 2)
+
+    def delay_ns(self, entry: int, turn: int) -> int:
+        return self._turn(entry, turn, 3)
+
+    def timestamp_ns(self, entry: int, turn: int) -> int:
+        return self._turn(entry, turn, 4)
+
+    def id(self, entry: int) -> str:
+        """The conversation's id."""
+        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
+        return self._conversations[at : at + length].decode()
+
+    def conversation(self, entry: int) -> Conversation:
+        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
+        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
+        return _decode(self._conversations[at + length : after])
+
+    def _turn(self, entry: int, turn: int, field: int) -> int:
+        return self._turns[(self._entries[entry * _ENTRY] + turn) * _TURN + field]
+
+
+def _mapped(path: Path) -> bytes | mmap.mmap:
+    """A file's bytes, mapped where it has any."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _numbers(path: Path) -> memoryview:
+    return memoryview(_mapped(path)).cast("q")

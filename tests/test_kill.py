@@ -1,0 +1,141 @@
+"""``kill -9`` of a worker, a reducer and the parent, with long streams in flight: what each may lose, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiperf import journal
+
+simulator_testing = pytest.importorskip("aiperf_command_simulate.testing")
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+
+STREAMS = 8
+STEP_MS = 10
+FRAME_STEPS = journal.FLUSH_NS // (STEP_MS * 1_000_000)
+LOST_FRAMES = 3
+"""A worker may lose the frame it is filling (50 ms of reads); one more may be on its way to the disk, and a loop turn that a
+busy machine delays makes a frame longer than it should be."""
+
+
+@pytest.fixture
+def server() -> Iterator[object]:
+    with simulator_testing.running(first_token_ms=20, decode_ms=STEP_MS, decode_batch_us=0) as running:
+        yield running
+
+
+def start(server: object, directory: Path, *more: str, tokens: int = 300, requests: int = STREAMS) -> subprocess.Popen[str]:
+    url = server.url  # type: ignore[attr-defined]
+    command = [
+        sys.executable, "-m", "aiperf", "profile", "--model", "sim", "--url", url, "--endpoint-type", "chat", "--streaming",
+        "--tokenizer", "builtin", "--concurrency", str(STREAMS), "--request-count", str(requests), "--isl", "20",
+        "--osl", str(tokens), "--extra-inputs", "ignore_eos:true", "--random-seed", "1", "--artifact-dir", str(directory),
+        "--ui", "none", *more,
+    ]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def child_of(pid: int, module: str) -> int:
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if module in Path(f"/proc/{child}/cmdline").read_text().replace("\0", " "):
+            return int(child)
+    raise AssertionError(f"no {module} below {pid}")
+
+
+def wait_for(condition: object, seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.02)
+
+
+def streaming(server: object) -> None:
+    """Wait until every stream is well under way."""
+    wait_for(lambda: server.summary()["in_flight"] == STREAMS)  # type: ignore[attr-defined]
+    time.sleep(0.8)
+
+
+def journaled_chunks(directory: Path) -> int:
+    """Streamed pieces in the segments, not counting the closing one of each answer."""
+    found = 0
+    for path in journal.numbered(directory / "journal", "shard-*.seg"):
+        for frame in journal.frames(path):
+            if frame.kind == journal.CHUNKS:
+                width = len(journal.CHUNK_FIELDS)
+                rows = array("q", frame.payload[: frame.count * width * 8])
+                bodies = frame.payload[frame.count * width * 8 :]
+                assert sum(rows[3::width]) == len(bodies)
+                found += bodies.count(b'"content"')
+    return found
+
+
+def report(directory: Path) -> tuple[int, dict[str, object]]:
+    command = [sys.executable, "-m", "aiperf", "report", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads((directory / "profile_export_aiperf.json").read_text())
+
+
+def test_a_killed_worker_loses_at_most_the_frames_not_yet_written(server: object, tmp_path: Path) -> None:
+    run = start(server, tmp_path, "--export-level", "raw")
+    streaming(server)
+    os.kill(child_of(run.pid, "aiperf.engine.worker"), signal.SIGKILL)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "Traceback" not in said, said
+    assert "worker 0 was killed by SIGKILL" in said
+
+    wait_for(lambda: server.summary()["in_flight"] == 0)  # type: ignore[attr-defined]
+    sent = sum(row["chunks"] for row in server.truth()["requests"])  # type: ignore[attr-defined]
+    kept = journaled_chunks(tmp_path)
+    assert kept >= sent - LOST_FRAMES * STREAMS * (FRAME_STEPS + 1)
+    assert kept > STREAMS * 20, "the streams had hardly begun"
+
+    results = json.loads((tmp_path / "profile_export_aiperf.json").read_text())
+    assert results["is_complete"] is False
+    assert results["measurement"]["arrivals"]["unfinished"] == STREAMS
+    assert results["measurement"]["verdict"] == "suspect"
+
+
+def test_a_killed_reducer_loses_nothing(server: object, tmp_path: Path) -> None:
+    run = start(server, tmp_path, tokens=100, requests=3 * STREAMS)
+    streaming(server)
+    first = child_of(run.pid, "aiperf.reducer")
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: server.summary()["requests"] > STREAMS)  # type: ignore[attr-defined]
+    time.sleep(0.5)
+    os.kill(child_of(run.pid, "aiperf.reducer"), signal.SIGKILL)  # the one that took over, after it reduced some
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 0, said
+    results = json.loads((tmp_path / "profile_export_aiperf.json").read_text())
+    assert results["request_count"]["avg"] == 3 * STREAMS
+    assert results["output_sequence_length"]["sum"] == 3 * STREAMS * 100
+    lines = (tmp_path / "profile_export.jsonl").read_text().splitlines()
+    assert len({json.loads(line)["metadata"]["x_request_id"] for line in lines}) == len(lines) == 3 * STREAMS
+
+
+def test_a_killed_parent_loses_nothing_that_was_observed(server: object, tmp_path: Path) -> None:
+    run = start(server, tmp_path, tokens=100)
+    streaming(server)
+    worker, reducer = child_of(run.pid, "aiperf.engine.worker"), child_of(run.pid, "aiperf.reducer")
+    run.kill()
+    run.communicate()
+    # Nobody is left behind: both see their standard input end, the worker after a bounded drain.
+    wait_for(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes()
+                             for pid in (worker, reducer)))  # fmt: skip
+    code, results = report(tmp_path)
+    assert code == 0
+    count = results["request_count"]
+    assert isinstance(count, dict)
+    assert count["avg"] == STREAMS
+    assert (tmp_path / "profile_export_aiperf.csv").exists()
+    assert len((tmp_path / "profile_export.jsonl").read_text().splitlines()) == STREAMS
