@@ -52,11 +52,16 @@ class Shelf:
         backend = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["build-backend"]
         wheels = self._folder / "wheels"
         wheels.mkdir(parents=True, exist_ok=True)
-        build = f"import sys, {backend} as backend; sys.stdout = sys.stderr; print(backend.build_wheel({str(wheels)!r}), file=sys.__stdout__)"
-        path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])  # uv_build looks for its program there
-        made = subprocess.run(
-            [sys.executable, "-c", build], cwd=project, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        # What the backend prints goes to stderr; uv_build looks for its program in PATH.
+        build = (
+            "import importlib, sys; sys.stdout = sys.stderr; backend = importlib.import_module(sys.argv[1]);"
+            "print(backend.build_wheel(sys.argv[2]), file=sys.__stdout__)"
         )
+        path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+        made = subprocess.run(
+            [sys.executable, "-c", build, backend, str(wheels)],
+            cwd=project, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
         if made.returncode:
             raise SystemExit(f"{name}: no wheel could be built\n{made.stderr}")
         target = self._folder / "unpacked" / name

@@ -1,0 +1,62 @@
+"""The loop that everybody writes first: aiohttp, one task a stream, time stamps around the reads.
+
+Prints one line of JSON.  No records, no tokens, no report: the least that a client on aiohttp can do.
+
+usage: aiohttp_loop.py PORT CONNECTIONS REQUESTS OUTPUT_TOKENS STREAM(0|1)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+import aiohttp
+
+
+async def main(port: int, connections: int, requests: int, tokens: int, stream: bool) -> None:
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    body = {
+        "model": "m",
+        "stream": stream,
+        "max_completion_tokens": tokens,
+        "messages": [{"role": "user", "content": "the " * 100}],
+    }
+    left = requests
+    first_ms: list[float] = []
+
+    async def user(session: aiohttp.ClientSession) -> None:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            began = time.perf_counter_ns()
+            first = 0
+            async with session.post(url, json=body) as answer:
+                async for line in answer.content:
+                    if not first and line.strip():
+                        first = time.perf_counter_ns()
+                    if stream and line.startswith(b"data: {"):
+                        json.loads(line[6:])
+            first_ms.append((first - began) / 1e6)
+
+    began = time.perf_counter()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(user(session) for _ in range(connections)))
+    first_ms.sort()
+    print(
+        json.dumps({"seconds": time.perf_counter() - began, "ttft_p50_ms": _at(first_ms, 50), "ttft_p99_ms": _at(first_ms, 99)})
+    )
+
+
+def _at(ordered: list[float], percent: int) -> float:
+    """The percentile by linear interpolation, as everywhere else here."""
+    place = (len(ordered) - 1) * percent / 100
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+if __name__ == "__main__":
+    port, connections, requests, tokens, stream = map(int, sys.argv[1:])
+    asyncio.run(main(port, connections, requests, tokens, bool(stream)))

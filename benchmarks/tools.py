@@ -1,0 +1,234 @@
+"""The clients that are compared, behind one face: a load in, what the client said out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to ask of a server that answers every request with *tokens* tokens."""
+
+    connections: int
+    requests: int
+    tokens: int
+    streaming: bool = True
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a client made of a load.  Times in ms, *wall_s* of the whole program, None where it doesn't say."""
+
+    wall_s: float
+    ttft_p50_ms: float | None = None
+    ttft_p99_ms: float | None = None
+    peak_mb: float | None = None
+    reducer_lag: float | None = None
+    """Time from the last answer until everything was reduced, as a share of the load's time."""
+
+
+class LoadError(Exception):
+    """A client could not run a load; the message is what it said."""
+
+
+class Tool(Protocol):
+    name: str
+    reports: bool
+    """Whether it makes a report at all; a bare loop is no tool to choose instead."""
+
+    def run(self, port: int, load: Load, *, memory: bool = False) -> Said: ...
+
+
+class Ours:
+    """``aiperf profile``, from the command line to the exports, records included."""
+
+    name, reports = "this", True
+
+    def __init__(self) -> None:
+        self.program = str(Path(sys.executable).parent / "aiperf")
+
+    def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
+        with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_DIR")) as temporary:
+            wall_s, peak_mb, _ = timed(profile_words(self.program, port, load, temporary, "builtin"), memory)
+            report = json.loads((Path(temporary) / "profile_export_aiperf.json").read_text())
+            done = report["request_count"]["avg"]
+            if done != load.requests:
+                raise LoadError(f"{done:g} of {load.requests} requests succeeded: {report['error_summary']}")
+            p50, p99 = _ttft(report)
+            return Said(wall_s, p50, p99, peak_mb, _reducer_lag(Path(temporary)))
+
+
+class Reference:
+    """The tool whose command line this one keeps, from an environment of its own; named by ``AIPERF_REFERENCE``."""
+
+    name, reports = "reference", True
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
+        with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+            tokenizer = _byte_tokenizer(Path(temporary) / "tokenizer")
+            wall_s, peak_mb, _ = timed(profile_words(self.program, port, load, f"{temporary}/out", str(tokenizer)), memory)
+            p50, p99 = _ttft(json.loads((Path(temporary) / "out" / "profile_export_aiperf.json").read_text()))
+            return Said(wall_s, p50, p99, peak_mb)
+
+
+class AiohttpLoop:
+    name, reports = "aiohttp loop", False
+
+    def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
+        words = [port, load.connections, load.requests, load.tokens, int(load.streaming)]
+        wall_s, peak_mb, output = timed([sys.executable, str(HERE / "aiohttp_loop.py"), *map(str, words)], memory)
+        said = json.loads(output)
+        return Said(wall_s, said["ttft_p50_ms"], said["ttft_p99_ms"], peak_mb)
+
+
+class BareLoop:
+    name, reports = "socket loop", False
+
+    def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
+        words = [port, load.connections, load.requests, load.tokens, int(load.streaming), 1]
+        wall_s, peak_mb, output = timed([sys.executable, str(HERE / "truthd" / "bareloop.py"), *map(str, words)], memory)
+        found = re.search(r"ttft p50 ([\d.]+) p99 ([\d.]+)", output)
+        if found is None:
+            raise LoadError(output)
+        return Said(wall_s, float(found[1]), float(found[2]), peak_mb)
+
+
+def installed() -> list[Tool]:
+    """This, and what else is there to be compared with."""
+    tools: list[Tool] = [Ours(), AiohttpLoop(), BareLoop()]
+    reference = os.environ.get("AIPERF_REFERENCE")
+    if reference:
+        program = shutil.which(reference)
+        if program is None:
+            raise SystemExit(f"AIPERF_REFERENCE is {reference!r}, which is no program")
+        tools.append(Reference(program))
+    return tools
+
+
+def profile_words(program: str, port: int, load: Load, directory: str, tokenizer: str) -> list[str]:
+    """The command line that ours and the reference share."""
+    words = [
+        program, "profile", "--model", "truth", "--url", f"http://127.0.0.1:{port}", "--endpoint-type", "chat",
+        "--tokenizer", tokenizer, "--concurrency", load.connections, "--request-count", load.requests,
+        "--isl", 100, "--osl", load.tokens, "--num-dataset-entries", 100, "--random-seed", 1,
+        "--artifact-dir", directory, "--ui", "none",
+    ]  # fmt: skip
+    return [str(word) for word in words] + (["--streaming"] if load.streaming else [])
+
+
+def timed(words: list[str], memory: bool = False) -> tuple[float, float | None, str]:
+    """Run a program: wall time in s, peak memory of its process tree in MB where asked for, its output."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
+        watch = Watch(process.pid) if memory else None
+        code = process.wait()
+        wall_s = time.perf_counter() - began
+        peak_mb = watch.end() if watch else None
+        output.seek(0)
+        errors.seek(0)
+        said = output.read()
+        if code:
+            raise LoadError(f"{Path(words[0]).name} exits {code}: {(errors.read() or said).strip()[-2000:]}")
+        return wall_s, peak_mb, said
+
+
+class Watch:
+    """Samples the summed PSS of a process and all that descend from it, four times a second."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._peak_kb = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def end(self) -> float:
+        """Stop; the peak in MB."""
+        self._over.set()
+        self._thread.join()
+        return self._peak_kb / 1000
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.25):
+            self._peak_kb = max(self._peak_kb, sum(_pss_kb(pid) for pid in _tree(self._pid)))
+
+
+def _tree(root: int) -> list[int]:
+    found, waiting = [], [root]
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                waiting += map(int, task.read_text().split())
+            except OSError:  # it has just ended
+                continue
+    return found
+
+
+def _pss_kb(pid: int) -> float:
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return float(text.partition("\nPss:")[2].split()[0]) * 1.024
+
+
+def _ttft(report: dict[str, Any]) -> tuple[float | None, float | None]:
+    found = report.get("time_to_first_token", {})
+    return found.get("p50"), found.get("p99")
+
+
+def _reducer_lag(artifacts: Path) -> float | None:
+    times = json.loads((artifacts / "journal" / "run-times.json").read_text())
+    return float((times["reduced_ns"] - times["last_answer_ns"]) / (times["last_answer_ns"] - times["begin_ns"]))
+
+
+def _byte_tokenizer(folder: Path) -> Path:
+    """A tokenizer of 256 bytes and no merges, for a tool that would download one."""
+    kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = [chr(byte) for byte in kept] + [chr(256 + n) for n in range(256 - len(kept))]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    vocabulary = {letter: number for number, letter in enumerate(letters)} | {"<end>": 256}
+    model = {
+        "type": "BPE",
+        "vocab": vocabulary,
+        "merges": [],
+        "byte_fallback": False,
+        "fuse_unk": False,
+        "ignore_merges": False,
+    }
+    end = {
+        "id": 256,
+        "content": "<end>",
+        "special": True,
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+    }
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(
+        json.dumps({"version": "1.0", "added_tokens": [end], "pre_tokenizer": level, "decoder": level, "model": model})
+    )
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<end>", "model_max_length": 100_000})
+    )
+    return folder

@@ -1,0 +1,203 @@
+"""What holds for every file and every package of the repository."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiperf.descriptor import CATEGORIES
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = ROOT / "core" / "src" / "aiperf"
+PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))
+SINGULAR = {
+    "endpoints": "endpoint", "datasets": "dataset", "exporters": "exporter", "metrics": "metric", "graders": "grader",
+    "tokenizers": "tokenizer", "transports": "transport", "commands": "command", "engines": "engine",
+}  # fmt: skip
+
+# Pieced together, so that this file doesn't name them either.
+FORBIDDEN = (
+    "pypi" + ".org", "python" + "hosted", "npmjs" + ".org", "registry" + ".npm", "/ro" + "ot/", "/wo" + "rk/", "/ho" + "me/",
+    "/tmp/" + "brief", "TO" + "DO", "FIX" + "ME", "XX" + "X ",
+)  # fmt: skip
+
+FLOORS = """
+errors environment ids sse
+model descriptor columns
+options
+settings
+plan
+metric
+endpoint dataset tokenizer schedule summary exporter command
+hooks
+"""
+
+
+def committed() -> list[Path]:
+    """The files git knows, those not yet added included."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for line in listed.stdout.splitlines() if (path := ROOT / line).is_file()]
+
+
+def toml(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "pyproject.toml").read_text())
+
+
+def module_of(plugin: Path) -> str:
+    return f"aiperf_{SINGULAR[plugin.parent.name]}_{plugin.name}"
+
+
+def named(requirement: str) -> str:
+    """The distribution's name in a requirement or a pin."""
+    return re.split(r"[ <>=!~;\[]", requirement)[0].lower().replace("_", "-")
+
+
+def manifest(folder: Path, module: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((folder / "src" / module / "aiperf.yaml").read_text())
+    return found
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) of every import that happens at run time, inside functions too; name "" for ``import module``."""
+
+    def walk(node: ast.AST) -> Iterator[tuple[str, str]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                for other in child.orelse:
+                    yield from walk(other)
+            elif isinstance(child, ast.Import):
+                yield from ((alias.name, "") for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                yield from ((child.module or "", alias.name) for alias in child.names)
+            else:
+                yield from walk(child)
+
+    yield from walk(ast.parse(path.read_text()))
+
+
+def test_no_file_names_a_registry_host_or_a_path_of_one_machine_or_unfinished_work() -> None:
+    found = []
+    for path in committed():
+        text = path.read_bytes().decode("utf-8", "ignore")
+        found += [f"{path.relative_to(ROOT)}: {word}" for word in FORBIDDEN if word in text]
+    assert found == []
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    names = Counter(path.name for path in committed() if path.name.startswith("test_"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_every_folder_under_plugins_is_a_package() -> None:
+    folders = sorted(path for path in ROOT.glob("plugins/*/*") if path.is_dir() and any(path.rglob("*.py")))
+    assert folders == PLUGINS
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: f"{path.parent.name}/{path.name}")
+class TestEveryPlugin:
+    def test_has_the_skeleton(self, plugin: Path) -> None:
+        source = plugin / "src" / module_of(plugin)
+        wanted = [plugin / "README.md", source / "__init__.py", source / "aiperf.yaml", source / "py.typed"]
+        assert [str(path) for path in wanted if not path.is_file()] == []
+        assert list((plugin / "tests").glob("test_*.py"))
+        assert (plugin / "README.md").read_text().strip()
+        assert [path.name for path in (plugin / "src").iterdir() if path.suffix != ".egg-info"] == [source.name]
+
+    def test_declares_itself_as_its_folder_says(self, plugin: Path) -> None:
+        declared = toml(plugin)
+        project = declared["project"]
+        assert project["name"] == f"aiperf-{SINGULAR[plugin.parent.name]}-{plugin.name}".replace("_", "-")
+        assert project["requires-python"] == ">=3.11"
+        assert project["license"] == "Apache-2.0"
+        assert "aiperf-core>=0.1,<0.2" in project["dependencies"]
+        assert project["readme"] == "README.md"
+        assert declared["build-system"]["build-backend"] == "uv_build"
+
+    def test_has_a_manifest_row_for_each_entry_point_and_no_other(self, plugin: Path) -> None:
+        groups = toml(plugin)["project"]["entry-points"]
+        found = manifest(plugin, module_of(plugin))
+        assert found["schema_version"] == 1
+        assert found["api"] == ">=1,<2"
+        assert {group.removeprefix("aiperf.") for group in groups} <= set(CATEGORIES)
+        declared = sorted((group.removeprefix("aiperf."), name) for group, names in groups.items() for name in names)
+        assert sorted((row["category"], row["name"]) for row in found["plugins"]) == declared
+        assert all(row["summary"].strip().endswith(".") for row in found["plugins"])
+        values = [value for names in groups.values() for value in names.values()]
+        assert {value.split(":")[0].split(".")[0] for value in values} == {module_of(plugin)}
+
+    def test_imports_what_is_public_and_its_own(self, plugin: Path) -> None:
+        own = module_of(plugin)
+        needs = {named(need).replace("-", "_") for need in toml(plugin)["project"]["dependencies"]}
+        found = []
+        for path in sorted((plugin / "src").rglob("*.py")):
+            for module, name in imports(path):
+                parts = [*module.split("."), name]
+                foreign = parts[0].startswith("aiperf_") and parts[0] != own
+                private = any(part.startswith("_") and not part.startswith("__") for part in parts)
+                if (foreign and parts[0] not in needs) or (private and (parts[0] == "aiperf" or foreign)):
+                    found.append(f"{path.name}: {module} {name}")
+        assert found == []
+
+
+def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:
+    assert all((KERNEL / name).is_file() for name in ("__init__.py", "py.typed", "aiperf.yaml"))
+    used = {module for path in KERNEL.rglob("*.py") for module, _ in imports(path)}
+    assert [module for module in used if module.startswith("aiperf_")] == []
+
+
+def test_the_kernels_manifest_agrees_with_its_entry_points() -> None:
+    groups = toml(ROOT / "core")["project"]["entry-points"]
+    found = yaml.safe_load((KERNEL / "aiperf.yaml").read_text())
+    declared = sorted((group.removeprefix("aiperf."), name) for group, names in groups.items() for name in names)
+    assert sorted((row["category"], row["name"]) for row in found["plugins"]) == declared
+
+
+def test_versions_are_pinned_by_name_and_nothing_else() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pin = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.+!]*( ; .+)?")
+    assert [line for line in lines if not pin.fullmatch(line)] == []
+    pinned = {named(line) for line in lines}
+    wanted: set[str] = set()
+    for folder in (ROOT, ROOT / "core", *PLUGINS):
+        declared = toml(folder)
+        groups = [declared["project"]["dependencies"], declared.get("dependency-groups", {}).get("test", [])]
+        extras = list(declared["project"].get("optional-dependencies", {}).values())
+        wanted |= {named(need) for needs in (*groups, *extras) for need in needs}
+    assert {name for name in wanted if not name.startswith("aiperf-")} - pinned == set()
+
+
+def test_the_suite_needs_packages_that_are_here() -> None:
+    declared = toml(ROOT)
+    ours = {toml(folder)["project"]["name"] for folder in (ROOT / "core", *PLUGINS)}
+    needs = {need.split(">")[0] for need in declared["project"]["dependencies"]}
+    assert needs <= ours
+    assert set(declared["tool"]["uv"]["sources"]) == needs
+
+
+def test_kernel_imports_point_one_way() -> None:
+    floors = {name: floor for floor, line in enumerate(FLOORS.split("\n")) for name in line.split()}
+    names = {path.stem for path in (*KERNEL.glob("*.py"), *(path.parent for path in KERNEL.glob("*/__init__.py")))}
+    names -= {"__init__", "__main__"}
+    assert names == set(floors), "every module of the kernel has its floor in this test's table"
+    found = []
+    for name in sorted(names):
+        for path in [KERNEL / f"{name}.py"] if (KERNEL / f"{name}.py").exists() else sorted((KERNEL / name).rglob("*.py")):
+            for module, imported in imports(path):
+                parts = module.split(".")
+                if parts[0] != "aiperf":
+                    continue
+                used = parts[1] if len(parts) > 1 else imported
+                if used in floors and used != name and floors[used] > floors[name]:
+                    found.append(f"{path.relative_to(KERNEL)} uses {used}, which stands above it")
+    assert found == []
