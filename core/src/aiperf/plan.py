@@ -93,6 +93,8 @@ class Plan(Struct, frozen=True):
     metrics: tuple[PluginRef, ...] = ()
     exporters: tuple[PluginRef, ...] = ()
     hooks: tuple[PluginRef, ...] = ()
+    schedules: dict[str, PluginRef] = field(default_factory=dict)
+    arrivals: dict[str, PluginRef] = field(default_factory=dict)
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)

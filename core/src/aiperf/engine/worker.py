@@ -483,11 +483,11 @@ def _hooked(plan: Plan) -> tuple[Prepare | None, Callable[..., Transport]]:
     manager.add_hookspecs(hooks)
     for ref in plan.hooks:
         manager.register(ref.load(), f"{ref.name} ({ref.distribution} {ref.version})")
-    calls: list[Callable[..., HttpRequest | None]] = [found.function for found in manager.hook.aiperf_request_prepared.get_hookimpls()]
+    calls: list[Any] = [found.function for found in manager.hook.aiperf_request_prepared.get_hookimpls()]
 
     def prepare(request: HttpRequest, turn: Turn) -> HttpRequest:
         for call in calls:
-            changed = call(request=request, turn=turn)
+            changed: HttpRequest | None = call(request=request, turn=turn)
             request = request if changed is None else changed
         return request
 
