@@ -91,6 +91,17 @@ def ragged(rows: Iterable[Sequence[float]], at_ns: Iterable[Sequence[float]]) ->
     )
 
 
+def integers(column: Floats, plus: int = 0) -> list[int | None]:
+    """A column as integers, each *plus* more, exactly; None where it is absent (how a time becomes a wall-clock stamp)."""
+    absent = np.isnan(column)
+    if not absent.any():
+        return (np.rint(column).astype(np.int64) + plus).tolist()
+    found: list[int | None] = (np.rint(np.where(absent, 0, column)).astype(np.int64) + plus).tolist()
+    for i in np.flatnonzero(absent).tolist():
+        found[i] = None
+    return found
+
+
 class RecordBatch:
     """Finished requests as columns, in completion order.
 

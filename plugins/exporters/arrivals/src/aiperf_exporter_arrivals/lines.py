@@ -1,0 +1,80 @@
+"""A batch as lines of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import starmap
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from aiperf import RecordBatch, Target, integers
+from aiperf.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from msgspec import Meta, Struct
+
+from aiperf_exporter_arrivals import RECORD_LINE
+
+_RECORDED = (COMPLETED, ERROR, CANCELLED)
+"""Outcomes that the per-request file has a line for."""
+
+WallNs = Annotated[int, Meta(description="Wall clock, ns since 1970; absent where it never came to that.")]
+
+
+class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One planned arrival."""
+
+    phase: str
+    phase_index: int
+    n: Annotated[int, Meta(description="Number of the arrival in its phase.")]
+    outcome: Annotated[str, Meta(pattern=f"^({'|'.join(OUTCOMES)})$")]
+    session: Annotated[int, Meta(description="Number of the session in its phase.")] | None = None
+    turn: int | None = None
+    worker: str | None = None
+    url: str | None = None
+    x_request_id: str | None = None
+    due_ns: Annotated[WallNs, Meta(description="Absent where nothing was scheduled.")] | None = None
+    started_ns: WallNs | None = None
+    connected_ns: WallNs | None = None
+    sent_ns: Annotated[WallNs, Meta(description="First byte handed to the kernel.")] | None = None
+    sent_end_ns: Annotated[WallNs, Meta(description="Last byte handed to the kernel.")] | None = None
+    first_byte_ns: Annotated[WallNs, Meta(description="First bytes of the body.")] | None = None
+    last_byte_ns: WallNs | None = None
+    record_line: Annotated[int, Meta(description="Number of the line in profile_export.jsonl, from 1.")] | None = None
+
+
+_STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a line; the package carries it as ``profile_export_arrivals.schema.json``."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of profile_export_arrivals.jsonl",
+        **msgspec.json.schema(Arrival),
+    }
+
+
+def lines(batch: RecordBatch, target: Target) -> bytes:
+    """One line per arrival of the batch; recorded ones with :data:`RECORD_LINE` for the number of their record's line."""
+    phases = batch["phase"].astype(np.int64).tolist()
+    outcomes = batch["outcome"].astype(np.int64)
+    recorded = msgspec.Raw(RECORD_LINE)
+    columns = (
+        [target.phases[phase] for phase in phases],
+        phases,
+        integers(batch["n"]),
+        [OUTCOMES[outcome] for outcome in outcomes.tolist()],
+        integers(batch["session"]),
+        integers(batch["turn"]),
+        _texts(batch, "worker"),
+        _texts(batch, "url"),
+        _texts(batch, "request_id"),
+        *(integers(batch[name], target.started_wall_ns) for name in _STAMPS),
+        [recorded if listed else None for listed in np.isin(outcomes, _RECORDED).tolist()],
+    )
+    arrivals = starmap(Arrival, zip(*columns, strict=True))
+    return msgspec.json.Encoder().encode_lines(list(arrivals))
+
+
+def _texts(batch: RecordBatch, name: str) -> Sequence[str | None]:
+    return batch.texts[name] if name in batch.texts else [None] * len(batch)

@@ -1,0 +1,72 @@
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import aiperf_exporter_arrivals
+import jsonschema
+import numpy as np
+from aiperf import RecordBatch, Scored, Target
+from aiperf.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, UNFINISHED
+from aiperf_exporter_arrivals import Arrivals
+from aiperf_exporter_arrivals.lines import schema
+
+WALL = 2**60 + 1
+STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns")
+SCHEMA = json.loads(files("aiperf_exporter_arrivals").joinpath("profile_export_arrivals.schema.json").read_text())
+
+
+def part(rows: list[dict]) -> bytes:
+    def column(name, otherwise=math.nan):
+        return np.array([row.get(name, otherwise) for row in rows], dtype=np.float64)
+
+    columns = {name: column(name) for name in (*STAMPS, "session", "turn")}
+    columns |= {"n": column("n", 0), "phase": column("phase", 0), "outcome": column("outcome", COMPLETED)}
+    texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id")}
+    valid = np.array([row.get("outcome", COMPLETED) == COMPLETED for row in rows])
+    target = Target(Path(), started_wall_ns=WALL, phases=("warmup", "load"), kinds=("warmup", "profiling"))
+    return Arrivals(target).rows(Scored(RecordBatch(columns, valid, texts), {}, {}))
+
+
+def joined(directory: Path, *parts: bytes) -> list[dict]:
+    paths = []
+    for number, content in enumerate(parts):
+        paths.append(directory / f"part-arrivals-{number}")
+        paths[-1].write_bytes(content)
+    lines = [json.loads(line) for line in b"".join(Arrivals(Target(directory)).join(paths)).splitlines()]
+    for line in lines:
+        jsonschema.validate(line, SCHEMA)
+    return lines
+
+
+def test_an_answered_arrival_has_every_stamp_exactly(tmp_path):
+    row = {"n": 7, "session": 3, "turn": 1, "phase": 1, "worker": "worker-0", "url": "http://h#\u00e9", "request_id": "r"}
+    (line,) = joined(tmp_path, part([row | {name: float(i) for i, name in enumerate(STAMPS)}]))
+    assert line == {
+        "phase": "load", "phase_index": 1, "n": 7, "outcome": "completed", "session": 3, "turn": 1, "worker": "worker-0",
+        "url": "http://h#\u00e9", "x_request_id": "r", **{name: WALL + i for i, name in enumerate(STAMPS)}, "record_line": 1,
+    }  # fmt: skip
+
+
+def test_what_was_never_sent_has_its_due_time_and_nothing_else(tmp_path):
+    (line,) = joined(tmp_path, part([{"n": 9, "due_ns": 5, "outcome": NEVER_SENT}]))
+    assert line == {"phase": "warmup", "phase_index": 0, "n": 9, "outcome": "never_sent", "due_ns": WALL + 5}
+
+
+def test_every_outcome_is_named_and_only_recorded_ones_point_at_a_line(tmp_path):
+    outcomes = (ABORTED, COMPLETED, NEVER_SENT, ERROR, UNFINISHED, CANCELLED)
+    lines = joined(tmp_path, part([{"outcome": outcome} for outcome in outcomes]))
+    assert [line["outcome"] for line in lines] == [OUTCOMES[outcome] for outcome in outcomes]
+    assert [line.get("record_line") for line in lines] == [None, 1, None, 2, None, 3]
+
+
+def test_record_lines_are_counted_across_batches_and_reducers(tmp_path, monkeypatch):
+    monkeypatch.setattr(aiperf_exporter_arrivals, "_BLOCK_BYTES", 7)  # blocks end anywhere
+    first, second = part([{}, {"outcome": ABORTED}, {}]), part([{}, {}])
+    lines = joined(tmp_path, first + second, part([]), second)
+    assert [line.get("record_line") for line in lines] == [1, None, 2, 3, 4, 5, 6]
+
+
+def test_the_shipped_schema_is_that_of_the_structure():
+    assert schema() == SCHEMA
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)

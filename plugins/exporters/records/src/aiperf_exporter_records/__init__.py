@@ -1,0 +1,20 @@
+"""One line of JSON per request that was answered, failed or was cancelled, of every phase, in completion order."""
+
+from __future__ import annotations
+
+from aiperf import BatchExporter, Scored
+
+
+class Records(BatchExporter):
+    """``profile_export.jsonl``: metrics in display units, times as wall-clock ns.
+
+    Requests that never came to an end (aborted, unfinished, never sent) have no line; the arrivals ledger has them.
+    """
+
+    label = "Record Export"
+    kind = "jsonl"
+
+    def rows(self, scored: Scored) -> bytes:
+        from aiperf_exporter_records.lines import lines  # numpy: not in the parent, which only joins parts
+
+        return lines(scored, self.target)

@@ -1,0 +1,194 @@
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from aiperf import Metric, RecordBatch, Scored, Target, Unit, ragged
+from aiperf.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, UNFINISHED
+from aiperf_exporter_records import Records
+from aiperf_exporter_records.shape import schema
+
+WALL = 2**60 + 1
+TIMES = ("due_ns", "started_ns", "ack_ns", "last_byte_ns", "ended_ns")
+SCHEMA = json.loads(files("aiperf_exporter_records").joinpath("profile_export.schema.json").read_text())
+
+
+class Latency(Metric):
+    tag, title, unit, display, order = "request_latency", "Request Latency", Unit.NANOSECONDS, Unit.MILLISECONDS, 300
+
+
+class Tokens(Metric):
+    tag, title, unit, order = "output_sequence_length", "OSL", Unit.TOKENS, 600
+
+
+class Gaps(Metric):
+    tag, title, unit, display = "inter_chunk_latency", "ICL", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+
+class Inner(Metric):
+    tag, title, unit, hidden = "inner", "Inner", Unit.COUNT, True
+
+
+class Summed(Metric):
+    tag, title, unit, per_record = "request_count", "Request Count", Unit.REQUESTS, False
+
+
+def batch(rows: list[dict]) -> RecordBatch:
+    def column(name, otherwise=math.nan):
+        return np.array([row.get(name, otherwise) for row in rows], dtype=np.float64)
+
+    columns = {name: column(name) for name in TIMES}
+    columns |= {"n": column("n", 0), "session": column("session", 0), "turn": column("turn", 0), "phase": column("phase", 0)}
+    columns["outcome"] = column("outcome", COMPLETED)
+    columns["chunk_ns"] = ragged([[1.0]] * len(rows), [[1.0]] * len(rows))
+    names = ("error", "request_id", "session_id", "conversation_id", "worker")
+    texts = {name: [row.get(name) for row in rows] for name in names}
+    return RecordBatch(columns, np.array([row.get("valid", True) for row in rows]), texts)
+
+
+def export(rows: list[dict], values: dict | None = None, metrics: tuple = (), **target) -> list[dict]:
+    target = {"started_wall_ns": WALL, **target}
+    exporter = Records(Target(Path(), **target))
+    scored = Scored(batch(rows), values or {}, {metric.tag: metric() for metric in metrics})
+    lines = [json.loads(line) for line in exporter.rows(scored).splitlines()]
+    for line in lines:
+        jsonschema.validate(line, SCHEMA)
+    return lines
+
+
+DONE = {"started_ns": 5, "ack_ns": 6, "last_byte_ns": 9, "ended_ns": 10}
+
+
+def test_a_line_has_the_references_fields():
+    row = DONE | {"n": 4, "session": 2, "turn": 1, "request_id": "r", "session_id": "s", "conversation_id": "c", "worker": "w"}
+    assert export([row | {"due_ns": 3}]) == [
+        {
+            "metadata": {
+                "session_num": 4, "turn_index": 1, "credit_issued_ns": WALL + 5, "request_start_ns": WALL + 5,
+                "request_end_ns": WALL + 9, "benchmark_phase": "profiling", "phase_index": 0, "phase_name": "profiling",
+                "phase_kind": "profiling", "was_cancelled": False, "context_overflow_skip": False, "agent_depth": 0,
+                "due_ns": WALL + 3, "request_ack_ns": WALL + 6, "conversation_num": 2, "profiling_index": 0,
+                "x_request_id": "r", "x_correlation_id": "s", "conversation_id": "c", "worker_id": "w",
+                "root_correlation_id": "s",
+            },
+            "metrics": {},
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("after_ns", [0, 1, 3_600_000_000_001, 2**52 + 1])
+def test_stamps_near_2_to_the_60_are_exact(after_ns):
+    (line,) = export([DONE | {"started_ns": float(after_ns)}])
+    assert line["metadata"]["request_start_ns"] == 2**60 + 1 + after_ns
+
+
+def test_values_are_in_display_units_and_counts_are_whole():
+    (line,) = export(
+        [DONE],
+        {"request_latency": np.array([35_538_758.0]), "output_sequence_length": np.array([14.0])},
+        (Latency, Tokens),
+    )
+    assert line["metrics"] == {
+        "request_latency": {"value": 35.538758, "unit": "ms"},
+        "output_sequence_length": {"value": 14, "unit": "tokens"},
+    }
+    assert isinstance(line["metrics"]["output_sequence_length"]["value"], int)
+
+
+def test_an_absent_value_is_an_absent_key_whatever_the_neighbours_have():
+    values = {
+        "request_latency": np.array([1e6, math.nan, 3e6]),
+        "output_sequence_length": np.array([math.nan, math.inf, 1.0]),
+    }
+    lines = export([DONE] * 3, values, (Latency, Tokens))
+    assert [sorted(line["metrics"]) for line in lines] == [
+        ["request_latency"], [], ["output_sequence_length", "request_latency"]
+    ]  # fmt: skip
+
+
+def test_a_value_that_is_not_whole_stays_as_it_is_among_whole_ones():
+    lines = export([DONE] * 2, {"output_sequence_length": np.array([2.5, 3.0])}, (Tokens,))
+    assert [line["metrics"]["output_sequence_length"]["value"] for line in lines] == [2.5, 3]
+
+
+def test_lists_keep_their_rows_and_drop_what_is_not_finite():
+    gaps = ragged([[1e6, 2e6], [], [math.nan, 3e6]], [[1, 2], [], [3, 4]])
+    lines = export([DONE] * 3, {"inter_chunk_latency": gaps}, (Gaps,))
+    assert [line["metrics"] for line in lines] == [
+        {"inter_chunk_latency": {"value": [1.0, 2.0], "unit": "ms"}},
+        {},
+        {"inter_chunk_latency": {"value": [3.0], "unit": "ms"}},
+    ]
+
+
+def test_hidden_metrics_and_those_of_the_whole_run_are_left_out():
+    one = np.array([1.0])
+    assert export([DONE], {"inner": one, "request_count": one}, (Inner, Summed))[0]["metrics"] == {}
+
+
+def test_what_never_ended_has_no_line_and_takes_its_values_along():
+    rows = [
+        DONE | {"n": n, "outcome": outcome, "valid": outcome == COMPLETED}
+        for n, outcome in enumerate((ABORTED, COMPLETED, NEVER_SENT, ERROR, UNFINISHED, CANCELLED))
+    ]
+    values = {"request_latency": np.arange(6) * 1e6, "inter_chunk_latency": ragged([[n * 1e6] for n in range(6)], [[0]] * 6)}
+    lines = export(rows, values, (Latency, Gaps))
+    assert [line["metadata"]["session_num"] for line in lines] == [1, 3, 5]
+    assert [line["metrics"]["request_latency"]["value"] for line in lines] == [1.0, 3.0, 5.0]
+    assert [line["metrics"]["inter_chunk_latency"]["value"] for line in lines] == [[1.0], [3.0], [5.0]]
+
+
+def test_a_failed_request_carries_its_error_as_it_was():
+    error = '{"message":"{\\"error\\": \\"full\\"}","type":"Too Many Requests","code":429}'
+    (line,) = export([{"started_ns": 1, "ended_ns": 7, "outcome": ERROR, "valid": False, "error": error}])
+    assert line["error"] == {"message": '{"error": "full"}', "type": "Too Many Requests", "code": 429}
+    assert line["metadata"]["request_end_ns"] == WALL + 7
+    assert "request_ack_ns" not in line["metadata"]
+
+
+def test_a_failure_without_a_word_is_still_seen_to_be_one():
+    (line,) = export([DONE | {"valid": False, "outcome": ERROR}])
+    assert line["error"] == {"message": "error"}
+
+
+def test_a_cancelled_request_says_when():
+    error = '{"message":"cancelled","type":"RequestCancellationError","code":499}'
+    (line,) = export([{"started_ns": 1, "ended_ns": 8, "outcome": CANCELLED, "valid": False, "error": error}])
+    assert line["metadata"]["was_cancelled"] is True
+    assert line["metadata"]["cancellation_time_ns"] == WALL + 8
+
+
+def test_phases_are_named_and_profiling_ones_numbered():
+    lines = export(
+        [DONE | {"phase": phase} for phase in (0, 1, 2)],
+        phases=("warmup", "first", "second"),
+        kinds=("warmup", "profiling", "profiling"),
+    )
+    metadata = [line["metadata"] for line in lines]
+    assert [one.get("profiling_index") for one in metadata] == [None, 0, 1]
+    assert [(one["phase_name"], one["phase_kind"], one["phase_index"]) for one in metadata] == [
+        ("warmup", "warmup", 0), ("first", "profiling", 1), ("second", "profiling", 2)
+    ]  # fmt: skip
+
+
+def test_a_batch_gives_the_same_lines_as_its_halves():
+    rows = [DONE | {"n": n, "valid": n % 2 == 0, "outcome": n % 2} for n in range(6)]
+    values = {"output_sequence_length": np.array([1.0, math.nan, 2.5, math.nan, 4.0, 5.0])}
+
+    def lines(low, high):
+        part = {tag: column[low:high] for tag, column in values.items()}
+        return Records(Target(Path())).rows(Scored(batch(rows[low:high]), part, {Tokens.tag: Tokens()}))
+
+    assert lines(0, 6) == lines(0, 3) + lines(3, 6)
+
+
+def test_an_empty_batch_gives_nothing():
+    assert Records(Target(Path())).rows(Scored(batch([]), {}, {})) == b""
+
+
+def test_the_shipped_schema_is_that_of_the_structures():
+    assert schema() == SCHEMA
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
