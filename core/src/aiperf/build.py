@@ -55,7 +55,7 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
         tokenizer: Tokenizer = source.open(plan.tokenizer_name)
     except AiperfError:
         raise
-    except Exception as error:  # noqa: BLE001  # a stranger's code; without it there is no run
+    except Exception as error:  # a stranger's code; without it there is no run
         raise BadTokenizer(
             f"the tokenizer {plan.tokenizer_name!r} can't be had: {type(error).__name__}: {error}",
             "'--tokenizer builtin' needs no download",
