@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,8 +11,8 @@ from typing import Any
 
 from aiperf import argv, helptext
 from aiperf.argv import Option, Scan
-from aiperf.commandline import Face, Values, application, options_of, run
-from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf.commandline import Face, Values, options_of
+from aiperf.descriptor import Descriptor, OptionSpec, canonical
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry import Registry
 from aiperf.registry.precedence import label
@@ -68,8 +69,9 @@ def main(words: Sequence[str] | None = None, registry: Registry | None = None) -
         return 130
     except BrokenPipeError:
         # Nobody reads our output any more.  What Python still holds must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        with contextlib.suppress(OSError, ValueError):  # standard output may be no file at all
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def complain(error: AiperfError) -> None:
@@ -84,7 +86,7 @@ def warn(sentence: str) -> None:
 
 
 def _main(words: list[str], registry: Registry | None) -> int:
-    if words == ["--version"]:
+    if words[:1] == ["--version"]:
         from aiperf import __version__
 
         print(__version__)
@@ -92,23 +94,27 @@ def _main(words: list[str], registry: Registry | None) -> int:
     errors: list[AiperfError] = []
     registry = _chosen(registry or Registry.discover(), words, errors)
     if "_AIPERF_COMPLETE" in os.environ:
-        return run(application(_faces(registry, everything=True), lambda: ""), words)
+        from aiperf.application import application, run
+
+        return run(application(_faces(registry, everything=True)), words)
     name = words[0] if words else "--help"
     faces = _faces(registry, only=name)
     if name.startswith("-"):
         return _top(words, faces)
-    face = next((face for face in faces if face.name == name), None)
+    face = next((face for face in faces if canonical(face.name) == canonical(name)), None)
     if face is None:
         raise _unknown_command(name, registry, faces)
     read = face.scan(words[1:])
-    app = application([face], lambda: "")
     if read.help:
-        return run(app, [name, "--help"])
+        print(face.help(), end="")
+        return 0
     for problem in registry.problems:
         warn(problem)
     together(errors + list(read.errors))
     read.shown.insert(0, name)
-    return run(app, [name, *read.plain()], read)
+    from aiperf.application import application, run
+
+    return run(application([face]), [face.name, *read.plain()], read)
 
 
 def together(errors: Sequence[AiperfError]) -> None:
@@ -121,14 +127,14 @@ def together(errors: Sequence[AiperfError]) -> None:
 
 def _top(words: list[str], faces: list[Face]) -> int:
     """``aiperf`` with no command: help, the version, completion."""
-
-    def text() -> str:
-        return helptext.top(SUMMARY, {face.name: face.summary for face in faces})
-
-    known = ("--help", "-h", "--version", "--install-completion", "--show-completion")
     flag = words[0].partition("=")[0] if words else "--help"
-    if flag in known:
-        return run(application([face.empty() for face in faces], text), words or ["--help"])
+    if flag in ("--help", "-h"):
+        print(helptext.top(SUMMARY, {face.name: face.summary for face in faces}), end="")
+        return 0
+    if flag in ("--install-completion", "--show-completion"):
+        from aiperf.application import application, run
+
+        return run(application([]), words)
     names = ", ".join(face.name for face in faces)
     raise UsageError(f"unknown option {flag}", f"options follow a command: {names}", "for example: aiperf profile --help")
 
@@ -171,7 +177,8 @@ def _faces(registry: Registry, *, only: str = "", everything: bool = False) -> l
     """Every subcommand; those that aren't asked for come without options, which cost time."""
     from aiperf.inspection import plugins_face
 
-    faces = [_profile_face(registry, whole=everything or only == "profile"), plugins_face(registry, (_PINS, _DISABLED))]
+    profile = _profile_face(registry, whole=everything or canonical(only) == "profile")
+    faces = [profile, plugins_face(registry, (_PINS, _DISABLED))]
     faces += [_plugin_face(registry, one) for one in registry.all("commands") if one.name not in ("profile", "plugins")]
     return faces
 
@@ -206,9 +213,9 @@ def _command_options(registry: Registry, one: Descriptor, values: Values, read: 
 
 def _profile_face(registry: Registry, *, whole: bool) -> Face:
     def call(values: Values, words: list[str], read: Scan) -> int:
+        settings = profile_settings(registry, values, read)
         from aiperf.run import profile
 
-        settings = profile_settings(registry, values, read)
         for one in registry.broken:
             if one.category != "commands":
                 warn(f"plugin {one.category}:{one.name} of {label(one)} can't be used: {one.broken}")

@@ -1,14 +1,10 @@
-"""A subcommand as the command line sees it, and its Typer function with a signature made from option specs."""
+"""A subcommand as the command line sees it: its options, its help, and what it does with what was given."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any
 
-import typer
 from msgspec import Struct, structs
-from typer.core import TyperCommand, TyperGroup
 
 from aiperf import argv, helptext
 from aiperf.argv import Option, Scan, Target
@@ -64,10 +60,6 @@ class Face(Struct, frozen=True):
             return [UsageError(f"left over: {extra}; aiperf {self.name} {wanted}", f"see aiperf {self.name} --help")]
         return []
 
-    def empty(self) -> Face:
-        """The face without its options: enough for a list of commands."""
-        return Face(self.name, self.summary, (), self.call, self.arguments)
-
 
 def options_of(own: Iterable[OptionSpec], plugins: Iterable[Descriptor] = (), *, owner: str = "") -> tuple[Option, ...]:
     """The command's own options and those of plugins.  What two declare alike is one option, delivered to both."""
@@ -89,106 +81,3 @@ def _headed(spec: OptionSpec, plugin: Descriptor) -> OptionSpec:
     if spec.group or plugin.category == "commands":
         return spec
     return structs.replace(spec, group=plugin.name.replace("_", " ").capitalize())
-
-
-def application(faces: Sequence[Face], top_help: Callable[[], str]) -> typer.Typer:
-    """The Typer application of these commands; its help is ours, plain."""
-    names = {"help_option_names": ["-h", "--help"]}
-    app = typer.Typer(cls=_group(top_help), rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=names)
-    app.callback(invoke_without_command=True)(_top)
-    for face in faces:
-        app.command(face.name, cls=_command(face), context_settings=names, help=face.summary)(_function(face))
-    return app
-
-
-def run(app: typer.Typer, words: Sequence[str], read: Scan | None = None) -> int:
-    """Let Typer read the words and call the command; returns its exit code.  *read*: what the words were made from.
-
-    Raises:
-        UsageError: Typer could not read them.
-    """
-    command = typer.main.get_command(app)
-    try:
-        code = command.main(list(words), prog_name="aiperf", standalone_mode=False, obj=read)
-    except typer.TyperException as error:
-        raise UsageError(error.format_message()) from error
-    return code if isinstance(code, int) else 0
-
-
-def _top(version: Annotated[bool, typer.Option("--version", help="Show the version number.")] = False) -> None:
-    if version:
-        from aiperf import __version__
-
-        typer.echo(__version__)
-
-
-def _command(face: Face) -> type[TyperCommand]:
-    class Plain(TyperCommand):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            formatter.write(face.help())
-
-    return Plain
-
-
-def _group(text: Callable[[], str]) -> type[TyperGroup]:
-    class Plain(TyperGroup):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            formatter.write(text())
-
-    return Plain
-
-
-def _function(face: Face) -> Callable[..., int]:
-    """One function for Typer: a parameter an option, all of them text, so that every error can be told at once."""
-    by_parameter = {f"option_{index}": option for index, option in enumerate(face.options)}
-
-    def command(**given: Any) -> int:
-        values: Values = {}
-        for name, option in by_parameter.items():
-            value = given[name]
-            if value is None or value == []:
-                continue
-            for target in option.targets:
-                values.setdefault(target.owner, {})[target.field] = _text(option.spec, value)
-        return face.call(values, list(given.get("words") or ()), given["context"].obj)
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
-    parameters += [
-        inspect.Parameter(name, keyword, default=None, annotation=_annotation(face, option))
-        for name, option in by_parameter.items()
-    ]
-    if face.arguments:
-        words = Annotated[list[str] | None, typer.Argument(metavar=face.arguments)]
-        parameters.append(inspect.Parameter("words", keyword, default=None, annotation=words))
-    vars(command)["__signature__"] = inspect.Signature(parameters)
-    return command
-
-
-def _annotation(face: Face, option: Option) -> Any:
-    spec = option.spec
-    if spec.arity == "none":
-        flags = list(spec.flags)
-        if spec.negative:
-            flags[0] = f"{flags[0]}/{spec.negative}"
-        return Annotated[bool | None, typer.Option(*flags, help=spec.help, hidden=spec.hidden)]
-    choices = list(spec.choices or face.installed.get(spec.field, ()))
-
-    def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
-
-    return Annotated[
-        list[str] | None,
-        typer.Option(
-            *spec.flags, help=spec.help, metavar=spec.metavar, hidden=spec.hidden, autocompletion=complete if choices else None
-        ),
-    ]
-
-
-def _text(spec: OptionSpec, value: Any) -> str | bool | list[str]:
-    if spec.arity == "none":
-        return bool(value)
-    if spec.arity == "one":
-        return str(value[0])
-    # An option that may stand alone arrives as one empty value.
-    return [] if spec.arity == "maybe" and value == [""] else [str(one) for one in value]

@@ -91,7 +91,7 @@ def _entry(option: Option, columns: int, names: Sequence[str]) -> list[str]:
 def table(rows: Iterable[tuple[str, str]], columns: int) -> list[str]:
     """Two columns, the second wrapped."""
     rows = list(rows)
-    left = min(24, max((len(name) for name, _ in rows), default=0))
+    left = min(36, max((len(name) for name, _ in rows), default=0))
     lines: list[str] = []
     for name, text in rows:
         indent = " " * (left + 4)

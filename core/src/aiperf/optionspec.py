@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticUndefined
 
-from aiperf.argv import REDACTED
+from aiperf.argv import REDACTED, redact
 from aiperf.descriptor import OptionSpec, canonical
 from aiperf.errors import AiperfError, UsageError
 
@@ -143,12 +143,14 @@ def _chosen(spec: OptionSpec, value: Text, flag: str) -> Text:
 
 def rule(detail: ErrorDetails, *, hidden: bool) -> str:
     """A pydantic error as a sentence about the value: what was given, and what is allowed."""
-    given = REDACTED if hidden else str(detail.get("input", ""))
+    given = REDACTED if hidden else redact(str(detail.get("input", "")))
     limits = detail.get("ctx", {})
     kind = detail["type"]
     if kind in ("value_error", "assertion_error"):
         cause = str(limits.get("error", "")) or detail["msg"].partition(", ")[2]
         return f"{given} is not allowed; {cause}" if cause.startswith("must ") else cause
+    if given.lower().lstrip("+-") == "nan":
+        return f"{given!r} is not a number"
     is_not = {
         "int_parsing": "a whole number",
         "int_from_float": "a whole number",

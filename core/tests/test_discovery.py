@@ -1,0 +1,264 @@
+"""Finding packages as people install them: in a directory, editable, in a zip; and remembering them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from aiperf.registry import Registry, discovery, manifest, snapshot
+
+MANIFEST = """schema_version: 1
+api: ">=1,<2"
+plugins:
+  - category: exporters
+    name: {name}
+    summary: Writes things.
+    aliases: [Other-Name]
+    priority: 3
+    capabilities: {{level: raw}}
+"""
+
+
+def files(package: str, name: str, *, manifest: str | None = None, points: str | None = None) -> dict[str, str]:
+    """What a wheel of a package that exports as *name* unpacks to."""
+    distribution = package.replace("_", "-")
+    points = points if points is not None else f"[aiperf.exporters]\n{name} = {package}:Exporter\n"
+    made = {
+        f"{package}/__init__.py": "raise RuntimeError('discovery must not import this')",
+        f"{package}-2.1.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 2.1\n",
+        f"{package}-2.1.dist-info/entry_points.txt": points,
+        f"{package}-2.1.dist-info/RECORD": "",
+    }
+    text = MANIFEST.format(name=name) if manifest is None else manifest
+    return made | ({f"{package}/aiperf.yaml": text} if text else {})
+
+
+def unpack(where: Path, made: dict[str, str]) -> None:
+    for path, text in made.items():
+        (where / path).parent.mkdir(parents=True, exist_ok=True)
+        (where / path).write_text(text)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """A cache of the test's own."""
+    where = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(where))
+    monkeypatch.delenv("AIPERF_DISABLE_PLUGINS", raising=False)
+    return where
+
+
+def one(registry: Registry, distribution: str):
+    known = [each for category in registry.categories() for each in registry.all(category)] + registry.broken
+    return next(each for each in known if each.distribution == distribution)
+
+
+def check(registry: Registry, package: str, name: str) -> None:
+    found = one(registry, package.replace("_", "-"))
+    assert found.broken is None
+    assert (found.category, found.name, found.version) == ("exporters", name, "2.1")
+    assert (found.summary, found.aliases, found.priority) == ("Writes things.", ("other_name",), 3)
+    assert found.capabilities == {"level": "raw"} and not found.first_party
+    assert package not in sys.modules
+
+
+def test_a_wheel_is_found(tmp_path, monkeypatch):
+    unpack(tmp_path, files("fake_wheel", "wheeled"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check(Registry.discover(cache=False), "fake_wheel", "wheeled")
+
+
+def test_an_editable_install_is_found_whose_file_list_has_no_manifest(tmp_path, monkeypatch):
+    source, site = tmp_path / "src", tmp_path / "site"
+    for path, text in files("fake_editable", "edited").items():
+        unpack(site if "dist-info" in path else source, {path: text})
+    unpack(site, {"fake_editable.pth": str(source)})
+    for entry in (source, site):
+        monkeypatch.syspath_prepend(str(entry))
+    check(Registry.discover(cache=False), "fake_editable", "edited")
+
+
+def test_a_zip_is_found(tmp_path, monkeypatch):
+    archive = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(archive, "w") as bundle:
+        for path, text in files("fake_zipped", "zipped").items():
+            bundle.writestr(path, text)
+    monkeypatch.syspath_prepend(str(archive))
+    check(Registry.discover(cache=False), "fake_zipped", "zipped")
+    check(Registry.discover(), "fake_zipped", "zipped")
+    check(Registry.discover(), "fake_zipped", "zipped")
+
+
+def test_a_manifest_is_found_through_the_file_list_where_the_module_is_no_package(tmp_path, monkeypatch):
+    made = files("fake_listed", "listed")
+    made["fake_listed.py"] = made.pop("fake_listed/__init__.py")
+    made["fake_listed-2.1.dist-info/RECORD"] = "fake_listed.py,,\nfake_listed/aiperf.yaml,,\n"
+    unpack(tmp_path, made)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check(Registry.discover(cache=False), "fake_listed", "listed")
+
+
+GOOD = MANIFEST.format(name="thing")
+
+
+@pytest.mark.parametrize(
+    ("number", "manifest", "points", "cause"),
+    [
+        (0, "", None, "is missing from package"),
+        (1, GOOD.replace(">=1,<2", ">=2"), None, "asks for plugin API >=2; this kernel has 1"),
+        (2, GOOD.replace(">=1,<2", "1.x"), None, "not a range"),
+        (3, GOOD.replace("version: 1", "version: 7"), None, "has schema_version 7; this kernel reads 1"),
+        (4, GOOD.replace("priority: 3", "priority: high"), None, "has a bad row: Expected `int`"),
+        (5, GOOD.replace("summary:", "sumary:"), None, "unknown field `sumary`"),
+        (6, "a: [", None, "is not YAML"),
+        (7, "- a list", None, "has schema_version None"),
+        (8, GOOD, "[aiperf.exporters]\nother = {0}:X\n", "but the distribution has no such entry point"),
+        (9, GOOD, "[aiperf.exporters]\nthing = {0}:X\nother = {0}:X\n", "has no row for exporters:other"),
+        (10, GOOD, "[aiperf.exporters]\nthing = {0}\n", "which is not module:object"),
+        (11, GOOD, "[aiperf.exporter]\nthing = {0}:X\n", "no plugin category 'exporter'; did you mean 'exporters'?"),
+        (12, GOOD.replace("exporters", "exporter"), "[aiperf.exporter]\nthing = {0}:X\n", "no plugin category 'exporter'"),
+        (13, GOOD.replace("exporters", "endpoints").replace("level", "strem"), "[aiperf.endpoints]\nthing = {0}:X\n",
+            "endpoints have no capability 'strem'"),
+        (14, GOOD.replace("exporters", "endpoints").replace("level: raw", "streaming: soon"),
+            "[aiperf.endpoints]\nthing = {0}:X\n", "Expected `bool`"),
+        (15, "\x00", None, "is not YAML"),
+        (16, GOOD, "[aiperf.exporters]\nthing = no_such_package_anywhere:X\n", "no package 'no_such_package_anywhere'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(tmp_path, monkeypatch, number, manifest, points, cause):
+    package = f"fake_broken_{number}"
+    unpack(tmp_path, files(package, "thing", manifest=manifest, points=points and points.format(package)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = Registry.discover(cache=False)
+    causes = [str(each.broken) for each in found.broken if each.distribution == package.replace("_", "-")]
+    assert any(cause in each for each in causes), causes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "inside"),
+    [(">=1,<2", True), (">=1", True), ("<1", False), ("==1", True), ("==1.0", True), ("!=1", False), (">1", False),
+     ("<=1", True), (">=1.1", False), ("<1.5", True), (" >= 1 , < 2 ", True)],
+)  # fmt: skip
+def test_api_ranges(wanted, inside):
+    assert manifest.in_range(1, wanted) is inside
+
+
+def test_first_party_is_a_list_of_whole_names():
+    ours = discovery.first_party(["aiperf-plot[png]>=0.1 ; extra == 'all'", "Aiperf_Engine.Ray"])
+    assert {"aiperf-core", "aiperf-endpoint-chat", "aiperf-plot", "aiperf-engine-ray"} <= ours
+    assert "aiperf-foo" not in ours
+
+
+def test_a_stranger_with_our_prefix_stays_a_stranger(tmp_path, monkeypatch):
+    unpack(tmp_path, files("aiperf_foo", "thing"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert one(Registry.discover(cache=False), "aiperf-foo").first_party is False
+
+
+def test_the_meta_package_says_who_is_ours(tmp_path, monkeypatch):
+    unpack(tmp_path, files("aiperf_foo", "thing"))
+    metadata = "Metadata-Version: 2.1\nName: aiperf-suite\nVersion: 9\nRequires-Dist: aiperf-foo>=1; extra == 'all'\n"
+    unpack(tmp_path, {"aiperf_suite-9.dist-info/METADATA": metadata})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert one(Registry.discover(cache=False), "aiperf-foo").first_party is True
+
+
+def test_the_other_program_called_aiperf_is_detected_and_said(tmp_path, monkeypatch):
+    unpack(tmp_path, {"aiperf-0.13.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: aiperf\nVersion: 0.13.0\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    problems = Registry.discover(cache=False).problems
+    assert any("'aiperf' 0.13.0 is installed beside aiperf-core" in problem for problem in problems)
+
+
+def forbid_discovery(monkeypatch):
+    def refuse():
+        raise AssertionError("everything was read again")
+
+    monkeypatch.setattr(discovery, "discover", refuse)
+
+
+def test_the_snapshot_spares_reading_again(tmp_path, monkeypatch, cache):
+    unpack(tmp_path, files("fake_cached", "cached"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check(Registry.discover(), "fake_cached", "cached")
+    assert len(list(cache.glob("plugins-*.json"))) == 1
+    forbid_discovery(monkeypatch)
+    check(Registry.discover(), "fake_cached", "cached")
+
+
+def test_a_changed_manifest_is_read_again_though_no_path_entry_changed(tmp_path, monkeypatch):
+    unpack(tmp_path, files("fake_changed", "changed"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Registry.discover()
+    path = tmp_path / "fake_changed" / "aiperf.yaml"
+    path.write_text(path.read_text().replace("Writes things.", "Writes other things."))
+    assert one(Registry.discover(), "fake-changed").summary == "Writes other things."
+
+
+def test_a_manifest_that_appears_later_is_seen(tmp_path, monkeypatch):
+    unpack(tmp_path, files("fake_late", "late", manifest=""))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert one(Registry.discover(), "fake-late").broken is not None
+    unpack(tmp_path, files("fake_late", "late"))
+    check(Registry.discover(), "fake_late", "late")
+
+
+def test_a_package_installed_later_is_seen(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Registry.discover()
+    unpack(tmp_path, files("fake_installed", "installed"))
+    os.utime(tmp_path, ns=(1, 1))
+    check(Registry.discover(), "fake_installed", "installed")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"format": 1}'])
+def test_a_damaged_snapshot_is_ignored(tmp_path, monkeypatch, cache, damage):
+    unpack(tmp_path, files("fake_damaged", "damaged"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Registry.discover()
+    next(cache.glob("plugins-*.json")).write_bytes(damage)
+    check(Registry.discover(), "fake_damaged", "damaged")
+
+
+def test_another_kernel_version_reads_everything_again(tmp_path, monkeypatch):
+    unpack(tmp_path, files("fake_upgraded", "upgraded"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Registry.discover()
+    assert snapshot.load() is not None
+    monkeypatch.setattr(snapshot, "__version__", "99.0")
+    assert snapshot.load() is None
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path, monkeypatch):
+    unpack(tmp_path, files("fake_uncached", "uncached"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "a_file").write_text("")
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "a_file" / "below"))
+    check(Registry.discover(), "fake_uncached", "uncached")
+    check(Registry.discover(), "fake_uncached", "uncached")
+
+
+def test_old_snapshots_of_other_environments_are_dropped(cache, monkeypatch, tmp_path):
+    for index in range(40):
+        (cache / f"plugins-{index:08x}.json").write_text("{}")
+    Registry.discover()
+    assert len(list(cache.glob("plugins-*.json"))) == 32
+
+
+def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(monkeypatch):
+    monkeypatch.setenv("AIPERF_DISABLE_PLUGINS", "arrivals:gamma, endpoints:not_here,nonsense")
+    found = Registry.discover()
+    assert "gamma" not in found.names("arrivals") and "poisson" in found.names("arrivals")
+    assert any("endpoints:not_here, which is not installed" in problem for problem in found.problems)
+    assert any("'nonsense' is not CATEGORY:NAME" in problem for problem in found.problems)
+
+
+def test_the_kernel_registers_its_own_the_way_a_stranger_would():
+    found = Registry.discover(cache=False)
+    mine = [each for category in ("schedules", "arrivals", "transports") for each in found.all(category)]
+    assert {"burst", "request_rate", "poisson", "kernel"} <= {each.name for each in mine}
+    assert all(each.summary for each in mine if each.distribution == "aiperf-core")
+    assert found.find("transports", "http").name == "kernel"

@@ -1,0 +1,238 @@
+"""``aiperf plugins``: listings, checks, the hook reference, and writing manifests."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+
+import pytest
+from aiperf import cli, hooks
+from aiperf.descriptor import CATEGORIES, Descriptor, OptionSpec
+from aiperf.endpoint import Capabilities, Endpoint
+from aiperf.options import Options, option
+from aiperf.registry import Registry, generate, manifest
+
+
+class Tune(Options):
+    depth: int = option("--depth", default=3, ge=0, group="Tuning", help="How deep: really.")
+
+
+class Chat(Endpoint):
+    capabilities = Capabilities(path="/chat", streaming=True)
+
+
+DEPTH = OptionSpec("depth", ("--depth",), "How deep: really.", "int", metavar="INT", default="3", group="Tuning")
+
+
+def endpoint(name: str = "chat", **more: object) -> Descriptor:
+    fields: dict[str, object] = {
+        "value": "tested_plugins:Chat", "distribution": "acme-chat", "version": "1.2", "summary": "Chats.",
+        "capabilities": {"path": "/chat", "streaming": True}, "options": (DEPTH,), "options_model": "tested_plugins:Tune",
+    } | more  # fmt: skip
+    return Descriptor(category="endpoints", name=name, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def tested_plugins(monkeypatch):
+    here = types.ModuleType("tested_plugins")
+    vars(here).update(Chat=Chat, Tune=Tune)
+    monkeypatch.setitem(sys.modules, here.__name__, here)
+
+
+@pytest.fixture
+def ask(capsys):
+    def go(line, *plugins):
+        code = cli.main(["plugins", *line.split()], Registry(plugins or [endpoint(aliases=("talk",))], kernel_options=()))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return go
+
+
+def test_packages_are_listed_with_what_is_shadowed_and_broken(ask):
+    ours = endpoint(distribution="ours", first_party=True)
+    code, out, _ = ask("", endpoint(), ours, endpoint("old", broken="it asks for API >=9"))
+    assert code == 0 and "acme-chat 1.2" in out
+    assert "Shadowed:" in out and "acme-chat 1.2 over ours 1.2" in out and "it asks for API >=9" in out
+
+
+def test_a_kernel_alone_says_that_nothing_is_installed(ask):
+    alone = Descriptor("arrivals", "poisson", "os:path", "aiperf-core", "1.0")
+    assert "No plugin package is installed beside the kernel." in ask("", alone)[1]
+
+
+def test_all_lists_every_category(ask):
+    code, out, _ = ask("--all")
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == list(CATEGORIES)
+
+
+@pytest.mark.parametrize("line", ["endpoint", "endpoints", "ENDPOINTS", "--category endpoint"])
+def test_a_category_lists_its_plugins(ask, line):
+    code, out, _ = ask(line)
+    assert code == 0 and out.startswith("endpoints: ") and "  chat  Chats." in out
+
+
+@pytest.mark.parametrize("line", ["endpoint chat", "endpoints Talk", "--category endpoint --name chat", "endpoint --name chat"])
+def test_one_plugin_is_explained(ask, line):
+    code, out, _ = ask(line)
+    assert code == 0
+    for piece in ("acme-chat 1.2", "tested_plugins:Chat", "Priority", "talk", "path", "/chat", "--depth"):
+        assert piece in out
+
+
+def test_a_broken_plugin_is_explained_too(ask):
+    code, out, _ = ask("endpoint old", endpoint("old", broken="it asks for API >=9"))
+    assert code == 0 and "it asks for API >=9" in out
+
+
+def test_an_unknown_category_is_a_usage_error(ask):
+    code, out, err = ask("endpont")
+    assert (code, out) == (2, "") and "there is no plugin category 'endpont'" in err
+    assert "categories: endpoints" in err and "did you mean endpoint?" in err
+
+
+def test_an_unknown_name_is_an_error_with_what_is_near(ask):
+    code, out, err = ask("endpoint chatt")
+    assert (code, out) == (1, "") and "did you mean 'chat'?" in err
+
+
+@pytest.mark.parametrize("line", ["--json", "--all --json", "endpoint --json", "endpoint chat --json", "validate --json",
+    "hooks --json"])  # fmt: skip
+def test_every_form_has_json(ask, line):
+    code, out, _ = ask(line)
+    assert code == 0 and json.loads(out)
+
+
+def test_json_of_one_plugin_has_everything(ask):
+    plain = json.loads(ask("endpoint chat --json")[1])
+    assert plain["distribution"] == "acme-chat" and plain["capabilities"] == {"path": "/chat", "streaming": True}
+    assert plain["options"] == [{"flags": ["--depth"], "help": "How deep: really.", "default": "3"}]
+    assert plain["priority"] == 0 and plain["shadows"] == [] and plain["broken"] is None
+
+
+@pytest.mark.parametrize("line", ["--validate", "-v", "validate", "validate acme-chat"])
+def test_what_its_manifest_says_is_no_fault(ask, line):
+    assert ask(line) == (0, "1 plugin checked, no fault\n", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        ({"broken": "it asks for API >=9"}, "it asks for API >=9"),
+        ({"summary": ""}, "has no summary"),
+        ({"value": "no_such_module_at_all:X"}, "No module named 'no_such_module_at_all'"),
+        ({"value": "tested_plugins:Tune"}, "is not a subclass of aiperf.Endpoint"),
+        ({"capabilities": {"path": "/chat"}}, "its capability streaming is True, its manifest says False"),
+        ({"options": ()}, "are not those of tested_plugins:Tune (--depth); run aiperf plugins manifest"),
+        ({"options_model": None}, "has options but no options_model"),
+        ({"options_model": "tested_plugins:Absent"}, "Absent"),
+    ],
+)
+def test_each_fault_is_one_line_and_the_exit_code_is_one(ask, wrong, fault):
+    code, out, _ = ask("--validate", endpoint(**wrong))
+    lines = out.splitlines()
+    assert code == 1 and fault in lines[0] and lines[0].startswith("endpoints:chat (acme-chat 1.2): ")
+    assert lines[1:] == ["1 plugin checked, 1 fault"]
+
+
+def test_validating_a_package_that_is_not_there_is_a_usage_error(ask):
+    code, _, err = ask("validate nobody")
+    assert code == 2 and "installed: acme-chat" in err
+
+
+def test_the_hook_reference_has_every_hook(ask):
+    code, out, _ = ask("hooks")
+    named = [name for name in vars(hooks) if name.startswith("aiperf_")]
+    assert code == 0 and len(named) > 10
+    assert [line.partition("(")[0] for line in out.splitlines() if line.startswith("aiperf_")] == named
+    assert "Parent, once" in out
+
+
+PACKAGE = """# kept
+schema_version: 1
+api: ">=1,<2"
+plugins:
+  - category: endpoints   # kept too
+    name: one
+    summary: First.
+    options_model: "{package}.options:Tune"
+
+  # about the second
+  - category: endpoints
+    name: two
+    summary: Second.
+    capabilities: {{path: /x}}
+"""
+MODEL = '''
+from aiperf import Options, option
+
+
+class Tune(Options):
+    depth: int = option("--depth", default=3, ge=0, group="Tuning", help="How deep: really.")
+    where: list[str] = option("--where", default=["a", "b"], help="It's \\"there\\" — #1.", commas=False)
+'''
+
+
+def project(tmp_path, package, text=PACKAGE):
+    source = tmp_path / "src" / package
+    source.mkdir(parents=True)
+    (source / "__init__.py").write_text("")
+    (source / "options.py").write_text(MODEL)
+    (source / "aiperf.yaml").write_text(text.format(package=package))
+    return source / "aiperf.yaml"
+
+
+@pytest.mark.parametrize("inside", ["", "src/written_{0}", "src/written_{0}/aiperf.yaml"])
+def test_options_are_written_into_the_manifest_of_a_package_that_is_not_installed(ask, tmp_path, inside):
+    number = len(inside)
+    path = project(tmp_path, f"written_{number}")
+    code, out, err = ask(f"manifest {tmp_path / inside.format(number)}")
+    assert code == 0, err
+    assert "2 options of" in out
+    text = path.read_text()
+    assert "# kept" in text and "# kept too" in text and text.index("- field: depth") < text.index("# about the second")
+    rows = [manifest.read_row(plain) for plain in manifest.read(text.encode()).plugins]
+    assert [spec.field for spec in rows[0].options] == ["depth", "where"] and rows[1].options == ()
+    assert rows[0].options[1].help == 'It\'s "there" — #1.' and rows[0].options[1].commas is False
+
+
+def test_writing_again_changes_nothing_and_follows_the_model(tmp_path):
+    path = project(tmp_path, "written_again")
+    generate.write(path)
+    once = path.read_text()
+    generate.write(path)
+    assert path.read_text() == once
+    path.write_text(once.replace("How deep: really.", "Stale.").replace("default: '3'", "default: '4'"))
+    assert path.read_text() != once
+    generate.write(path)
+    assert path.read_text() == once
+
+
+def test_options_of_a_model_that_is_gone_are_taken_out(tmp_path):
+    path = project(tmp_path, "written_out")
+    generate.write(path)
+    lines = [line for line in path.read_text().splitlines() if "options_model" not in line]
+    path.write_text("\n".join(lines) + "\n")
+    generate.write(path)
+    assert "options" not in path.read_text() and "# about the second" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "is not YAML"),
+        (PACKAGE.replace("options:Tune", "options:Absent"), "can't be used"),
+        ('schema_version: 1\napi: ">0"\nplugins: [{{category: endpoints, name: x, options_model: "{package}.options:Tune"}}]\n',
+            "write the row in line 3 as a block"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_is_said(ask, tmp_path, text, message):
+    project(tmp_path, f"unwritable_{len(text)}", text)
+    code, _, err = ask(f"manifest {tmp_path}")
+    assert code == 1 and message in err
+
+
+def test_a_directory_without_a_manifest_is_a_usage_error(ask, tmp_path):
+    code, _, err = ask(f"manifest {tmp_path}")
+    assert code == 2 and "holds no aiperf.yaml" in err
