@@ -1,0 +1,132 @@
+"""The built-in tokenizer: the right vocabulary, the right ids, no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import socket
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+from aiperf import BadTokenizer
+from aiperf_tokenizer_builtin import Builtin, O200kBase
+from aiperf_tokenizer_builtin.vocabulary import pack, ranks, unpack
+
+GOLDEN = json.loads((Path(__file__).parent / "o200k_base_golden.json").read_text())["texts"]
+
+PLAIN_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"  # stated in tiktoken_ext/openai_public.py
+
+
+@pytest.fixture(scope="module")
+def builtin() -> O200kBase:
+    return Builtin().open("builtin")
+
+
+def test_the_packaged_data_is_the_published_merge_table() -> None:
+    plain = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks().items())
+    assert hashlib.sha256(plain).hexdigest() == PLAIN_SHA256
+
+
+def test_the_pattern_is_tiktokens_own() -> None:
+    source = pytest.importorskip("tiktoken_ext.openai_public")
+    from aiperf_tokenizer_builtin.vocabulary import PATTERN
+
+    text = Path(source.__file__).read_text().partition("def o200k_base()")[2].partition("return {")[0]
+    branches = [line.strip()[4:-4] for line in text.splitlines() if line.strip().startswith('r"""')]
+    assert "|".join(branches) == PATTERN
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=[row["name"] for row in GOLDEN])
+def test_ids_are_those_of_an_independent_encoder(builtin: O200kBase, row: dict) -> None:
+    assert builtin.encode(row["text"]) == row["ids"]
+    assert builtin.count(row["text"]) == len(row["ids"])
+    assert builtin.decode(row["ids"]) == row["text"]
+
+
+def test_the_corpus_has_twenty_scripts_code_and_emoji() -> None:
+    names = {row["name"] for row in GOLDEN}
+    assert {"greek", "russian", "thai", "hindi", "chinese", "korean", "amharic", "python", "json", "emoji"} <= names
+    assert len(GOLDEN) >= 50
+
+
+def test_every_ordinary_id_is_below_size_and_stands_for_something(builtin: O200kBase) -> None:
+    assert builtin.size == 199_998
+    assert builtin.decode([builtin.size - 1]) != ""
+    assert builtin.decode([0]) == "!"
+
+
+def test_a_broken_character_becomes_the_replacement_character(builtin: O200kBase) -> None:
+    ids = builtin.encode("𒀭")
+    assert len(ids) > 1
+    assert builtin.decode(ids[:1]).startswith("\ufffd")
+    assert builtin.decode(ids) == "𒀭"
+
+
+def test_names_of_special_tokens_are_plain_text(builtin: O200kBase) -> None:
+    ids = builtin.encode("<|endoftext|>")
+    assert len(ids) > 1
+    assert max(ids) < builtin.size
+
+
+def test_a_lone_surrogate_is_encoded_as_the_replacement_character(builtin: O200kBase) -> None:
+    assert builtin.decode(builtin.encode("a\ud800b")) == "a\ufffdb"
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\t "])
+def test_a_blank_of_a_million_characters_is_encoded(builtin: O200kBase, blank: str) -> None:
+    text = "a" + blank * (1_000_000 // len(blank)) + "b"
+    ids = builtin.encode(text)
+    assert builtin.decode(ids) == text
+    assert builtin.count(text) == len(ids)
+
+
+def test_cutting_long_blanks_leaves_long_texts_alone(builtin: O200kBase) -> None:
+    sentence = " The  quick\n\nbrown fox,   it jumps."
+    many = 20_000
+    assert len(sentence) * many > 500_000
+    assert builtin.encode(sentence * many) == builtin.encode(sentence) * many
+
+
+def test_opening_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("the network was touched")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert O200kBase().encode("hello world") == [24912, 2375]
+
+
+def test_opening_twice_holds_one_vocabulary() -> None:
+    first = Builtin().open("builtin")
+    tracemalloc.start()
+    second = Builtin().open("Builtin")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert second is first
+    assert held < 100_000
+
+
+@pytest.mark.parametrize(("name", "known"), [("builtin", True), (" BUILTIN", True), ("./builtin", False), ("gpt2", False)])
+def test_only_builtin_is_recognised(name: str, known: bool) -> None:
+    assert Builtin().recognises(name) is known
+
+
+def test_another_name_is_refused_with_a_hint() -> None:
+    with pytest.raises(BadTokenizer) as caught:
+        Builtin().open("gpt2")
+    assert "gpt2" in caught.value.message
+    assert "--tokenizer builtin" in caught.value.hints[0]
+
+
+def test_packing_keeps_every_byte() -> None:
+    tokens = list(ranks())
+    assert unpack(pack(tokens)) == tokens
+
+
+@pytest.mark.parametrize("packed", [b"", b"garbage", zlib.compress(b"a\xffb\xff\xffc")])
+def test_damaged_data_is_said(packed: bytes) -> None:
+    with pytest.raises(BadTokenizer, match="damaged"):
+        unpack(packed)
