@@ -17,7 +17,9 @@ _WHERE = {
     "tokenizer": ("Tokenizer", "TokenizerSource"),
     "metric": ("Fold", "Metric", "Needs", "Over", "PerRequestMetric", "RequestView", "RunMetric", "Totals", "Unit"),
     "columns": ("Column", "Ragged", "RecordBatch", "integers", "ragged"),
-    "exporter": ("Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target"),
+    "exporter": (
+        "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target", "atomic",
+    ),
     "summary": ("Measurement", "Result", "Summary"),
     "schedule": ("Schedule", "ScheduleContext", "uniforms"),
     "plan": ("PhasePlan", "Plan"),
@@ -34,7 +36,7 @@ __all__ = [
     "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Measurement", "Media", "Message", "Metric", "Needs", "Options",
     "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged", "RecordBatch", "RequestView", "Result",
     "RunMetric", "Schedule", "ScheduleContext", "Scored", "Summary", "SummaryExporter", "Target", "Tokenizer",
-    "TokenizerSource", "Totals", "Turn", "Unit", "UsageError", "__version__", "hookimpl", "hookspec", "in_band_error",
+    "TokenizerSource", "Totals", "Turn", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
     "integers", "option", "ragged", "uniforms", "unreadable",
 ]  # fmt: skip
 
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from aiperf.dataset import Dataset, DatasetContext
     from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
-    from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target
+    from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target, atomic
     from aiperf.hooks import hookimpl, hookspec
     from aiperf.metric import Fold, Metric, Needs, Over, PerRequestMetric, RequestView, RunMetric, Totals, Unit
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn

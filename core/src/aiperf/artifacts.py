@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiperf import environment
 from aiperf.errors import AiperfError
-from aiperf.exporter import LEVELS, Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target
+from aiperf.exporter import LEVELS, Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
 
 if TYPE_CHECKING:
     from aiperf.descriptor import PluginRef
@@ -129,18 +128,6 @@ def print_footer(artifacts: Iterable[Artifact], log_file: Path | None = None) ->
     for artifact in files:
         print(f"{artifact.label}: {artifact.path.absolute()}")
     sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """A name to write to, which becomes *path* when the block ends well and vanishes when it doesn't."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield draft
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _loaded(plan: Plan, target: Target, kind: type[E]) -> tuple[list[tuple[PluginRef, E]], list[str]]:

@@ -94,9 +94,8 @@ def ragged(rows: Iterable[Sequence[float]], at_ns: Iterable[Sequence[float]]) ->
 def integers(column: Floats, plus: int = 0) -> list[int | None]:
     """A column as integers, each *plus* more, exactly; None where it is absent (how a time becomes a wall-clock stamp)."""
     absent = np.isnan(column)
-    if not absent.any():
-        return (np.rint(column).astype(np.int64) + plus).tolist()
-    found: list[int | None] = (np.rint(np.where(absent, 0, column)).astype(np.int64) + plus).tolist()
+    known = np.where(absent, 0, column) if absent.any() else column
+    found: list[int | None] = (np.rint(known).astype(np.int64) + plus).tolist()
     for i in np.flatnonzero(absent).tolist():
         found[i] = None
     return found

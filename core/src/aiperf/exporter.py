@@ -7,6 +7,8 @@ be asked, before load starts.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -69,6 +71,18 @@ class Artifact(Struct, frozen=True):
 
     label: str
     path: Path
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A name to write to, which becomes *path* when the block ends well and vanishes when it doesn't."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 class Exporter:

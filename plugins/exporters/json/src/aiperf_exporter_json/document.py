@@ -1,0 +1,118 @@
+"""The document: the reference's field names in its order, schema version 1.4, then what is ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from aiperf import Result, Summary
+from aiperf.summary import ErrorCount, PhaseSummary
+
+SCHEMA_VERSION = "1.4"
+
+_FIRST = (
+    "request_throughput", "request_latency", "request_count", "time_to_first_token", "time_to_second_token",
+    "inter_token_latency", "output_token_throughput", "output_token_throughput_per_user", "output_sequence_length",
+    "input_sequence_length", "goodput", "good_request_count", "output_token_count", "reasoning_token_count",
+    "min_request_timestamp", "max_response_timestamp", "inter_chunk_latency", "total_output_tokens",
+    "total_reasoning_tokens", "benchmark_duration", "total_isl", "total_osl", "error_request_count", "error_isl",
+    "total_error_isl",
+)  # fmt: skip
+"""Metrics in the order of the reference; the others come last, by tag."""
+
+_STATISTICS = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "sum")
+
+
+def document(summary: Summary) -> dict[str, Any]:
+    """Everything in the summary, in the file's order; what is absent has no key."""
+    results = summary.results
+    fields: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "aiperf_version": summary.version,
+        "benchmark_id": summary.run_id,
+        **statistics({tag: results[tag] for tag in _FIRST if tag in results}),
+        "input_config": summary.config,
+        "run_info": _run_info(summary),
+        "was_cancelled": summary.cancelled,
+        "is_complete": summary.complete,
+        "incomplete_reason": summary.incomplete_reason,
+        "error_summary": [_error(one) for one in summary.errors],
+        "start_time": iso(summary.start_ns),
+        "end_time": iso(summary.end_ns),
+        "warmup_metrics": _warmup(summary.phases),
+        "observation_window": _seconds(summary.observation_window_s),
+        "delivered_load": _present(summary.delivered),
+        "measurement": _present(summary.measurement),
+        "phases": [_phase(phase) for phase in summary.phases],
+        "plugins": {"kernel": summary.version, "used": [msgspec.to_builtins(plugin) for plugin in summary.plugins]},
+        "warnings": list(summary.warnings) or None,
+        **{name: summary.extra[name] for name in sorted(summary.extra)},
+    }
+    found = {name: value for name, value in fields.items() if value is not None}
+    rest = {tag: results[tag] for tag in sorted(results) if tag not in found}
+    return found | statistics(rest)
+
+
+def statistics(results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
+    """MetricStats by tag, unrounded; a metric of which nothing is finite is left out."""
+    found = {}
+    for tag, result in results.items():
+        known = {name: result.stats[name] for name in _STATISTICS if name in result.stats}
+        values = {name: _number(name, value) for name, value in known.items() if math.isfinite(value)}
+        if values:
+            found[tag] = {"unit": result.unit, **values}
+    return found
+
+
+def iso(wall_ns: int) -> str:
+    """ISO 8601 to the microsecond, in UTC and saying so.  Integers throughout: a float has no ns left for today."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=wall_ns // 1000)).isoformat(timespec="microseconds")
+
+
+def _number(name: str, value: float) -> float | int:
+    return int(value) if name == "count" else float(value)
+
+
+def _run_info(summary: Summary) -> dict[str, Any]:
+    info = {"benchmark_id": summary.run_id, "random_seed": summary.seed, "trial": 0, "cli_command": summary.command}
+    return {name: value for name, value in info.items() if value is not None}
+
+
+def _error(one: ErrorCount) -> dict[str, Any]:
+    return {"error_details": msgspec.to_builtins(one.error), "count": one.count}
+
+
+def _warmup(phases: tuple[PhaseSummary, ...]) -> dict[str, Any] | None:
+    warmup = next((phase for phase in phases if phase.kind == "warmup"), None)
+    return None if warmup is None else statistics(warmup.results)
+
+
+def _phase(phase: PhaseSummary) -> dict[str, Any]:
+    return {
+        "name": phase.name,
+        "kind": phase.kind,
+        "index": phase.index,
+        "start_time": iso(phase.start_ns),
+        "end_time": iso(phase.end_ns),
+        "duration": _seconds((phase.end_ns - phase.start_ns) / 1e9),
+        "valid": phase.valid,
+        "failed": phase.failed,
+    }
+
+
+def _seconds(value: float | None) -> dict[str, Any] | None:
+    return None if value is None else {"unit": "sec", "avg": value}
+
+
+def _present(part: Any) -> dict[str, Any]:
+    """A part of the summary without what is unknown or not finite."""
+    known = {}
+    for name, value in msgspec.to_builtins(part).items():
+        if isinstance(value, dict):
+            known[name] = _present(value)
+        elif value is not None and not (isinstance(value, float) and not math.isfinite(value)):
+            known[name] = value
+    return known
