@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from aiperf.argv import Option, Target, redact, scan
 from aiperf.descriptor import OptionSpec
@@ -21,7 +23,7 @@ SPECS = (
 OPTIONS = [Option(spec, (Target("", spec.field),)) for spec in SPECS]
 
 
-def read(line: str | list[str], **more):
+def read(line: str | list[str], **more: Any) -> Any:
     return scan(line.split() if isinstance(line, str) else line, OPTIONS, **more)
 
 
@@ -68,7 +70,7 @@ def values(line: str | list[str]) -> dict[str, object]:
         ("--gpu-telemetry http://a:1 http://b:1,dashboard", {"gpu": ["http://a:1", "http://b:1", "dashboard"]}),
     ],
 )
-def test_arities(line, expected):
+def test_arities(line: Any, expected: Any) -> None:
     assert values(line) == expected
 
 
@@ -88,7 +90,7 @@ def test_arities(line, expected):
         ("-x", "unknown option -x"),
     ],
 )
-def test_what_cannot_be_read_is_said(line, message):
+def test_what_cannot_be_read_is_said(line: Any, message: Any) -> None:
     assert [str(error) for error in read(line).errors] == [message]
 
 
@@ -101,25 +103,25 @@ def test_what_cannot_be_read_is_said(line, message):
         ("--foreign", ("do it otherwise",)),
     ],
 )
-def test_hints_are_close_matches_or_nothing(given, hints):
+def test_hints_are_close_matches_or_nothing(given: Any, hints: Any) -> None:
     assert read(given, extra={"--foreign": "do it otherwise"}).errors[0].hints == hints
 
 
-def test_the_value_of_an_unknown_option_is_not_left_over_too():
+def test_the_value_of_an_unknown_option_is_not_left_over_too() -> None:
     found = read("--bogus 5 --request-count 3 word")
     assert len(found.errors) == 1 and found.words == ["word"]
 
 
-def test_all_errors_are_collected():
+def test_all_errors_are_collected() -> None:
     assert len(read("--bogus --request-count 1 -n 2 --streaming=no --url").errors) == 4
 
 
-def test_dashes_separate_words_only_where_they_may():
+def test_dashes_separate_words_only_where_they_may() -> None:
     assert read("--url a -- --url b").words == ["--url", "b"]
     assert "drop it" in str(read("--url a -- --url b", dashes=False).errors[0])
 
 
-def test_help_is_seen_anywhere_but_in_a_value():
+def test_help_is_seen_anywhere_but_in_a_value() -> None:
     assert read("--url a --help").help
     assert not read("--api-key=--help").help
 
@@ -128,7 +130,7 @@ def test_help_is_seen_anywhere_but_in_a_value():
     "line",
     ["--url a,b -n 5 --no-auto-plot --gpu-telemetry", "--request-count=-5 -H X:1 --streaming", "-u a word --gpu-telemetry"],
 )
-def test_the_plain_form_reads_the_same(line):
+def test_the_plain_form_reads_the_same(line: Any) -> None:
     first = read(line)
     again = read(first.plain())
     assert [(one.option, [value for value in one.values if value], one.on) for one in first.given] == [
@@ -137,7 +139,7 @@ def test_the_plain_form_reads_the_same(line):
     assert first.words == again.words
 
 
-def test_the_flag_is_remembered_as_typed():
+def test_the_flag_is_remembered_as_typed() -> None:
     assert read("--num-requests 5 -u a").typed() == {"count": "--num-requests", "urls": "-u"}
 
 
@@ -160,11 +162,11 @@ def test_the_flag_is_remembered_as_typed():
         ("--num-requests 5 --ui None", "--num-requests 5"),
     ],
 )  # fmt: skip
-def test_secrets_are_not_shown_and_the_rest_is_as_typed(line, shown):
+def test_secrets_are_not_shown_and_the_rest_is_as_typed(line: Any, shown: Any) -> None:
     found = " ".join(read(line).shown)
     assert found.startswith(shown) and "sk-123" not in found
 
 
 @pytest.mark.parametrize("text", ["time_to_first_token:250", "max_tokens:5", "o200k_base", "http://host:8000/v1?x=1", "a@b"])
-def test_what_is_no_secret_stays(text):
+def test_what_is_no_secret_stays(text: Any) -> None:
     assert redact(text) == text

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
+from typing import Any
 
 import pytest
-from aiperf import __version__, cli
+from aiperf import __version__, cli, logs
 from aiperf.command import Command
 from aiperf.descriptor import Descriptor, OptionSpec
 from aiperf.errors import ConfigError, ConfigErrors
@@ -33,7 +35,7 @@ class Sparkle(Options):
 class Sparkler(Command):
     arguments = "[DIR...]"
 
-    def run(self, options, words):
+    def run(self, options: Any, words: Any) -> Any:
         print(f"{options.times} {options.places} {list(words)}")
         if words == ["refuse"]:
             raise ConfigError("refuse is no directory", "name another")
@@ -54,7 +56,7 @@ def plugin(category: str, name: str, **more: object) -> Descriptor:
 
 
 @pytest.fixture
-def registry(monkeypatch):
+def registry(monkeypatch: pytest.MonkeyPatch) -> Any:
     here = types.ModuleType("plugins_of_this_test")
     vars(here).update(Shape=Shape, Other=Other, Sparkle=Sparkle, Sparkler=Sparkler)
     monkeypatch.setitem(sys.modules, here.__name__, here)
@@ -72,42 +74,48 @@ def registry(monkeypatch):
 
 
 @pytest.fixture
-def run(registry, capsys, monkeypatch):
+def run(registry: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a line; gives exit code, stdout, stderr.  A run is caught as its settings."""
-    caught = []
-    fake = types.ModuleType("aiperf.run")
-    vars(fake)["profile"] = lambda settings, found: caught.append((settings, found)) or 0
-    monkeypatch.setitem(sys.modules, "aiperf.run", fake)
+    caught: list[tuple[Any, Registry]] = []
 
-    def go(line):
+    def profile(settings: Any, found: Registry) -> int:
+        caught.append((settings, found))
+        return 0
+
+    fake = types.ModuleType("aiperf.run")
+    vars(fake)["profile"] = profile
+    monkeypatch.setitem(sys.modules, "aiperf.run", fake)
+    monkeypatch.setattr(logs, "to_stderr", lambda level: None)  # its handler would outlive the captured stream
+
+    def go(line: Any) -> Any:
         words = line.split() if isinstance(line, str) else line
         code = cli.main(words, registry)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
-    go.caught = caught
+    vars(go)["caught"] = caught
     return go
 
 
-def settings_of(run, line):
+def settings_of(run: Any, line: Any) -> Any:
     code, _, err = run(line)
     assert code == 0, err
     return run.caught[-1][0]
 
 
 @pytest.mark.parametrize("line", ["", "--help", "-h"])
-def test_aiperf_alone_prints_help_and_names_every_usable_command(run, line):
+def test_aiperf_alone_prints_help_and_names_every_usable_command(run: Any, line: Any) -> None:
     code, out, err = run(line)
     assert (code, err) == (0, "")
     assert "  profile" in out and "  plugins" in out and "  sparkle-up  Sparkles." in out and "rotten" not in out
 
 
-def test_the_version_is_a_bare_number(run):
+def test_the_version_is_a_bare_number(run: Any) -> None:
     assert run("--version") == (0, f"{__version__}\n", "")
 
 
 @pytest.mark.parametrize("line", ["profile --help", "profile -h", "profile --isl x --bogus -h", "plugins -h", "sparkle-up -h"])
-def test_help_fits_eighty_columns_and_is_plain(run, monkeypatch, line):
+def test_help_fits_eighty_columns_and_is_plain(run: Any, monkeypatch: pytest.MonkeyPatch, line: Any) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     code, out, err = run(line)
     assert (code, err) == (0, "")
@@ -115,7 +123,7 @@ def test_help_fits_eighty_columns_and_is_plain(run, monkeypatch, line):
     assert "\x1b" not in out and "─" not in out and out.startswith("Usage: aiperf ")
 
 
-def test_help_of_profile_has_every_option_once_under_its_heading(run, registry):
+def test_help_of_profile_has_every_option_once_under_its_heading(run: Any, registry: Any) -> None:
     _, out, _ = run("profile --help")
     for spec in registry.kernel_options:
         assert sum(f"  {', '.join(spec.flags)}".rstrip() in line for line in out.splitlines()) >= 1, spec.flags
@@ -126,29 +134,29 @@ def test_help_of_profile_has_every_option_once_under_its_heading(run, registry):
     assert "[default: 550]" in out and "Installed: chat." in out
 
 
-def test_help_of_a_narrow_terminal_does_not_fail(run, monkeypatch):
+def test_help_of_a_narrow_terminal_does_not_fail(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     assert run("profile --help")[0] == 0
 
 
-def test_an_unknown_command_names_the_commands(run):
+def test_an_unknown_command_names_the_commands(run: Any) -> None:
     code, out, err = run("profil")
     assert (code, out) == (2, "")
     assert err.splitlines()[0] == "error: there is no command 'profil'"
     assert "commands: profile, plugins, sparkle-up" in err and "did you mean profile?" in err
 
 
-def test_an_option_before_the_command_is_explained(run):
+def test_an_option_before_the_command_is_explained(run: Any) -> None:
     code, _, err = run("--model m profile")
     assert code == 2 and "error: unknown option --model" in err and "options follow a command" in err
 
 
-def test_a_broken_command_says_why(run):
+def test_a_broken_command_says_why(run: Any) -> None:
     code, _, err = run("rotten")
     assert code == 1 and "acme 1.0 can't be used: its manifest is missing" in err
 
 
-def test_all_errors_of_a_command_line_come_together(run):
+def test_all_errors_of_a_command_line_come_together(run: Any) -> None:
     code, out, err = run("profile --concurrency 0 --request-rate fast --isl -1 --ui loud")
     assert (code, out) == (2, "") and run.caught == []
     assert sorted(line for line in err.splitlines() if line.startswith("error: ")) == [
@@ -159,7 +167,7 @@ def test_all_errors_of_a_command_line_come_together(run):
     ]
 
 
-def test_all_usage_errors_come_together(run):
+def test_all_usage_errors_come_together(run: Any) -> None:
     code, _, err = run("profile --concurency 3 --streaming true --concurrency 1 --concurrency 2 left over --plugin x")
     assert code == 2
     assert err.count("error: ") == 5 and "did you mean --concurrency?" in err and "left over: 'left', 'over'" in err
@@ -185,16 +193,16 @@ def test_all_usage_errors_come_together(run):
         ("--", "drop it"),
     ],
 )
-def test_options_of_genai_perf_get_their_sentence(run, flag, hint):
+def test_options_of_genai_perf_get_their_sentence(run: Any, flag: Any, hint: Any) -> None:
     code, _, err = run(["profile", "--model", "m", flag, "5"])
     assert code == 2 and hint in err
 
 
-def test_an_option_that_is_near_nothing_gets_no_suggestion(run):
+def test_an_option_that_is_near_nothing_gets_no_suggestion(run: Any) -> None:
     assert run("profile --bogus")[2] == "error: unknown option --bogus\n"
 
 
-def test_what_was_typed_reaches_the_run(run):
+def test_what_was_typed_reaches_the_run(run: Any) -> None:
     got = settings_of(run, ["profile", "-m", "a", "b", "--url", "http://h:1,http://h:2", "--num-requests", "5", "--streaming",
         "-H", "Accept: a,b", "--endpoint", "", "--request-rate-mode", "Gamma", "--random-seed", "7"])  # fmt: skip
     kernel = got.kernel
@@ -205,19 +213,19 @@ def test_what_was_typed_reaches_the_run(run):
     assert got.flag("concurrency", "--concurrency") == "--concurrency"
 
 
-def test_plugins_get_their_own_options_and_share_what_they_declare_alike(run):
+def test_plugins_get_their_own_options_and_share_what_they_declare_alike(run: Any) -> None:
     got = settings_of(run, "profile -m m --isl 9 -g a:1 b:2")
     assert got.plugins["datasets:synthetic"].length == 9 and got.plugins["datasets:other"].length == 9
     assert got.plugins["datasets:synthetic"].slos == ["a:1", "b:2"]
     assert got.typed["datasets:synthetic.slos"] == "-g"
 
 
-def test_plugins_have_their_defaults_where_nothing_was_typed(run):
+def test_plugins_have_their_defaults_where_nothing_was_typed(run: Any) -> None:
     got = settings_of(run, "profile -m m")
     assert got.plugins["datasets:synthetic"].length == 550 and got.plugins["datasets:other"].length is None
 
 
-def test_the_command_is_kept_as_typed_without_secrets(run):
+def test_the_command_is_kept_as_typed_without_secrets(run: Any) -> None:
     got = settings_of(run, ["profile", "-m", "my model", "--ui", "None", "--api-key", "sk-123", "-H", "X-Key: sk-123",
         "--url", "http://u:sk-123@h:1/?api_key=sk-123"])  # fmt: skip
     assert "sk-123" not in got.command
@@ -225,13 +233,13 @@ def test_the_command_is_kept_as_typed_without_secrets(run):
     assert got.kernel.api_key == "sk-123"
 
 
-def test_an_error_never_shows_a_secret(run):
+def test_an_error_never_shows_a_secret(run: Any) -> None:
     for line in ("--api-key sk-123 --api-key sk-123", "--api-kye sk-123", "--api-kye=sk-123", "http://u:sk-123@h"):
         code, out, err = run(f"profile {line}")
         assert code == 2 and "sk-123" not in out + err
 
 
-def test_a_pin_and_a_switch_count_before_names_are_looked_up(run):
+def test_a_pin_and_a_switch_count_before_names_are_looked_up(run: Any) -> None:
     got = settings_of(run, "profile -m m --plugin endpoints:chat=acme --disable-plugin datasets:other")
     found = run.caught[-1][1]
     assert found.ref("endpoints", "chat").distribution == "acme" and found.names("datasets") == ["synthetic"]
@@ -239,24 +247,26 @@ def test_a_pin_and_a_switch_count_before_names_are_looked_up(run):
     assert "datasets:other" not in got.plugins
 
 
-def test_an_option_of_a_plugin_that_is_switched_off_is_unknown(run):
+def test_an_option_of_a_plugin_that_is_switched_off_is_unknown(run: Any) -> None:
     code, _, err = run("profile -m m --disable-plugin datasets:synthetic datasets:other --isl 5")
     assert code == 2 and "unknown option --isl" in err
 
 
-def test_a_bad_pin_is_reported_with_the_other_errors(run):
+def test_a_bad_pin_is_reported_with_the_other_errors(run: Any) -> None:
     code, _, err = run("profile --plugin endpoints:chat=nobody --bogus")
     assert code == 2 and err.count("error: ") == 2 and "nobody does not provide it" in err
 
 
-def test_a_broken_plugin_is_one_warning(run, capsys):
+def test_a_broken_plugin_is_one_warning(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     broken = plugin("exporters", "rusty", broken="it asks for API >=9")
     assert cli.main(["profile", "-m", "m"], Registry([broken])) == 0
     assert capsys.readouterr().err == "warning: plugin exporters:rusty of acme 1.0 can't be used: it asks for API >=9\n"
 
 
-def test_a_plugin_whose_options_cannot_be_imported_is_fatal_only_when_given_one(run, capsys):
-    def fresh():
+def test_a_plugin_whose_options_cannot_be_imported_is_fatal_only_when_given_one(
+    run: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fresh() -> Any:
         return Registry([plugin("datasets", "gone", options=(ISL,), options_model="no_such_module_at_all:Options")])
 
     assert cli.main(["profile", "-m", "m"], fresh()) == 0
@@ -265,19 +275,19 @@ def test_a_plugin_whose_options_cannot_be_imported_is_fatal_only_when_given_one(
     assert "no_such_module_at_all" in capsys.readouterr().err
 
 
-def test_a_command_plugin_gets_options_and_words_and_gives_the_exit_code(run):
+def test_a_command_plugin_gets_options_and_words_and_gives_the_exit_code(run: Any) -> None:
     assert run("sparkle-up one two -t 3 --place=a,b") == (2, "3 ['a', 'b'] ['one', 'two']\n", "")
     assert run("sparkle_up") == (0, "1 [] []\n", "")
     assert run("sparkle-up --place a -- --x") == (0, "1 ['a'] ['--x']\n", "")
 
 
-def test_a_command_plugin_reports_like_everybody(run):
+def test_a_command_plugin_reports_like_everybody(run: Any) -> None:
     code, out, err = run("sparkle-up refuse")
     assert (code, err) == (1, "error: refuse is no directory\n  name another\n") and out
     assert run("sparkle-up -t 0")[0::2] == (2, "error: -t: 0 is not allowed; must be at least 1\n")
 
 
-def test_several_errors_of_a_run_are_printed_each_with_its_hints(capsys):
+def test_several_errors_of_a_run_are_printed_each_with_its_hints(capsys: pytest.CaptureFixture[str]) -> None:
     cli.complain(ConfigErrors([ConfigError("a", "do b"), ConfigError("c")]))
     assert capsys.readouterr().err == "error: a\n  do b\nerror: c\n"
 
@@ -285,15 +295,15 @@ def test_several_errors_of_a_run_are_printed_each_with_its_hints(capsys):
 @pytest.mark.parametrize(
     ("raised", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 1), (ConfigErrors([ConfigError("x")]), 1)]
 )
-def test_how_a_run_ends_is_its_exit_code(run, monkeypatch, raised, code):
-    def profile(settings, found):
+def test_how_a_run_ends_is_its_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, raised: Any, code: Any) -> None:
+    def profile(settings: Any, found: Any) -> None:
         raise raised
 
     monkeypatch.setattr(sys.modules["aiperf.run"], "profile", profile)
     assert run("profile -m m")[0] == code
 
 
-def test_problems_of_the_environment_are_one_line_each(run, capsys):
+def test_problems_of_the_environment_are_one_line_each(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["plugins", "--all"], Registry([], problems=["the other aiperf is installed"]))
     assert capsys.readouterr().err == "warning: the other aiperf is installed\n"
 
@@ -305,7 +315,7 @@ def whole(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_the_program_answers_from_outside(tmp_path):
+def test_the_program_answers_from_outside(tmp_path: Path) -> None:
     cache = {"AIPERF_CACHE_DIR": str(tmp_path)}
     assert whole("--version", **cache).stdout == f"{__version__}\n"
     wrong = whole("profile", "--concurrency", "0", **cache)
@@ -314,14 +324,14 @@ def test_the_program_answers_from_outside(tmp_path):
     assert "complete" in whole("--show-completion", "bash", **cache).stdout
 
 
-def test_completion_knows_options_and_names(tmp_path):
+def test_completion_knows_options_and_names(tmp_path: Path) -> None:
     cache = {"AIPERF_CACHE_DIR": str(tmp_path), "_AIPERF_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
     assert "--request-rate" in whole(**cache, COMP_WORDS="aiperf profile --request-ra").stdout.split()
     cache["COMP_CWORD"] = "3"
     assert whole(**cache, COMP_WORDS="aiperf profile --arrival-pattern po").stdout.split() == ["poisson"]
 
 
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     line = f"{sys.executable} -m aiperf profile --help | head -1"
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=60,
         env={**os.environ, "AIPERF_CACHE_DIR": str(tmp_path)})  # fmt: skip

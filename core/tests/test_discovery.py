@@ -6,6 +6,7 @@ import os
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiperf.registry import Registry, discovery, manifest, snapshot
@@ -43,7 +44,7 @@ def unpack(where: Path, made: dict[str, str]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch):
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A cache of the test's own."""
     where = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(where))
@@ -51,7 +52,7 @@ def cache(tmp_path_factory, monkeypatch):
     return where
 
 
-def one(registry: Registry, distribution: str):
+def one(registry: Registry, distribution: str) -> Any:
     known = [each for category in registry.categories() for each in registry.all(category)] + registry.broken
     return next(each for each in known if each.distribution == distribution)
 
@@ -65,13 +66,13 @@ def check(registry: Registry, package: str, name: str) -> None:
     assert package not in sys.modules
 
 
-def test_a_wheel_is_found(tmp_path, monkeypatch):
+def test_a_wheel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("fake_wheel", "wheeled"))
     monkeypatch.syspath_prepend(str(tmp_path))
     check(Registry.discover(cache=False), "fake_wheel", "wheeled")
 
 
-def test_an_editable_install_is_found_whose_file_list_has_no_manifest(tmp_path, monkeypatch):
+def test_an_editable_install_is_found_whose_file_list_has_no_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, site = tmp_path / "src", tmp_path / "site"
     for path, text in files("fake_editable", "edited").items():
         unpack(site if "dist-info" in path else source, {path: text})
@@ -81,7 +82,7 @@ def test_an_editable_install_is_found_whose_file_list_has_no_manifest(tmp_path, 
     check(Registry.discover(cache=False), "fake_editable", "edited")
 
 
-def test_a_zip_is_found(tmp_path, monkeypatch):
+def test_a_zip_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "bundle.zip"
     with zipfile.ZipFile(archive, "w") as bundle:
         for path, text in files("fake_zipped", "zipped").items():
@@ -92,7 +93,9 @@ def test_a_zip_is_found(tmp_path, monkeypatch):
     check(Registry.discover(), "fake_zipped", "zipped")
 
 
-def test_a_manifest_is_found_through_the_file_list_where_the_module_is_no_package(tmp_path, monkeypatch):
+def test_a_manifest_is_found_through_the_file_list_where_the_module_is_no_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = files("fake_listed", "listed")
     made["fake_listed.py"] = made.pop("fake_listed/__init__.py")
     made["fake_listed-2.1.dist-info/RECORD"] = "fake_listed.py,,\nfake_listed/aiperf.yaml,,\n"
@@ -128,7 +131,9 @@ GOOD = MANIFEST.format(name="thing")
         (16, GOOD, "[aiperf.exporters]\nthing = no_such_package_anywhere:X\n", "no package 'no_such_package_anywhere'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(tmp_path, monkeypatch, number, manifest, points, cause):
+def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, manifest: str, points: str | None, cause: str
+) -> None:
     package = f"fake_broken_{number}"
     unpack(tmp_path, files(package, "thing", manifest=manifest, points=points and points.format(package)))
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -142,23 +147,23 @@ def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(tmp_path, monkeyp
     [(">=1,<2", True), (">=1", True), ("<1", False), ("==1", True), ("==1.0", True), ("!=1", False), (">1", False),
      ("<=1", True), (">=1.1", False), ("<1.5", True), (" >= 1 , < 2 ", True)],
 )  # fmt: skip
-def test_api_ranges(wanted, inside):
+def test_api_ranges(wanted: Any, inside: Any) -> None:
     assert manifest.in_range(1, wanted) is inside
 
 
-def test_first_party_is_a_list_of_whole_names():
+def test_first_party_is_a_list_of_whole_names() -> None:
     ours = discovery.first_party(["aiperf-plot[png]>=0.1 ; extra == 'all'", "Aiperf_Engine.Ray"])
     assert {"aiperf-core", "aiperf-endpoint-chat", "aiperf-plot", "aiperf-engine-ray"} <= ours
     assert "aiperf-foo" not in ours
 
 
-def test_a_stranger_with_our_prefix_stays_a_stranger(tmp_path, monkeypatch):
+def test_a_stranger_with_our_prefix_stays_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("aiperf_foo", "thing"))
     monkeypatch.syspath_prepend(str(tmp_path))
     assert one(Registry.discover(cache=False), "aiperf-foo").first_party is False
 
 
-def test_the_meta_package_says_who_is_ours(tmp_path, monkeypatch):
+def test_the_meta_package_says_who_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("aiperf_foo", "thing"))
     metadata = "Metadata-Version: 2.1\nName: aiperf-suite\nVersion: 9\nRequires-Dist: aiperf-foo>=1; extra == 'all'\n"
     unpack(tmp_path, {"aiperf_suite-9.dist-info/METADATA": metadata})
@@ -166,21 +171,21 @@ def test_the_meta_package_says_who_is_ours(tmp_path, monkeypatch):
     assert one(Registry.discover(cache=False), "aiperf-foo").first_party is True
 
 
-def test_the_other_program_called_aiperf_is_detected_and_said(tmp_path, monkeypatch):
+def test_the_other_program_called_aiperf_is_detected_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, {"aiperf-0.13.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: aiperf\nVersion: 0.13.0\n"})
     monkeypatch.syspath_prepend(str(tmp_path))
     problems = Registry.discover(cache=False).problems
     assert any("'aiperf' 0.13.0 is installed beside aiperf-core" in problem for problem in problems)
 
 
-def forbid_discovery(monkeypatch):
-    def refuse():
+def forbid_discovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
         raise AssertionError("everything was read again")
 
     monkeypatch.setattr(discovery, "discover", refuse)
 
 
-def test_the_snapshot_spares_reading_again(tmp_path, monkeypatch, cache):
+def test_the_snapshot_spares_reading_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Any) -> None:
     unpack(tmp_path, files("fake_cached", "cached"))
     monkeypatch.syspath_prepend(str(tmp_path))
     check(Registry.discover(), "fake_cached", "cached")
@@ -189,7 +194,7 @@ def test_the_snapshot_spares_reading_again(tmp_path, monkeypatch, cache):
     check(Registry.discover(), "fake_cached", "cached")
 
 
-def test_a_changed_manifest_is_read_again_though_no_path_entry_changed(tmp_path, monkeypatch):
+def test_a_changed_manifest_is_read_again_though_no_path_entry_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("fake_changed", "changed"))
     monkeypatch.syspath_prepend(str(tmp_path))
     Registry.discover()
@@ -198,7 +203,7 @@ def test_a_changed_manifest_is_read_again_though_no_path_entry_changed(tmp_path,
     assert one(Registry.discover(), "fake-changed").summary == "Writes other things."
 
 
-def test_a_manifest_that_appears_later_is_seen(tmp_path, monkeypatch):
+def test_a_manifest_that_appears_later_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("fake_late", "late", manifest=""))
     monkeypatch.syspath_prepend(str(tmp_path))
     assert one(Registry.discover(), "fake-late").broken is not None
@@ -206,7 +211,7 @@ def test_a_manifest_that_appears_later_is_seen(tmp_path, monkeypatch):
     check(Registry.discover(), "fake_late", "late")
 
 
-def test_a_package_installed_later_is_seen(tmp_path, monkeypatch):
+def test_a_package_installed_later_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     Registry.discover()
     unpack(tmp_path, files("fake_installed", "installed"))
@@ -215,7 +220,7 @@ def test_a_package_installed_later_is_seen(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"format": 1}'])
-def test_a_damaged_snapshot_is_ignored(tmp_path, monkeypatch, cache, damage):
+def test_a_damaged_snapshot_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Any, damage: Any) -> None:
     unpack(tmp_path, files("fake_damaged", "damaged"))
     monkeypatch.syspath_prepend(str(tmp_path))
     Registry.discover()
@@ -223,7 +228,7 @@ def test_a_damaged_snapshot_is_ignored(tmp_path, monkeypatch, cache, damage):
     check(Registry.discover(), "fake_damaged", "damaged")
 
 
-def test_another_kernel_version_reads_everything_again(tmp_path, monkeypatch):
+def test_another_kernel_version_reads_everything_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("fake_upgraded", "upgraded"))
     monkeypatch.syspath_prepend(str(tmp_path))
     Registry.discover()
@@ -232,7 +237,7 @@ def test_another_kernel_version_reads_everything_again(tmp_path, monkeypatch):
     assert snapshot.load() is None
 
 
-def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("fake_uncached", "uncached"))
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "a_file").write_text("")
@@ -241,14 +246,14 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path, monkeypatch):
     check(Registry.discover(), "fake_uncached", "uncached")
 
 
-def test_old_snapshots_of_other_environments_are_dropped(cache, monkeypatch, tmp_path):
+def test_old_snapshots_of_other_environments_are_dropped(cache: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for index in range(40):
         (cache / f"plugins-{index:08x}.json").write_text("{}")
     Registry.discover()
     assert len(list(cache.glob("plugins-*.json"))) == 32
 
 
-def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(monkeypatch):
+def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_DISABLE_PLUGINS", "arrivals:gamma, endpoints:not_here,nonsense")
     found = Registry.discover()
     assert "gamma" not in found.names("arrivals") and "poisson" in found.names("arrivals")
@@ -256,9 +261,9 @@ def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(mon
     assert any("'nonsense' is not CATEGORY:NAME" in problem for problem in found.problems)
 
 
-def test_the_kernel_registers_its_own_the_way_a_stranger_would():
+def test_the_kernel_registers_its_own_the_way_a_stranger_would() -> None:
     found = Registry.discover(cache=False)
     mine = [each for category in ("schedules", "arrivals", "transports") for each in found.all(category)]
     assert {"burst", "request_rate", "poisson", "kernel"} <= {each.name for each in mine}
     assert all(each.summary for each in mine if each.distribution == "aiperf-core")
-    assert found.find("transports", "http").name == "kernel"
+    assert found.descriptor("transports", "http").name == "kernel"

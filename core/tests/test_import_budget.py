@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ sys.stderr.write("\\n".join(sorted(sys.modules)))
 def imported(act: str, cache: object, setup: str = "") -> set[str]:
     """Modules that a fresh interpreter holds after *act*."""
     done = subprocess.run(
-        [sys.executable, "-c", MODULES.format(setup=setup, act=act)],
+        [sys.executable, "-P", "-c", MODULES.format(setup=setup, act=act)],
         env={**os.environ, "AIPERF_CACHE_DIR": str(cache)}, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     return set(done.stderr.splitlines())
@@ -40,14 +42,14 @@ def program(*words: str) -> str:
     return f"sys.argv = ['aiperf', *{list(words)!r}]\nfrom aiperf.__main__ import main\nmain()"
 
 
-def test_the_version_costs_nothing(tmp_path):
+def test_the_version_costs_nothing(tmp_path: Path) -> None:
     got = imported(program("--version"), tmp_path)
     assert not tops(got) & (HEAVY | TOKENIZERS | {"typer", "msgspec", "pluggy", "inspect"})
     assert "importlib.metadata" not in got and "aiperf.cli" not in got
 
 
 @pytest.mark.parametrize("words", [("profile", "--help"), ("--help",), (), ("plugins", "--help"), ("profil",)])
-def test_help_and_usage_errors_import_nothing_heavy(tmp_path, words):
+def test_help_and_usage_errors_import_nothing_heavy(tmp_path: Path, words: Any) -> None:
     imported(program("--help"), tmp_path)  # fills the cache
     act = f"try:\n    {program(*words).replace(chr(10), chr(10) + '    ')}\nexcept SystemExit: pass\nsys.stderr.write(chr(10))"
     got = imported(act, tmp_path)
@@ -55,14 +57,14 @@ def test_help_and_usage_errors_import_nothing_heavy(tmp_path, words):
     assert "importlib.metadata" not in got
 
 
-def test_listing_plugins_imports_none_of_them(tmp_path):
+def test_listing_plugins_imports_none_of_them(tmp_path: Path) -> None:
     imported(program("--help"), tmp_path)
     got = tops(imported(program("plugins", "--all"), tmp_path))
     assert not got & ((HEAVY | TOKENIZERS) - TYPER)
     assert not {module for module in got if module.startswith("aiperf_")}
 
 
-def test_discovery_without_a_cache_still_imports_no_plugin(tmp_path):
+def test_discovery_without_a_cache_still_imports_no_plugin(tmp_path: Path) -> None:
     blocked = tmp_path / "a_file"
     blocked.write_text("")
     got = tops(imported(program("plugins"), blocked / "below"))
@@ -70,6 +72,6 @@ def test_discovery_without_a_cache_still_imports_no_plugin(tmp_path):
     assert not {module for module in got if module.startswith("aiperf_")}
 
 
-def test_a_worker_stays_small(tmp_path):
+def test_a_worker_stays_small(tmp_path: Path) -> None:
     got = tops(imported("import aiperf.engine.worker", tmp_path))
     assert not got & {"typer", "pydantic", "numpy", "stevedore", "yaml", "rich", *TOKENIZERS}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import types
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiperf import cli, hooks
@@ -34,15 +36,15 @@ def endpoint(name: str = "chat", **more: object) -> Descriptor:
 
 
 @pytest.fixture(autouse=True)
-def tested_plugins(monkeypatch):
+def tested_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     here = types.ModuleType("tested_plugins")
     vars(here).update(Chat=Chat, Tune=Tune)
     monkeypatch.setitem(sys.modules, here.__name__, here)
 
 
 @pytest.fixture
-def ask(capsys):
-    def go(line, *plugins):
+def ask(capsys: pytest.CaptureFixture[str]) -> Any:
+    def go(line: Any, *plugins: Any) -> Any:
         code = cli.main(["plugins", *line.split()], Registry(plugins or [endpoint(aliases=("talk",))], kernel_options=()))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
@@ -50,61 +52,61 @@ def ask(capsys):
     return go
 
 
-def test_packages_are_listed_with_what_is_shadowed_and_broken(ask):
+def test_packages_are_listed_with_what_is_shadowed_and_broken(ask: Any) -> None:
     ours = endpoint(distribution="ours", first_party=True)
     code, out, _ = ask("", endpoint(), ours, endpoint("old", broken="it asks for API >=9"))
     assert code == 0 and "acme-chat 1.2" in out
     assert "Shadowed:" in out and "acme-chat 1.2 over ours 1.2" in out and "it asks for API >=9" in out
 
 
-def test_a_kernel_alone_says_that_nothing_is_installed(ask):
+def test_a_kernel_alone_says_that_nothing_is_installed(ask: Any) -> None:
     alone = Descriptor("arrivals", "poisson", "os:path", "aiperf-core", "1.0")
     assert "No plugin package is installed beside the kernel." in ask("", alone)[1]
 
 
-def test_all_lists_every_category(ask):
+def test_all_lists_every_category(ask: Any) -> None:
     code, out, _ = ask("--all")
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == list(CATEGORIES)
 
 
 @pytest.mark.parametrize("line", ["endpoint", "endpoints", "ENDPOINTS", "--category endpoint"])
-def test_a_category_lists_its_plugins(ask, line):
+def test_a_category_lists_its_plugins(ask: Any, line: Any) -> None:
     code, out, _ = ask(line)
     assert code == 0 and out.startswith("endpoints: ") and "  chat  Chats." in out
 
 
 @pytest.mark.parametrize("line", ["endpoint chat", "endpoints Talk", "--category endpoint --name chat", "endpoint --name chat"])
-def test_one_plugin_is_explained(ask, line):
+def test_one_plugin_is_explained(ask: Any, line: Any) -> None:
     code, out, _ = ask(line)
     assert code == 0
     for piece in ("acme-chat 1.2", "tested_plugins:Chat", "Priority", "talk", "path", "/chat", "--depth"):
         assert piece in out
 
 
-def test_a_broken_plugin_is_explained_too(ask):
+def test_a_broken_plugin_is_explained_too(ask: Any) -> None:
     code, out, _ = ask("endpoint old", endpoint("old", broken="it asks for API >=9"))
     assert code == 0 and "it asks for API >=9" in out
 
 
-def test_an_unknown_category_is_a_usage_error(ask):
+def test_an_unknown_category_is_a_usage_error(ask: Any) -> None:
     code, out, err = ask("endpont")
     assert (code, out) == (2, "") and "there is no plugin category 'endpont'" in err
     assert "categories: endpoints" in err and "did you mean endpoint?" in err
 
 
-def test_an_unknown_name_is_an_error_with_what_is_near(ask):
+def test_an_unknown_name_is_an_error_with_what_is_near(ask: Any) -> None:
     code, out, err = ask("endpoint chatt")
     assert (code, out) == (1, "") and "did you mean 'chat'?" in err
 
 
 @pytest.mark.parametrize("line", ["--json", "--all --json", "endpoint --json", "endpoint chat --json", "validate --json",
     "hooks --json"])  # fmt: skip
-def test_every_form_has_json(ask, line):
+def test_every_form_has_json(ask: Any, line: Any) -> None:
     code, out, _ = ask(line)
     assert code == 0 and json.loads(out)
 
 
-def test_json_of_one_plugin_has_everything(ask):
+def test_json_of_one_plugin_has_everything(ask: Any) -> None:
     plain = json.loads(ask("endpoint chat --json")[1])
     assert plain["distribution"] == "acme-chat" and plain["capabilities"] == {"path": "/chat", "streaming": True}
     assert plain["options"] == [{"flags": ["--depth"], "help": "How deep: really.", "default": "3"}]
@@ -112,7 +114,7 @@ def test_json_of_one_plugin_has_everything(ask):
 
 
 @pytest.mark.parametrize("line", ["--validate", "-v", "validate", "validate acme-chat"])
-def test_what_its_manifest_says_is_no_fault(ask, line):
+def test_what_its_manifest_says_is_no_fault(ask: Any, line: Any) -> None:
     assert ask(line) == (0, "1 plugin checked, no fault\n", "")
 
 
@@ -129,19 +131,19 @@ def test_what_its_manifest_says_is_no_fault(ask, line):
         ({"options_model": "tested_plugins:Absent"}, "Absent"),
     ],
 )
-def test_each_fault_is_one_line_and_the_exit_code_is_one(ask, wrong, fault):
+def test_each_fault_is_one_line_and_the_exit_code_is_one(ask: Any, wrong: Any, fault: Any) -> None:
     code, out, _ = ask("--validate", endpoint(**wrong))
     lines = out.splitlines()
     assert code == 1 and fault in lines[0] and lines[0].startswith("endpoints:chat (acme-chat 1.2): ")
     assert lines[1:] == ["1 plugin checked, 1 fault"]
 
 
-def test_validating_a_package_that_is_not_there_is_a_usage_error(ask):
+def test_validating_a_package_that_is_not_there_is_a_usage_error(ask: Any) -> None:
     code, _, err = ask("validate nobody")
     assert code == 2 and "installed: acme-chat" in err
 
 
-def test_the_hook_reference_has_every_hook(ask):
+def test_the_hook_reference_has_every_hook(ask: Any) -> None:
     code, out, _ = ask("hooks")
     named = [name for name in vars(hooks) if name.startswith("aiperf_")]
     assert code == 0 and len(named) > 10
@@ -174,7 +176,7 @@ class Tune(Options):
 '''
 
 
-def project(tmp_path, package, text=PACKAGE):
+def project(tmp_path: Path, package: Any, text: Any = PACKAGE) -> Any:
     source = tmp_path / "src" / package
     source.mkdir(parents=True)
     (source / "__init__.py").write_text("")
@@ -184,7 +186,9 @@ def project(tmp_path, package, text=PACKAGE):
 
 
 @pytest.mark.parametrize("inside", ["", "src/written_{0}", "src/written_{0}/aiperf.yaml"])
-def test_options_are_written_into_the_manifest_of_a_package_that_is_not_installed(ask, tmp_path, inside):
+def test_options_are_written_into_the_manifest_of_a_package_that_is_not_installed(
+    ask: Any, tmp_path: Path, inside: str
+) -> None:
     number = len(inside)
     path = project(tmp_path, f"written_{number}")
     code, out, err = ask(f"manifest {tmp_path / inside.format(number)}")
@@ -197,7 +201,7 @@ def test_options_are_written_into_the_manifest_of_a_package_that_is_not_installe
     assert rows[0].options[1].help == 'It\'s "there" — #1.' and rows[0].options[1].commas is False
 
 
-def test_writing_again_changes_nothing_and_follows_the_model(tmp_path):
+def test_writing_again_changes_nothing_and_follows_the_model(tmp_path: Path) -> None:
     path = project(tmp_path, "written_again")
     generate.write(path)
     once = path.read_text()
@@ -209,7 +213,7 @@ def test_writing_again_changes_nothing_and_follows_the_model(tmp_path):
     assert path.read_text() == once
 
 
-def test_options_of_a_model_that_is_gone_are_taken_out(tmp_path):
+def test_options_of_a_model_that_is_gone_are_taken_out(tmp_path: Path) -> None:
     path = project(tmp_path, "written_out")
     generate.write(path)
     lines = [line for line in path.read_text().splitlines() if "options_model" not in line]
@@ -227,12 +231,12 @@ def test_options_of_a_model_that_is_gone_are_taken_out(tmp_path):
             "write the row in line 3 as a block"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_written_is_said(ask, tmp_path, text, message):
+def test_what_cannot_be_written_is_said(ask: Any, tmp_path: Path, text: Any, message: Any) -> None:
     project(tmp_path, f"unwritable_{len(text)}", text)
     code, _, err = ask(f"manifest {tmp_path}")
     assert code == 1 and message in err
 
 
-def test_a_directory_without_a_manifest_is_a_usage_error(ask, tmp_path):
+def test_a_directory_without_a_manifest_is_a_usage_error(ask: Any, tmp_path: Path) -> None:
     code, _, err = ask(f"manifest {tmp_path}")
     assert code == 2 and "holds no aiperf.yaml" in err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from aiperf.options import Finite, KernelOptions, Options, Word, option
@@ -57,16 +57,16 @@ SPECS = {spec.field: spec for spec in specs(Sample)}
         ("names", "str", "maybe", "TEXT", None, ()),
     ],
 )
-def test_a_field_becomes_a_spec(field, kind, arity, metavar, default, choices):
+def test_a_field_becomes_a_spec(field: Any, kind: Any, arity: Any, metavar: Any, default: Any, choices: Any) -> None:
     spec = SPECS[field]
     assert (spec.type, spec.arity, spec.metavar, spec.default, spec.choices) == (kind, arity, metavar, default, choices)
 
 
-def test_a_field_without_flags_is_not_an_option():
+def test_a_field_without_flags_is_not_an_option() -> None:
     assert "inner" not in SPECS
 
 
-def test_a_flag_with_values_is_a_contradiction():
+def test_a_flag_with_values_is_a_contradiction() -> None:
     class Wrong(Options):
         on: bool = option("--on", default=False, arity="many", help="Whether.")
 
@@ -74,7 +74,7 @@ def test_a_flag_with_values_is_a_contradiction():
         specs(Wrong)
 
 
-def check(given, typed=None):
+def check(given: Any, typed: Any = None) -> Any:
     return validate(Sample, tuple(SPECS.values()), given, typed or {})
 
 
@@ -94,7 +94,7 @@ def check(given, typed=None):
         ({}, "depths", [8, 16]),
     ],
 )
-def test_typed_text_becomes_values(given, field, value):
+def test_typed_text_becomes_values(given: Any, field: Any, value: Any) -> None:
     made, errors = check(given)
     assert errors == [] and getattr(made, field) == value
 
@@ -118,37 +118,37 @@ def test_typed_text_becomes_values(given, field, value):
         ({"secret": "hunter2"}, "--secret: '<redacted>' is not allowed; string should have at most 3 characters"),
     ],
 )
-def test_an_error_names_the_flag_the_value_and_the_rule(given, message):
+def test_an_error_names_the_flag_the_value_and_the_rule(given: Any, message: Any) -> None:
     made, errors = check(given)
     assert made is None and [error.message for error in errors] == [message]
     assert all(error.exit_code == 2 for error in errors)
 
 
-def test_an_error_names_the_flag_as_it_was_typed():
+def test_an_error_names_the_flag_as_it_was_typed() -> None:
     assert check({"length": "0"}, {"length": "-l"})[1][0].message.startswith("-l: 0")
 
 
-def test_all_errors_come_at_once_and_none_twice():
+def test_all_errors_come_at_once_and_none_twice() -> None:
     _, errors = check({"length": "0", "share": "x", "word": "third", "colour": "green", "depths": ["a", "b"]})
     assert len(errors) == 6
 
 
-def test_a_choice_that_is_near_is_suggested():
+def test_a_choice_that_is_near_is_suggested() -> None:
     assert check({"word": "secnd"})[1][0].hints == ("did you mean second?",)
 
 
-def test_a_rule_of_the_whole_model_is_said_without_a_flag():
+def test_a_rule_of_the_whole_model_is_said_without_a_flag() -> None:
     class Both(Options):
         low: int = option("--low", default=1, help="Low.")
 
         @model_validator(mode="after")
-        def _check(self):
+        def _check(self) -> Both:
             raise ValueError("--low and --high exclude each other: drop one")
 
     assert validate(Both, specs(Both), {}, {})[1][0].message == "--low and --high exclude each other: drop one"
 
 
-def test_no_message_shows_a_field_name_or_pydantic():
+def test_no_message_shows_a_field_name_or_pydantic() -> None:
     wrong = {spec.field: ["?"] if spec.arity == "many" else "?" for spec in specs(KernelOptions) if spec.arity != "none"}
     _, errors = validate(KernelOptions, specs(KernelOptions), wrong, {})
     text = "\n".join(error.message for error in errors)
@@ -156,11 +156,11 @@ def test_no_message_shows_a_field_name_or_pydantic():
     assert all(error.message.startswith("--") for error in errors)
 
 
-def test_every_kernel_option_has_a_sentence_and_a_heading():
+def test_every_kernel_option_has_a_sentence_and_a_heading() -> None:
     for spec in specs(KernelOptions):
         assert spec.help.endswith(".") and spec.group, spec.field
         assert any(flag.startswith("--") for flag in spec.flags)
 
 
-def test_the_kernel_manifest_holds_the_options_of_the_model():
+def test_the_kernel_manifest_holds_the_options_of_the_model() -> None:
     assert Registry([]).kernel_options == specs(KernelOptions), "run: aiperf plugins manifest core"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+from typing import Any
+
 import pytest
 from aiperf.descriptor import CATEGORIES, Descriptor, OptionSpec
 from aiperf.errors import PluginError, UsageError
@@ -32,13 +36,13 @@ def registry(*candidates: Descriptor, **more: object) -> Registry:
         ([plugin("ours"), plugin("acme", broken="it is old")], {}, "ours", ()),
     ],
 )
-def test_a_name_goes_to_the_pin_then_priority_then_the_stranger(claims, pins, winner, shadowed):
+def test_a_name_goes_to_the_pin_then_priority_then_the_stranger(claims: Any, pins: Any, winner: Any, shadowed: Any) -> None:
     found = registry(*claims, pins=pins)
     assert found.ref("endpoints", "chat").distribution == winner
     assert found.descriptor("endpoints", "chat").shadows == shadowed
 
 
-def test_two_strangers_at_equal_priority_are_refused_and_both_named():
+def test_two_strangers_at_equal_priority_are_refused_and_both_named() -> None:
     found = registry(plugin("acme"), plugin("bolt"), plugin("ours"))
     with pytest.raises(PluginError) as caught:
         found.ref("endpoints", "chat")
@@ -47,36 +51,36 @@ def test_two_strangers_at_equal_priority_are_refused_and_both_named():
     assert found.names("endpoints") == []
 
 
-def test_a_pinned_plugin_that_is_broken_is_an_error_not_a_fallback():
+def test_a_pinned_plugin_that_is_broken_is_an_error_not_a_fallback() -> None:
     found = registry(plugin("ours"), plugin("acme", broken="it asks for API >=9"), pins={"endpoints:chat": "acme"})
     with pytest.raises(PluginError, match=r"acme 1\.0 can't be used: it asks for API >=9"):
         found.load("endpoints", "chat")
 
 
-def test_a_broken_plugin_stays_listed_with_its_cause():
+def test_a_broken_plugin_stays_listed_with_its_cause() -> None:
     found = registry(plugin("ours"), plugin("acme", broken="it is old"))
     assert [(one.distribution, one.broken) for one in found.broken] == [("acme", "it is old")]
 
 
 @pytest.mark.parametrize("name", ["chat", "CHAT", "vision", "Multi-Modal", "multi_modal"])
-def test_names_and_aliases_compare_without_case_and_dashes(name):
+def test_names_and_aliases_compare_without_case_and_dashes(name: Any) -> None:
     found = registry(plugin(aliases=("vision", "multi_modal")))
     assert found.ref("endpoints", name).name == "chat"
 
 
-def test_an_alias_never_takes_a_name_and_follows_the_same_precedence():
+def test_an_alias_never_takes_a_name_and_follows_the_same_precedence() -> None:
     found = registry(plugin("ours", aliases=("talk",)), plugin("acme", name="say", aliases=("talk", "chat")))
     assert found.ref("endpoints", "chat").distribution == "ours"
     assert found.ref("endpoints", "talk").distribution == "acme"
 
 
-def test_an_alias_that_equals_claim_belongs_to_neither():
+def test_an_alias_that_equals_claim_belongs_to_neither() -> None:
     found = registry(plugin("acme", name="say", aliases=("talk",)), plugin("bolt", name="tell", aliases=("talk",)))
     assert found.find("endpoints", "talk") is None
     assert "both claim the alias 'talk'" in found.problems[0]
 
 
-def test_an_unknown_name_says_what_is_installed_and_what_is_near():
+def test_an_unknown_name_says_what_is_installed_and_what_is_near() -> None:
     found = registry(plugin(), plugin(name="completions"))
     with pytest.raises(PluginError) as caught:
         found.descriptor("endpoints", "chatt")
@@ -85,13 +89,13 @@ def test_an_unknown_name_says_what_is_installed_and_what_is_near():
     ]  # fmt: skip
 
 
-def test_a_name_that_is_near_nothing_gets_no_hint():
+def test_a_name_that_is_near_nothing_gets_no_hint() -> None:
     with pytest.raises(PluginError) as caught:
         registry(plugin()).descriptor("endpoints", "zebra")
     assert len(caught.value.hints) == 1
 
 
-def test_a_plugin_that_is_switched_off_is_gone_and_said_to_be():
+def test_a_plugin_that_is_switched_off_is_gone_and_said_to_be() -> None:
     found = registry(plugin("ours"), plugin("acme"), disabled=["endpoint:chat"])
     assert found.names("endpoints") == [] and len(found.disabled) == 2
     with pytest.raises(PluginError, match="switched off"):
@@ -99,18 +103,18 @@ def test_a_plugin_that_is_switched_off_is_gone_and_said_to_be():
 
 
 @pytest.mark.parametrize("word", ["chat", "endpoints:", "nonsense:chat", "endpoints:chatt"])
-def test_switching_off_what_is_not_there_is_a_usage_error(word):
+def test_switching_off_what_is_not_there_is_a_usage_error(word: Any) -> None:
     with pytest.raises(UsageError):
         registry(plugin(), disabled=[word])
 
 
-def test_pinning_to_a_package_that_does_not_provide_it_names_those_that_do():
+def test_pinning_to_a_package_that_does_not_provide_it_names_those_that_do() -> None:
     with pytest.raises(UsageError) as caught:
         registry(plugin("ours"), plugin("acme"), pins={"endpoints:chat": "bolt"})
     assert "provided by: ours, acme" in caught.value.lines()[1]
 
 
-def test_loading_gives_the_object_and_never_imports_what_is_shadowed():
+def test_loading_gives_the_object_and_never_imports_what_is_shadowed() -> None:
     found = registry(plugin("ours", value="no_such_module_at_all:X"), plugin("acme", value="os.path:join"))
     import os.path
 
@@ -118,7 +122,7 @@ def test_loading_gives_the_object_and_never_imports_what_is_shadowed():
 
 
 @pytest.mark.parametrize("value", ["no_such_module_at_all:X", "os:no_such_attribute"])
-def test_a_failed_import_names_package_version_and_requirement(value):
+def test_a_failed_import_names_package_version_and_requirement(value: Any) -> None:
     found = registry(plugin("acme", value=value, requires=("pip install acme[chat]",)))
     with pytest.raises(PluginError) as caught:
         found.load("endpoints", "chat")
@@ -127,7 +131,7 @@ def test_a_failed_import_names_package_version_and_requirement(value):
         assert caught.value.hints == ("pip install acme[chat]",)
 
 
-def test_a_module_that_exits_while_imported_is_an_error_too(tmp_path, monkeypatch):
+def test_a_module_that_exits_while_imported_is_an_error_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "quits_at_import.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(PluginError, match="SystemExit"):
@@ -137,7 +141,7 @@ def test_a_module_that_exits_while_imported_is_an_error_too(tmp_path, monkeypatc
 ISL = OptionSpec("isl", ("--isl",), "Length.", "int")
 
 
-def test_the_same_option_of_two_packages_is_one_and_a_different_one_breaks_the_later():
+def test_the_same_option_of_two_packages_is_one_and_a_different_one_breaks_the_later() -> None:
     found = registry(
         plugin("ours", "datasets", "synthetic", options=(ISL,)),
         plugin("ours2", "datasets", "random", options=(OptionSpec("length", ("--isl",), "Other words.", "int"),)),
@@ -148,25 +152,25 @@ def test_the_same_option_of_two_packages_is_one_and_a_different_one_breaks_the_l
     assert "--isl is already that of datasets:" in str(found.broken[0].broken)
 
 
-def test_a_plugin_cannot_take_a_kernel_flag():
+def test_a_plugin_cannot_take_a_kernel_flag() -> None:
     kernel = (OptionSpec("urls", ("--url", "-u"), "URL.", arity="many"),)
     found = Registry([plugin("acme", options=(OptionSpec("user", ("--user", "-u"), "User."),))], kernel_options=kernel)
     assert found.broken[0].broken == "its option -u is already that of the kernel"
 
 
-def test_options_of_subcommands_are_their_own():
+def test_options_of_subcommands_are_their_own() -> None:
     found = registry(plugin("ours", "datasets", "synthetic", options=(ISL,)),
         plugin("acme", "commands", "make", options=(OptionSpec("x", ("--isl",), "A path.", "path"),)))  # fmt: skip
     assert found.broken == []
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_categories_are_found_in_singular_and_plural(category):
+def test_categories_are_found_in_singular_and_plural(category: Any) -> None:
     assert find_category(category.upper()) == category
     assert find_category(singular(category).replace(" ", "-")) == category
 
 
-def test_choosing_keeps_what_was_chosen_before():
+def test_choosing_keeps_what_was_chosen_before() -> None:
     found = registry(plugin("ours"), plugin("acme"), plugin(name="other"), disabled=["endpoints:other"])
     again = found.choosing(pins={"endpoints:chat": "ours"}, disabled=[])
     assert again.ref("endpoints", "chat").distribution == "ours" and again.names("endpoints") == ["chat"]
@@ -188,12 +192,20 @@ class Nothing: pass
 """
 
 
-def test_hooks_are_called_and_bad_ones_are_left_out_with_one_warning_each(tmp_path, monkeypatch, caplog):
+def test_hooks_are_called_and_bad_ones_are_left_out_with_one_warning_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "some_hooks.py").write_text(HOOKS)
     monkeypatch.syspath_prepend(str(tmp_path))
     names = ["good", "unknown", "wrong", "nothing", "absent"]
     found = registry(*(plugin("acme", "hooks", name, value=f"some_hooks:{name.capitalize()}") for name in names))
-    manager = found.hooks()
+    logging.getLogger("aiperf.registry.hooking").addHandler(caplog.handler)
+    try:
+        manager = found.hooks()
+    finally:
+        logging.getLogger("aiperf.registry.hooking").removeHandler(caplog.handler)
+    for name in names[1:]:
+        assert sum(f"hooks:{name} of acme 1.0" in message for message in set(caplog.messages)) == 1
     manager.hook.aiperf_run_ended(summary="the numbers")
     import some_hooks  # type: ignore[import-not-found]
 
