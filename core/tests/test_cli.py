@@ -167,6 +167,12 @@ def test_all_errors_of_a_command_line_come_together(run: Any) -> None:
     ]
 
 
+def test_values_are_checked_though_the_line_cannot_be_read_whole(run: Any) -> None:
+    code, _, err = run("profile --bogus --concurrency 0 --plugin endpoints:chat=nobody")
+    assert code == 2 and err.count("error: ") == 3 and "--concurrency: 0 is not allowed" in err
+    assert run("sparkle-up -t 0 --bogus")[2].count("error: ") == 2
+
+
 def test_all_usage_errors_come_together(run: Any) -> None:
     code, _, err = run("profile --concurency 3 --streaming true --concurrency 1 --concurrency 2 left over --plugin x")
     assert code == 2

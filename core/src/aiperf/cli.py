@@ -11,7 +11,7 @@ from typing import Any
 
 from aiperf import argv, helptext
 from aiperf.argv import Option, Scan
-from aiperf.commandline import Face, Values, options_of
+from aiperf.commandline import Face, Values, options_of, text_of
 from aiperf.descriptor import Descriptor, OptionSpec, canonical
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry import Registry
@@ -110,7 +110,14 @@ def _main(words: list[str], registry: Registry | None) -> int:
         return 0
     for problem in registry.problems:
         warn(problem)
-    together(errors + list(read.errors))
+    errors += read.errors
+    if errors and face.check is not None:
+        # What could be read is checked too, so that one go shows every mistake.
+        try:
+            face.check(text_of(read), read)
+        except AiperfError as error:
+            errors += error.errors if isinstance(error, ConfigErrors) else [error]
+    together(_distinct(errors))
     read.shown.insert(0, name)
     from aiperf.application import application, run
 
@@ -196,7 +203,10 @@ def _plugin_face(registry: Registry, one: Descriptor) -> Face:
 
     arguments = str(one.capabilities.get("arguments", ""))
     name = one.name.replace("_", "-")
-    return Face(name, one.summary, options_of((), [one]), call, arguments)
+    def check(values: Values, read: Scan) -> object:
+        return _command_options(registry, one, values, read)
+
+    return Face(name, one.summary, options_of((), [one]), call, arguments, check=check)
 
 
 def _command_options(registry: Registry, one: Descriptor, values: Values, read: Scan) -> Any:
@@ -233,6 +243,7 @@ def _profile_face(registry: Registry, *, whole: bool) -> Face:
         dashes=False,
         installed={field: registry.names(category) for field, category in _CHOSEN_BY_NAME.items()},
         foreign=FOREIGN,
+        check=lambda values, read: profile_settings(registry, values, read),
     )
 
 
@@ -247,9 +258,13 @@ def profile_settings(registry: Registry, values: Values, read: Scan) -> Any:
     from aiperf.settings import Settings
 
     own = dict(values.get("", {}))
-    pins = _pins(own.pop("pins", ()))  # type: ignore[arg-type]
-    disabled = own.pop("disabled", ())
+    pinned, disabled = own.pop("pins", ()), own.pop("disabled", ())
     kernel, errors = validate(KernelOptions, registry.kernel_options, own, _typed(read, ""))
+    pins: dict[str, str] = {}
+    try:
+        pins = _pins(pinned if isinstance(pinned, list | tuple) else ())
+    except UsageError as error:
+        errors.append(error)
     plugins: dict[str, Any] = {}
     for category in registry.categories():
         for one in registry.all(category) if category != "commands" else ():

@@ -21,7 +21,8 @@ class Face(Struct, frozen=True):
 
     summary: one sentence, for the list of commands.  more: further sentences of its own help.
     arguments: metavars of positional words (``DIR...``, ``[CATEGORY]``); "" takes none.  call: what it does with the text
-    that was given, the words and the scan they come from; returns the exit code.  dashes: whether ``--`` means anything.
+    that was given, the words and the scan they come from; returns the exit code.  check: raises what is wrong with the
+    text, and does nothing else.  dashes: whether ``--`` means anything.
     installed: names to choose from, by field.  foreign: flags of other programs, with the sentence to say.
     """
 
@@ -34,6 +35,7 @@ class Face(Struct, frozen=True):
     dashes: bool = True
     installed: Mapping[str, Sequence[str]] = {}
     foreign: Mapping[str, str] = {}
+    check: Callable[[Values, Scan], object] | None = None
 
     def help(self) -> str:
         usage = f"aiperf {self.name} [OPTIONS]"
@@ -59,6 +61,16 @@ class Face(Struct, frozen=True):
             wanted = f"takes {self.arguments}" if self.arguments else "takes only options"
             return [UsageError(f"left over: {extra}; aiperf {self.name} {wanted}", f"see aiperf {self.name} --help")]
         return []
+
+
+def text_of(read: Scan) -> Values:
+    """What a scan holds, by owner and field."""
+    values: Values = {}
+    for one in read.given:
+        text = one.on if one.on is not None else one.values[0] if one.option.spec.arity == "one" else one.values
+        for target in one.option.targets:
+            values.setdefault(target.owner, {})[target.field] = text
+    return values
 
 
 def options_of(own: Iterable[OptionSpec], plugins: Iterable[Descriptor] = (), *, owner: str = "") -> tuple[Option, ...]:
