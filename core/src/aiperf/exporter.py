@@ -35,6 +35,8 @@ _DEFAULT_NAMES = {
     "raw.jsonl": "profile_export_raw.jsonl",
 }
 
+_NEVER_PREFIXED = ("inputs.json", "outputs.json")
+
 
 class Target(Struct, frozen=True):
     """Where and how much to export.
@@ -57,9 +59,10 @@ class Target(Struct, frozen=True):
 
     def file(self, kind: str) -> Path:
         """The path of an artifact of this kind: ``aiperf.json``, ``aiperf.csv``, ``jsonl``, ``arrivals.jsonl``,
-        ``raw.jsonl``, ``console.txt``, under the reference's names; any other kind is its own default name.
+        ``raw.jsonl``, ``console.txt``, under the reference's names; any other kind is its own default name.  A prefix
+        is put before all but ``inputs.json`` and ``outputs.json``.
         """
-        if self.prefix is None:
+        if self.prefix is None or kind in _NEVER_PREFIXED:
             return self.directory / _DEFAULT_NAMES.get(kind, kind)
         ending = kind.removeprefix("aiperf.")
         joiner = "_" if "." in ending else "."

@@ -1,0 +1,51 @@
+"""The run's metrics as two tables of comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+
+from aiperf import Artifact, Result, Summary, SummaryExporter, atomic
+from aiperf.summary import STATISTICS
+
+_UNITLESS = ("count", "requests")
+
+
+class SummaryCsv(SummaryExporter):
+    """``profile_export_aiperf.csv``: metrics with percentiles, an empty line, metrics with one value."""
+
+    def export(self, summary: Summary) -> Sequence[Artifact]:
+        path = self.target.file("aiperf.csv")
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\r\n").writerows(table(summary))
+        with atomic(path) as draft:
+            draft.write_bytes(text.getvalue().encode())
+        return [Artifact("CSV Export", path)]
+
+
+def table(summary: Summary) -> Iterator[list[str]]:
+    """The file's rows; a section that has none is left out."""
+    results = [summary.results[tag] for tag in sorted(summary.results)]
+    spread = [result for result in results if result.distribution]
+    single = [result for result in results if not result.distribution]
+    if spread:
+        yield ["Metric", *STATISTICS]
+        yield from ([name(result), *(cell(result.stats.get(key)) for key in STATISTICS)] for result in spread)
+    if spread and single:
+        yield []
+    if single:
+        yield ["Metric", "Value"]
+        yield from ([name(result), cell(result.stats.get("avg"))] for result in single)
+
+
+def name(result: Result) -> str:
+    return result.title if result.unit in _UNITLESS else f"{result.title} ({result.unit})"
+
+
+def cell(value: float | None) -> str:
+    """Integers plain, floats with two decimals; empty for what is missing or not finite."""
+    if value is None or not math.isfinite(value):
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.2f}"

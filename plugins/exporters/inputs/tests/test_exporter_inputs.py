@@ -1,0 +1,50 @@
+import json
+from base64 import b64encode
+from pathlib import Path
+
+from aiperf import Conversation, Target, Turn
+from aiperf_exporter_inputs import Inputs
+
+
+def written(*entries: tuple[str, list[bytes]]) -> bytes:
+    exporter = Inputs(Target(Path()))
+    content = exporter.header()
+    for number, (name, bodies) in enumerate(entries):
+        conversation = Conversation(name, tuple(Turn() for _ in bodies))
+        content += exporter.entry(conversation, bodies, first=number == 0)
+    return content + exporter.footer()
+
+
+def test_the_file_is_indented_like_any_json_of_two_spaces():
+    data = {
+        "data": [
+            {"session_id": "session_000000", "payloads": [{"messages": [{"content": "a\nb"}]}, {"n": [1, 2.5]}]},
+            {"session_id": 'odd "name"', "payloads": [{"model": "\u00e9\u6f22\U0001f600", "stream": True}]},
+        ]
+    }
+
+    def compact(body):
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+    entries = [(entry["session_id"], [compact(body) for body in entry["payloads"]]) for entry in data["data"]]
+    assert written(*entries).decode() == json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_a_data_set_without_entries_is_json_too():
+    assert json.loads(written()) == {"data": []}
+
+
+def test_numbers_and_key_order_of_a_body_are_left_alone():
+    body = b'{"z":1e400,"a":12345678901234567890123,"f":0.10}'
+    assert b"".join(written(("s", [body])).split()).endswith(b'"payloads":[' + body + b"]}]}")
+
+
+def test_a_body_that_is_not_json_is_kept_in_base64():
+    body = b"--boundary\r\n\xff\x00"
+    (entry,) = json.loads(written(("s", [body])))["data"]
+    assert entry["payloads"] == [{"body_base64": b64encode(body).decode()}]
+
+
+def test_the_name_is_not_prefixed():
+    exporter = Inputs(Target(Path("out"), prefix="mine"))
+    assert exporter.target.file(exporter.kind).name == "inputs.json"
