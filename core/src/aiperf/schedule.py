@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from aiperf.errors import ConfigError
 from aiperf.plan import PhasePlan
 
 if TYPE_CHECKING:
@@ -44,9 +45,15 @@ def uniform(seed: int, stream: str, index: int) -> float:
 
 
 def uniforms(seed: int, stream: str, block: int, count: int, lane: int = 0) -> Floats:
-    """The first *count* numbers in (0, 1) of a block (at most BLOCK); *lane* gives further ones for the same indices."""
+    """The first *count* numbers in (0, 1) of a block (at most BLOCK); *lane* gives further ones for the same indices.
+
+    Raises:
+        ValueError: More numbers than a block has.
+    """
     import numpy as np
 
+    if not 0 <= count <= BLOCK:
+        raise ValueError(f"a block has {BLOCK} numbers, not {count}")
     z = np.uint64(_key(seed, stream, block, lane)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_MIX_A)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(_MIX_B)
@@ -93,7 +100,10 @@ def entry_for(sampling: str, seed: int, session: int, count: int) -> int:
 
 
 class GapFunction(Protocol):
-    """An arrival pattern: gaps of mean 1, in units of the mean gap."""
+    """An arrival pattern: the first *count* gaps of a block (at most BLOCK), of mean 1, in units of the mean gap.
+
+    A function of its arguments alone, and never negative; *smoothness* > 0 is the person's ``--arrival-smoothness``.
+    """
 
     def __call__(self, seed: int, stream: str, block: int, count: int, smoothness: float) -> Floats: ...
 
@@ -151,7 +161,7 @@ class ScheduleContext(Struct, frozen=True):
 
 
 class Schedule(Protocol):
-    """Arithmetic: which arrival is due when.  No sleeping inside.
+    """Arithmetic: which arrival is due when.  No sleeping inside, and no clock.
 
     *paced*: whether arrivals have due times; without, they follow free slots.
     """
@@ -161,7 +171,10 @@ class Schedule(Protocol):
     def __init__(self, context: ScheduleContext) -> None: ...
 
     def due_block(self, first: int, count: int) -> Ints:
-        """Due times of arrivals *first* to *first* + *count* - 1, in ns after the phase's start, never decreasing."""
+        """Due times of arrivals *first* to *first* + *count* - 1, in ns after the phase's start, never decreasing.
+
+        int64.  Fewer than *count* end the schedule.
+        """
         ...
 
 
@@ -183,38 +196,49 @@ class RequestRate:
     """Arrivals at a mean rate; the first one gap after the phase's start.
 
     Gaps are summed in units of the mean gap and scaled once, so that constant arrivals don't drift at all.
+
+    Raises:
+        ConfigError: The phase has no rate.
     """
 
     paced = True
 
     def __init__(self, context: ScheduleContext) -> None:
+        phase = context.phase
+        if phase.rate is None:
+            raise ConfigError(f"the request_rate schedule of the phase {phase.name!r} needs a rate", "give --request-rate")
         self.context = context
-        self._rate = context.phase.rate or 1.0
+        self._ns_per_gap = 1e9 / phase.rate
+        # By name, not by index: profiling draws the same whether or not a warmup ran before it.
+        self._stream = f"arrivals:{phase.name}"
+        self._gaps = context.gaps or poisson_gaps
         self._starts = [0.0]
+        self._held: tuple[int, Floats] | None = None
 
     def due_ns(self, n: int) -> int:
-        """When arrival *n* is due."""
+        """When arrival *n* is due, in ns after the phase's start."""
         return int(self.due_block(n, 1)[0])
 
     def due_block(self, first: int, count: int) -> Ints:
         import numpy as np
 
-        pieces = []
-        for block in range(first // BLOCK, (first + count - 1) // BLOCK + 1):
-            sums = self._sums(block)
+        pieces = [np.empty(0)]
+        for block in range(first // BLOCK, (first + count + BLOCK - 1) // BLOCK):
             low = max(0, first - block * BLOCK)
-            pieces.append(sums[low : first + count - block * BLOCK])
-        due: Ints = np.rint(np.concatenate(pieces) * (1e9 / self._rate)).astype(np.int64)
+            pieces.append(self._sums(block)[low : first + count - block * BLOCK])
+        due: Ints = np.rint(np.concatenate(pieces) * self._ns_per_gap).astype(np.int64)
         return due
 
     def _sums(self, block: int) -> Floats:
         """Running sums of the gaps of a block, behind all blocks before it."""
         import numpy as np
 
+        if self._held is not None and self._held[0] == block:
+            return self._held[1]
         while len(self._starts) <= block:
             self._starts.append(float(self._sums(len(self._starts) - 1)[-1]))
         context = self.context
-        gaps = context.gaps or poisson_gaps
-        drawn = gaps(context.seed, f"arrivals:{context.phase.index}", block, BLOCK, context.phase.smoothness)
+        drawn = self._gaps(context.seed, self._stream, block, BLOCK, context.phase.smoothness)
         sums: Floats = self._starts[block] + np.cumsum(drawn)
+        self._held = block, sums
         return sums

@@ -18,6 +18,7 @@ import mmap
 import os
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -50,12 +51,16 @@ class _About(Struct, frozen=True):
 
 
 class StoreWriter:
-    """Appends conversations; use as a context manager."""
+    """Appends conversations; use as a context manager.
+
+    ``dataset.json`` is written last, by :meth:`close`: without it there is no data set, so half of one is never read.
+    """
 
     def __init__(self, directory: Path, models: int = 1) -> None:
         self._directory, self._models = directory, models
         self._files: dict[str, BinaryIO] = {name: (directory / f"dataset.{name}").open("wb") for name in _NAMES}
         self._shapes: list[StoredShape] = []
+        self._known: dict[bytes, int] = {}
         self._turns = self._body_end = self._conversation_end = self._max_turns = 0
         self.entries = 0
 
@@ -63,7 +68,12 @@ class StoreWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+            return
+        for file in self._files.values():
+            with suppress(OSError):  # what is on its way says more
+                file.close()
 
     def add(
         self,
@@ -71,7 +81,11 @@ class StoreWriter:
         requests: Sequence[Sequence[HttpRequest]],
         input_tokens: Sequence[int | None] = (),
     ) -> None:
-        """Append an entry.  *requests*: per turn, per model, the turn encoded without history; *input_tokens* per turn."""
+        """Append an entry.
+
+        *requests*: per turn, per model, the turn encoded by itself.  *input_tokens*: per turn, None where nobody counted;
+        turns beyond its end keep what the data set says.
+        """
         identity = conversation.id.encode()
         packed = _encode(conversation)
         self._put("entries", self._turns, self._conversation_end, len(identity))
@@ -97,6 +111,7 @@ class StoreWriter:
         self.entries += 1
 
     def close(self) -> None:
+        """Make it whole."""
         for file in self._files.values():
             file.close()
         about = _About(self._shapes, self._models, self._max_turns)
@@ -107,11 +122,11 @@ class StoreWriter:
 
     def _shape(self, request: HttpRequest) -> int:
         shape = StoredShape(request.path, request.method, request.content_type, request.headers)
-        for index, known in enumerate(self._shapes):
-            if known == shape:
-                return index
-        self._shapes.append(shape)
-        return len(self._shapes) - 1
+        key = _encode(shape)
+        if key not in self._known:
+            self._known[key] = len(self._shapes)
+            self._shapes.append(shape)
+        return self._known[key]
 
 
 class Store:
@@ -139,7 +154,7 @@ class Store:
         return after - self._entries[entry * _ENTRY]
 
     def body(self, entry: int, turn: int, model: int = 0) -> bytes:
-        """The encoded body, without history."""
+        """The encoded body of the turn by itself, without earlier turns."""
         at = (self._entries[entry * _ENTRY] + turn) * self._models + model
         return self._bodies[self._offsets[at - 1] if at else 0 : self._offsets[at]]
 
@@ -148,15 +163,19 @@ class Store:
         return self._turn(entry, turn, 0)
 
     def input_tokens(self, entry: int, turn: int) -> int:
+        """Length of the request's texts in the run's tokenizer, -1 where it isn't known."""
         return self._turn(entry, turn, 1)
 
     def max_tokens(self, entry: int, turn: int) -> int:
+        """The asked output length, -1 where none is asked."""
         return self._turn(entry, turn, 2)
 
     def delay_ns(self, entry: int, turn: int) -> int:
+        """Think time before the turn, 0 where there is none."""
         return self._turn(entry, turn, 3)
 
     def timestamp_ns(self, entry: int, turn: int) -> int:
+        """When a recorded trace sent it, -1 outside traces."""
         return self._turn(entry, turn, 4)
 
     def id(self, entry: int) -> str:
@@ -165,6 +184,7 @@ class Store:
         return self._conversations[at : at + length].decode()
 
     def conversation(self, entry: int) -> Conversation:
+        """The entry as the data set gave it."""
         _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
         after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
         return _decode(self._conversations[at + length : after])
