@@ -1,0 +1,112 @@
+"""The program as a person runs it: a command line in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended.  *artifacts*: the directory of its results."""
+
+    code: int
+    out: str
+    err: str
+    artifacts: Path
+
+    def json(self) -> dict[str, Any]:
+        (path,) = self.artifacts.glob("*aiperf.json")
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.artifacts / name).read_text().splitlines()]
+
+
+class Program:
+    """Runs ``aiperf`` in *folder*, with an environment without settings of ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
+
+    def __call__(self, *words: str | float | Path) -> Done:
+        """Run to the end.  A traceback is never right."""
+        running = self.start(*words)
+        return running.end()
+
+    def line(self, line: str) -> Done:
+        """A whole command line as it is typed, ``aiperf`` first."""
+        name, *words = shlex.split(line)
+        assert name == "aiperf"
+        return self(*words)
+
+    def start(self, *words: str | float | Path) -> Running:
+        command = [sys.executable, "-m", "aiperf", *map(str, words)]
+        if words and words[0] == "profile" and not {"--artifact-dir", "--output-artifact-dir"} & set(words):
+            command += ["--artifact-dir", str(self.folder / "artifacts")]
+        directory = Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        return Running(process, directory)
+
+
+class Running:
+    """A command under way, in a session of its own as in a terminal."""
+
+    def __init__(self, process: subprocess.Popen[str], artifacts: Path) -> None:
+        self.process, self.artifacts = process, artifacts
+
+    def interrupt(self) -> None:
+        """Ctrl-C: the terminal signals every process in the foreground, children too."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def terminate(self) -> None:
+        self.process.terminate()
+
+    def survivors(self) -> list[str]:
+        """Command lines of processes of this session that are still there."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = entry.read_text().rpartition(")")[2].split()
+                if int(fields[3]) == self.process.pid and fields[0] != "Z":
+                    found.append(entry.with_name("cmdline").read_text().replace("\0", " "))
+            except OSError:  # it has just ended
+                continue
+        return found
+
+    def end(self, seconds: float = 120) -> Done:
+        try:
+            out, err = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            out, err = self.process.communicate()
+            raise AssertionError(f"it did not end in {seconds} s\n{out}\n{err}") from None
+        assert "Traceback" not in out + err, err
+        return Done(self.process.returncode, out, err, self.artifacts)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.02)

@@ -1,0 +1,99 @@
+"""Ctrl-C once and twice, and SIGTERM: what is sent, what is written, how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from aiperf_command_simulate.testing import Simulator, running
+from program import Program, Running, wait_for
+
+STREAMS = 4
+
+
+@pytest.fixture
+def slow() -> Iterator[Simulator]:
+    """A server whose answers take twenty seconds."""
+    with running(first_token_ms=20, decode_ms=20, decode_batch_us=0, tokens=1000) as simulator:
+        yield simulator
+
+
+def begin(aiperf: Program, simulator: Simulator, grace_s: float = 0.5) -> Running:
+    """Start a run and wait until every stream is under way."""
+    run = aiperf.start(
+        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10,
+        "--concurrency", STREAMS, "--benchmark-duration", 60, "--ui", "none",
+        "--benchmark-grace-period", grace_s,
+    )  # fmt: skip
+    wait_for(lambda: bool(simulator.summary()["in_flight"] == STREAMS))
+    return run
+
+
+def partial(run: Running, code: int) -> None:
+    """It ends with this code, writes what it has, and marks it."""
+    done = run.end(30)
+    assert done.code == code, done.err
+    report = done.json()
+    assert report["was_cancelled"] is True
+    assert report["is_complete"] is False
+    assert report["incomplete_reason"]
+    arrivals = report["measurement"]["arrivals"]
+    assert arrivals["aborted_in_flight"] == STREAMS
+    assert arrivals["errors"] == 0, "what we cut is no error of the server's"
+    assert len(done.lines("profile_export_arrivals.jsonl")) == arrivals["planned"]
+    assert (done.artifacts / "profile_export_aiperf.csv").stat().st_size > 0
+    assert "partial" in done.out + done.err
+    assert run.survivors() == []
+
+
+def test_ctrl_c_writes_what_there_is_and_exits_130(aiperf: Program, slow: Simulator) -> None:
+    run = begin(aiperf, slow)
+    run.interrupt()
+    partial(run, 130)
+
+
+def test_sigterm_does_the_same_and_exits_143(aiperf: Program, slow: Simulator) -> None:
+    run = begin(aiperf, slow)
+    run.terminate()
+    partial(run, 143)
+
+
+def test_requests_in_flight_may_finish_after_the_first_ctrl_c(aiperf: Program) -> None:
+    with running(first_token_ms=20, decode_ms=20, decode_batch_us=0, tokens=40) as simulator:
+        run = aiperf.start(
+            "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10,
+            "--concurrency", STREAMS, "--benchmark-duration", 60, "--ui", "none",
+        )  # fmt: skip
+        wait_for(lambda: bool(simulator.summary()["requests"] > STREAMS))
+        run.interrupt()
+        done = run.end(30)
+        truth = simulator.truth()["requests"]
+    assert done.code == 130
+    arrivals = done.json()["measurement"]["arrivals"]
+    assert arrivals["aborted_in_flight"] == 0
+    assert arrivals["completed"] == len(truth)
+    assert {row["outcome"] for row in truth} == {"completed"}
+
+
+def test_a_second_ctrl_c_ends_it_now_and_the_journal_makes_the_report(aiperf: Program, slow: Simulator) -> None:
+    run = begin(aiperf, slow, grace_s=30)
+    run.interrupt()
+    wait_for(lambda: bool(slow.summary()["in_flight"] == STREAMS))
+    run.interrupt()
+    done = run.end(10)
+    assert done.code == 130
+    assert "aiperf report" in done.err
+    assert not list(done.artifacts.glob("profile_export_aiperf.json"))
+    assert run.survivors() == []
+    again = aiperf("report", done.artifacts)
+    assert again.code in (0, 1), again.err
+    assert done.json()["measurement"]["arrivals"]["sent"] == STREAMS
+
+
+def test_ctrl_c_before_anything_was_sent_leaves_nothing_running(aiperf: Program, slow: Simulator) -> None:
+    run = aiperf.start("profile", "--model", "m", "--url", slow.url, "--tokenizer", "builtin", "--isl", 10, "--ui", "none")
+    wait_for((run.artifacts / "journal").exists)
+    run.interrupt()
+    done = run.end(30)
+    assert done.code == 130
+    assert run.survivors() == []
