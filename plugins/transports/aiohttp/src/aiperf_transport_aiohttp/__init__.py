@@ -1,0 +1,251 @@
+"""HTTP/1.1 on aiohttp: what it can reach that plain sockets can't (proxies), at the price of later time stamps."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from time import monotonic_ns
+from typing import Any
+
+import aiohttp
+from aiperf import ErrorDetails
+from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings
+from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
+from yarl import URL
+
+from aiperf_transport_aiohttp.proxies import proxy_for
+from aiperf_transport_aiohttp.tracing import StampedBody, traced
+
+_KEEPALIVE_S = 300.0
+_LINE_BYTES = 65536
+_READ_BYTES = 65536
+_OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
+
+
+class _Target:
+    """What requests of one shape have in common, as aiohttp wants it."""
+
+    def __init__(self, shape: Shape, *, trust_env: bool) -> None:
+        self.url = URL(shape.url, encoded=True)  # as given: nothing is quoted again
+        self.headers = dict(shape.headers)
+        if "accept-encoding" not in {name.lower() for name in shape.headers}:
+            self.headers["Accept-Encoding"] = "identity"
+        self.proxy = proxy_for(self.url) if trust_env else None
+        self.shape = shape  # kept alive: the target is looked up by the shape's id
+
+
+class _Flight:
+    """An exchange on its way.  *over* once the sink was told."""
+
+    __slots__ = ("exchange", "over", "response", "task")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.over = False
+        self.response: aiohttp.ClientResponse | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class AiohttpTransport:
+    """Registered as ``aiohttp`` under ``aiperf.transports``.  One task per request."""
+
+    def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings, self.sink, self.loop = settings, sink, loop
+        self._pool: aiohttp.ClientSession | None = None
+        self._single: aiohttp.ClientSession | None = None
+        self._trouble: ErrorDetails | None = None
+        self._targets: dict[int, _Target] = {}
+        self._flights: set[_Flight] = set()
+        self._reads = 0
+        self._opened = 0
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Every read is without a kernel stamp; whether reads were merged can't be known."""
+        return {"reads": self._reads, "stamps_missing": self._reads, "coalesced_reads": 0, "opened": self._opened}
+
+    async def open(self) -> None:
+        """Load certificates.  What is wrong with them becomes every request's error."""
+        try:
+            context = self._tls()
+        except OSError as error:  # ssl.SSLError is one
+            plan = self.settings.tls
+            files = ", ".join(name for name in (plan.ca_file, plan.client_cert, plan.client_key) if name)
+            self._trouble = ErrorDetails(f"{files or 'certificates'}: {error.strerror or error}", type=type(error).__name__)
+            return
+        self._pool = self._session(context, reuse=self.settings.reuse)
+        self._single = self._session(context, reuse=False)  # where a retry goes: it must not find a dead connection again
+
+    def settle(self) -> None:
+        return
+
+    def send(self, exchange: Exchange) -> None:
+        flight = _Flight(exchange)
+        exchange.connection = flight
+        self._flights.add(flight)
+        flight.task = self.loop.create_task(self._fly(flight))
+
+    def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        flight = exchange.connection
+        if isinstance(flight, _Flight):
+            if flight.response is not None:
+                flight.response.close()
+            if flight.task is not None:
+                flight.task.cancel()
+            self._done(flight, error)
+
+    async def close(self) -> None:
+        flights = list(self._flights)
+        tasks = [flight.task for flight in flights if flight.task is not None]
+        for flight in flights:
+            flight.over = True
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for session in (self._pool, self._single):
+            if session is not None:
+                await session.close()
+
+    def _tls(self) -> ssl.SSLContext:
+        plan = self.settings.tls
+        context = ssl.create_default_context(cafile=plan.ca_file)
+        if not plan.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if plan.client_cert is not None:
+            context.load_cert_chain(plan.client_cert, plan.client_key)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def _session(self, context: ssl.SSLContext, *, reuse: bool) -> aiohttp.ClientSession:
+        about: dict[str, Any] = {"keepalive_timeout": _KEEPALIVE_S} if reuse else {"force_close": True}
+        connector = aiohttp.TCPConnector(
+            limit=0,
+            ssl=context,
+            family=_FAMILIES.get(self.settings.family, socket.AF_UNSPEC),
+            ttl_dns_cache=int(_KEEPALIVE_S),
+            loop=self.loop,
+            **about,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            loop=self.loop,
+            cookie_jar=aiohttp.DummyCookieJar(loop=self.loop),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+            auto_decompress=False,
+            skip_auto_headers=_OWN_HEADERS,
+            trace_configs=[traced(self._connected)],
+            read_bufsize=_READ_BYTES,
+            max_line_size=_LINE_BYTES,
+            max_field_size=_LINE_BYTES,
+        )
+
+    def _connected(self, exchange: Exchange) -> None:
+        self._opened += 1
+
+    async def _fly(self, flight: _Flight) -> None:
+        """The exchange from start to end; nothing but a cancellation escapes."""
+        exchange = flight.exchange
+        error: ErrorDetails | None = None
+        try:
+            await self._attempts(flight)
+        except asyncio.CancelledError:
+            if flight.over:  # by abort or close
+                return
+            raise
+        except Exception as trouble:  # noqa: BLE001  # whatever a resolver, proxy or parser raises is this request's error
+            error = _described(trouble)
+        finally:
+            if flight.response is not None:
+                flight.response.close()  # a whole answer has given its connection back already
+                flight.response = None
+        exchange.connection = None
+        self._done(flight, error)
+
+    def _done(self, flight: _Flight, error: ErrorDetails | None) -> None:
+        self._flights.discard(flight)
+        if not flight.over:
+            flight.over = True
+            self.sink.done(flight.exchange, error)
+
+    async def _attempts(self, flight: _Flight) -> None:
+        exchange, pool, single = flight.exchange, self._pool, self._single
+        if pool is None or single is None:
+            raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
+        try:
+            await self._ask(pool, flight)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            # The server closed the connection while it was idle: the one thing that is ever retried.
+            if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or not _unanswered(error):
+                raise
+            exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
+            await self._ask(single, flight)
+
+    async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
+        exchange = flight.exchange
+        target = self._target(exchange.shape)
+        headers = {**target.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
+        for name in exchange.shape.session_headers:
+            headers[name] = exchange.session_id
+        response = await session.request(
+            exchange.shape.method,
+            target.url,
+            data=StampedBody(exchange) if exchange.body else None,
+            headers=headers,
+            allow_redirects=False,
+            proxy=target.proxy,
+            trace_request_ctx=exchange,
+        )
+        flight.response = response
+        exchange.ack_ns = monotonic_ns()
+        if not exchange.body:
+            exchange.sent_end_ns = exchange.sent_ns
+        exchange.status = status = response.status
+        if status == 101:
+            raise _RefusedError(ErrorDetails("the server wants to switch protocols", type="UpgradeRefused"))
+        if response.headers.get("Content-Type", "").lower().startswith("text/event-stream"):
+            exchange.flags |= STREAMED
+        if self.settings.keep_heads or status >= 300:
+            self.sink.head(exchange, status, response.reason or f"HTTP {status}", list(response.headers.items()))
+        async for body in response.content.iter_any():
+            read_ns = monotonic_ns()
+            self._reads += 1
+            exchange.bytes_received += len(body)
+            if self.settings.stamps:
+                exchange.flags |= NO_STAMP
+            self.sink.chunk(exchange, body, 0, read_ns, 0)
+
+    def _target(self, shape: Shape) -> _Target:
+        target = self._targets.get(id(shape))
+        if target is None:
+            target = self._targets[id(shape)] = _Target(shape, trust_env=self.settings.trust_env)
+        return target
+
+
+class _RefusedError(Exception):
+    """An end that is described already."""
+
+    def __init__(self, details: ErrorDetails) -> None:
+        super().__init__(details.message)
+        self.details = details
+
+
+def _unanswered(error: Exception) -> bool:
+    """Whether not a byte of an answer had come; of a reset connection aiohttp doesn't tell."""
+    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
+
+
+def _described(error: Exception) -> ErrorDetails:
+    if isinstance(error, _RefusedError):
+        return error.details
+    cause = error.__cause__
+    return ErrorDetails(
+        str(error) or repr(error),
+        type=type(error).__name__,
+        cause=repr(cause) if cause is not None else None,
+    )
+
+
+__all__ = ["AiohttpTransport"]

@@ -1,0 +1,89 @@
+"""Times of a request, from what aiohttp tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic_ns
+from types import SimpleNamespace
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiperf.engine.contract import Exchange
+from aiperf.journal import RECONNECTED, REUSED
+
+_WRITE_BYTES = 65536
+
+
+def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
+    """Hooks that fill in an exchange's times; *connected* is called for each connection that was opened for one."""
+
+    async def resolving(_: object, context: SimpleNamespace, about: object) -> None:
+        context.resolving_ns = monotonic_ns()
+
+    async def resolved(_: object, context: SimpleNamespace, about: object) -> None:
+        exchange: Exchange = context.trace_request_ctx
+        exchange.dns_ns += monotonic_ns() - context.resolving_ns
+
+    async def connecting(_: object, context: SimpleNamespace, about: object) -> None:
+        exchange: Exchange = context.trace_request_ctx
+        _repeated(exchange)
+        exchange.flags &= ~REUSED
+        context.connecting_ns = monotonic_ns()
+        context.dns_before_ns = exchange.dns_ns
+
+    async def connected_now(_: object, context: SimpleNamespace, about: object) -> None:
+        exchange: Exchange = context.trace_request_ctx
+        exchange.connected_ns = monotonic_ns()
+        exchange.connect_ns = exchange.connected_ns - context.connecting_ns - (exchange.dns_ns - context.dns_before_ns)
+        connected(exchange)
+
+    async def reused(_: object, context: SimpleNamespace, about: object) -> None:
+        exchange: Exchange = context.trace_request_ctx
+        _repeated(exchange)
+        exchange.flags |= REUSED
+        exchange.connected_ns = monotonic_ns()
+
+    async def sending(_: object, context: SimpleNamespace, about: object) -> None:
+        exchange: Exchange = context.trace_request_ctx
+        exchange.sent_ns = monotonic_ns()
+        exchange.sent_end_ns = 0
+
+    config = aiohttp.TraceConfig()
+    config.on_dns_resolvehost_start.append(resolving)
+    config.on_dns_resolvehost_end.append(resolved)
+    config.on_connection_create_start.append(connecting)
+    config.on_connection_create_end.append(connected_now)
+    config.on_connection_reuseconn.append(reused)
+    config.on_request_headers_sent.append(sending)
+    return config
+
+
+def _repeated(exchange: Exchange) -> None:
+    """aiohttp itself sends GET and HEAD again when a reused connection turns out to be dead."""
+    if exchange.sent_ns and exchange.flags & REUSED:
+        exchange.flags |= RECONNECTED
+
+
+class StampedBody(aiohttp.BytesPayload):
+    """A body in pieces that don't hold the loop up; it notes when aiohttp has taken the last one."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        # Not given to the base class, which warns of long bodies because it writes them at once.
+        super().__init__(b"", content_type="application/octet-stream")
+        self._body = memoryview(exchange.body)
+        self._size = len(exchange.body)
+        self._exchange = exchange
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for start in range(0, len(self._body), _WRITE_BYTES):
+            await writer.write(self._body[start : start + _WRITE_BYTES])
+        self._exchange.sent_end_ns = monotonic_ns()
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        await self.write(writer)
+
+    async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        return self._exchange.body
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._exchange.body.decode(encoding, errors)
