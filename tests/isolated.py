@@ -21,6 +21,8 @@ from environments import SUITE, Shelf, installed_bytes, projects
 from requirements import ROOT, test_group
 
 KERNEL = "aiperf-core"
+TOOLS = ("pytest", "hypothesis")
+"""What tests may use without declaring it."""
 
 
 class Faults(list[str]):
@@ -38,7 +40,7 @@ def run(python: Path | str, *words: str, cache: Path) -> subprocess.CompletedPro
 
 def tests_alone(shelf: Shelf, name: str, folder: Path, faults: Faults) -> None:
     project = projects()[name]
-    python = shelf.environment(folder, [name, "pytest", *test_group(project)])
+    python = shelf.environment(folder, [name, *TOOLS, *test_group(project)])
     began = time.monotonic()
     done = run(python, "-m", "pytest", "-p", "no:cacheprovider", str(project / "tests"), cache=folder / "cache")
     said = done.stdout.strip().splitlines()
