@@ -1,0 +1,50 @@
+"""The run's tables, on standard output and as a text file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from aiperf import Artifact, Summary, SummaryExporter, atomic
+
+from aiperf_exporter_console.report import report
+from aiperf_exporter_console.table import BOX, PLAIN, Look
+
+
+class Console(SummaryExporter):
+    """Prints as wide as the terminal, or as the file where there is none; writes ``profile_export_console.txt``."""
+
+    def export(self, summary: Summary) -> Sequence[Artifact]:
+        path = self.target.file("console.txt")
+        with atomic(path) as draft:
+            draft.write_text(report(summary, Look(BOX), self.target.width, verbose=self.target.verbose), encoding="utf-8")
+        say(sys.stdout, summary, self.target.width, verbose=self.target.verbose)
+        return [Artifact("Console Export", path)]
+
+
+def say(stream: TextIO, summary: Summary, width: int, *, verbose: bool) -> None:
+    """Print the report; *width* serves where *stream* is no terminal."""
+    terminal = stream.isatty()
+    if terminal:
+        width = shutil.get_terminal_size((80, 24)).columns
+    encoding = stream.encoding or "ascii"
+    text = report(summary, Look(BOX if can(BOX, encoding) else PLAIN, terminal and colourful()), width, verbose=verbose)
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
+
+
+def can(characters: str, encoding: str) -> bool:
+    """Whether the encoding has these characters."""
+    try:
+        characters.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def colourful() -> bool:
+    """What the user's environment says of colours (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,221 @@
+"""The report: every number of it stands in the summary JSON too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from aiperf import Measurement, Result, Summary
+from aiperf.model import names
+from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Spread
+
+from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
+
+COLUMNS = ("avg", "min", "max", "p99", "p90", "p50", "std")
+_DROPPED = ("std", "min", "p90", "max", "p50", "p99")
+"""What a narrow table does without, first to go first."""
+
+_LABEL_CELLS = 22
+_MESSAGE_CELLS = 12
+_CELL_LINES = 4
+_ERRORS = 20
+_NAMED = {"completed": "completed", "errors": "errors", "cancelled": "cancelled", "aborted_in_flight": "aborted in flight",
+          "unfinished": "unfinished", "never_sent": "never sent"}  # fmt: skip
+
+
+def report(summary: Summary, look: Look, width: int, *, verbose: bool) -> str:
+    """The whole report, at most *width* columns wide where that is possible, ending in a line end."""
+    blocks = [
+        list(block)
+        for block in (
+            _verdict(summary.measurement, look, width) if summary.measurement.verdict == "suspect" else (),
+            _incomplete(summary, look, width),
+            _errors(summary.errors, look, width),
+            *_metrics(summary, look, width),
+            _about(summary, width),
+            _full_measurement(summary.measurement, look, width) if verbose else _measurement(summary.measurement, look, width),
+            _footer(summary),
+            _verdict(summary.measurement, look, width) if summary.measurement.verdict != "suspect" else (),
+        )
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def number(value: float | None, decimals: int = 2) -> str:
+    """``1,234.56``; N/A where there is none."""
+    return "N/A" if value is None or not math.isfinite(value) else f"{value:,.{decimals}f}"
+
+
+def _verdict(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
+    if measurement.verdict != "suspect":
+        yield look.good(f"Verdict: {measurement.verdict}")
+        return
+    yield look.bad("Verdict: suspect")
+    for reason in measurement.reasons:
+        yield from wrap(clean(reason), width, first="  - ", indent="    ")
+
+
+def _incomplete(summary: Summary, look: Look, width: int) -> Iterator[str]:
+    if not summary.complete:
+        yield look.bad("INCOMPLETE RESULTS")
+        yield from wrap(clean(summary.incomplete_reason or "the run was cut short"), width, first="  ", indent="  ")
+
+
+def _errors(errors: Sequence[ErrorCount], look: Look, width: int) -> Iterator[str]:
+    if not errors:
+        return
+    rows = [
+        ("N/A" if error.code is None else str(error.code), clean(error.type or "N/A"), clean(error.message), f"{count:,}")
+        for error, count in ((one.error, one.count) for one in errors[:_ERRORS])
+    ]
+    header = ("Code", "Type", "Message", "Count")
+    widths = [max(cells_of(row[i]) for row in (header, *rows)) for i in range(4)]
+    widths[1] = min(widths[1], max(8, width // 4))
+    room = width - total([widths[0], widths[1], 0, widths[3]])
+    widths[2] = min(widths[2], max(_MESSAGE_CELLS, room))
+    yield from table(look, "Error Summary", header, rows, widths, right=1, height=_CELL_LINES)
+    if len(errors) > _ERRORS:
+        yield f"Further kinds of error stand in the JSON; the first {_ERRORS} are shown."
+
+
+def _metrics(summary: Summary, look: Look, width: int) -> Iterator[Iterator[str]]:
+    """A table for each group, the main one last."""
+    groups: dict[str, list[Result]] = {}
+    shown = [(result.order, tag, result) for tag, result in summary.results.items() if result.order is not None]
+    for _, _, result in sorted(shown, key=lambda one: one[:2]):
+        groups.setdefault(result.group, []).append(result)
+    for group in sorted(groups, key=lambda name: not name):
+        title = clean(f"{summary.title}: {group.title()}" if group else summary.title)
+        yield _group(title, groups[group], look, width)
+
+
+def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
+    labels = [clean(f"{result.title} ({result.unit})" if result.unit else result.title) for result in results]
+    cells = {key: [number(result.stats.get(key)) for result in results] for key in COLUMNS}
+    wide = {key: max(map(len, [key, *cells[key]])) for key in COLUMNS}
+    natural = max(map(cells_of, ["Metric", *labels]))
+    kept = list(COLUMNS)
+    for key in _DROPPED:
+        if total([min(natural, _LABEL_CELLS), *(wide[name] for name in kept)]) <= width:
+            break
+        kept.remove(key)
+    room = width - total([0, *(wide[name] for name in kept)])
+    widths = [min(natural, max(_LABEL_CELLS, room)), *(wide[name] for name in kept)]
+    rows = [(label, *(cells[key][i] for key in kept)) for i, label in enumerate(labels)]
+    yield from table(look, title, ["Metric", *kept], rows, widths, right=len(kept))
+    if len(kept) < len(COLUMNS):
+        yield from wrap(f"Too narrow for {names([key for key in COLUMNS if key not in kept])}: see the JSON.", width)
+
+
+def _about(summary: Summary, width: int) -> Iterator[str]:
+    """Load delivered, phases and warnings, a line each."""
+    lines = [_delivered(summary.delivered), *map(_phase, summary.phases)]
+    lines += [f"Warning: {clean(warning)}" for warning in summary.warnings]
+    if summary.valid == 0 and summary.failed:
+        lines.append("No request succeeded.")
+    for line in lines:
+        yield from wrap(line, width, indent="  ")
+
+
+def _delivered(load: DeliveredLoad) -> str:
+    parts = []
+    if load.asked_rate is not None:
+        parts.append(f"asked {number(load.asked_rate)} requests/sec")
+    if load.sent_rate is not None:
+        parts.append(f"sent {number(load.sent_rate)} requests/sec")
+    if load.on_time_share is not None:
+        parts.append(f"{number(100 * load.on_time_share)} % on time")
+    if load.late_p50_ms is not None and load.late_p99_ms is not None:
+        parts.append(f"late by {number(load.late_p50_ms, 3)} ms at p50, {number(load.late_p99_ms, 3)} ms at p99")
+    return f"Delivered load: {', '.join([*parts, f'{load.never_sent:,} never sent'])}"
+
+
+def _phase(phase: PhaseSummary) -> str:
+    kind = "" if phase.name == phase.kind else f" ({phase.kind})"
+    seconds = number((phase.end_ns - phase.start_ns) / 1e9)
+    return f"Phase {clean(phase.name)}{kind}: {phase.valid:,} succeeded, {phase.failed:,} failed, {seconds} sec"
+
+
+def _measurement(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
+    """What matters of it, a line each."""
+    yield look.bold("Measurement")
+    lines = [
+        f"{label}: p50 {number(spread.p50, 3)}, p99 {number(spread.p99, 3)}, max {number(spread.max, 3)} ms"
+        for label, spread in _spreads(measurement)[:2]
+    ]
+    lines.append(f"Arrivals: {_arrivals(measurement.arrivals)}")
+    lines.append(f"Stamps: {_stamps(measurement)}")
+    if measurement.worker_cpu_pct:
+        lines.append(f"Worker CPU: {', '.join(f'{number(share, 1)} %' for share in measurement.worker_cpu_pct)}")
+    for line in [*lines, *map(clean, measurement.notes)]:
+        yield from wrap(line, width, first="  ", indent="    ")
+
+
+def _full_measurement(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
+    """All of it, as tables."""
+    spreads = [
+        (f"{label} (ms)", number(spread.p50, 3), number(spread.p99, 3), number(spread.max, 3))
+        for label, spread in _spreads(measurement)
+    ]
+    if spreads:
+        columns = ("Measurement", "p50", "p99", "max")
+        yield from table(look, "Measurement", columns, spreads, _natural(columns, spreads, width), right=3)
+    rows = [("Clock", f"{clean(measurement.clock)}{', loopback' if measurement.loopback else ''}")]
+    rows += [(f"Arrivals {name.replace('_', ' ')}", f"{count:,}") for name, count in _counts(measurement.arrivals)]
+    rows += [
+        ("Coalesced chunks", f"{measurement.coalesced_chunks:,}"),
+        ("Stamps missing", f"{measurement.stamps_missing:,}"),
+        ("Clock steps", f"{measurement.clock_steps:,}"),
+        ("Reconnected", f"{measurement.reconnected:,}"),
+        *((f"Worker {i} CPU (%)", number(share, 1)) for i, share in enumerate(measurement.worker_cpu_pct)),
+    ]
+    header = ("Measurement", "Value")
+    yield from table(look, "" if spreads else "Measurement", header, rows, _natural(header, rows, width), right=1)
+    for note in measurement.notes:
+        yield from wrap(clean(note), width)
+
+
+def _spreads(measurement: Measurement) -> list[tuple[str, Spread]]:
+    found = (
+        ("Client error", measurement.client_error_ms),
+        ("Schedule slip", measurement.schedule_slip_ms),
+        ("Loop lag", measurement.loop_lag_ms),
+    )
+    return [(label, spread) for label, spread in found if spread is not None]
+
+
+def _counts(arrivals: Arrivals) -> list[tuple[str, int]]:
+    return [(name, getattr(arrivals, name)) for name in arrivals.__struct_fields__]
+
+
+def _arrivals(arrivals: Arrivals) -> str:
+    counts = [(name, count) for name, count in _counts(arrivals) if name in _NAMED]
+    ends = [f"{count:,} {_NAMED[name]}" for name, count in counts if count or name == "completed"]
+    late = f"; {arrivals.late:,} sent late" if arrivals.late else ""
+    return f"{arrivals.planned:,} planned: {', '.join(ends)}{late}"
+
+
+def _stamps(measurement: Measurement) -> str:
+    parts = [f"{clean(measurement.clock)}{', loopback' if measurement.loopback else ''}"]
+    counted = (
+        (measurement.coalesced_chunks, "chunks coalesced"),
+        (measurement.stamps_missing, "missing"),
+        (measurement.clock_steps, "clock steps"),
+        (measurement.reconnected, "requests reconnected"),
+    )
+    return ", ".join([*parts, *(f"{count:,} {label}" for count, label in counted if count)])
+
+
+def _natural(header: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[int]:
+    """Columns as wide as their cells, the first narrowed to keep the table in *width*."""
+    widths = [max(map(cells_of, column)) for column in zip(header, *rows, strict=True)]
+    widths[0] = max(10, min(widths[0], width - total([0, *widths[1:]])))
+    return widths
+
+
+def _footer(summary: Summary) -> Iterator[str]:
+    yield f"CLI Command: {tame(summary.command)}"
+    duration = summary.results.get("benchmark_duration")
+    seconds = duration.stats.get("avg") if duration is not None else summary.benchmark_duration_s
+    if seconds is not None:
+        yield f"Benchmark Duration: {number(seconds)} sec{' (cancelled early)' if summary.cancelled else ''}"

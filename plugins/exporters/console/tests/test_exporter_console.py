@@ -1,0 +1,261 @@
+import io
+import math
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from aiperf import ErrorDetails, Measurement, Result, Summary, Target
+from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread
+from aiperf_exporter_console import Console, say
+from aiperf_exporter_console.report import report
+from aiperf_exporter_console.table import BOX, PLAIN, Look, cells_of, wrap
+from msgspec.structs import replace
+
+SPREAD = {
+    "avg": 1528.871, "min": 3.3548, "max": 12380.02, "sum": 92.51, "p1": 3.4, "p5": 3.58, "p10": 3.65, "p25": 3.92,
+    "p50": 4.1843, "p75": 4.63, "p90": 7.085, "p95": 7.17, "p99": 7.196, "std": 1.1975, "count": 20,
+}  # fmt: skip
+
+
+def result(tag: str, title: str, unit: str, stats: dict, order: int | None, group: str = "") -> Result:
+    return Result(tag, title, unit, stats, order=order, group=group)
+
+
+SUMMARY = Summary(
+    run_id="be4a9683ef6c",
+    version="0.1.0",
+    results={
+        "request_count": result("request_count", "Request Count", "requests", {"avg": 20.0}, 1100),
+        "benchmark_duration": result("benchmark_duration", "Benchmark Duration", "sec", {"avg": 0.4337}, None),
+        "output_token_throughput_per_user": result(
+            "output_token_throughput_per_user", "Output Token Throughput Per User", "tokens/sec/user", SPREAD, 500
+        ),
+        "time_to_first_token": result("time_to_first_token", "Time to First Token", "ms", SPREAD, 100),
+        "effective_concurrency": result(
+            "effective_concurrency", "Effective Concurrency", "requests", {"avg": 3.72}, 1, "effective"
+        ),
+    },
+    errors=(
+        ErrorCount(ErrorDetails('{"error": "limit"}', "Too Many Requests", 429), 1204),
+        ErrorCount(ErrorDetails("gone"), 1),
+    ),
+    phases=(
+        PhaseSummary("warmup", "warmup", 0, 0, 50_000_000, {}, valid=2),
+        PhaseSummary("load", "profiling", 1, 0, 1_234_500_000, {}, valid=20, failed=1205),
+    ),
+    measurement=Measurement(
+        "kernel", True, Arrivals(1225, 1225, 3, 20, 1205), "trustworthy", (),
+        Spread(0.0104, 0.02, 0.3), Spread(0.002, 0.4, 1.5), Spread(0.1, 0.2, 0.25), 7, worker_cpu_pct=(12.54, 3.0), notes=("A note.",),
+    ),
+    delivered=DeliveredLoad(19.984, 0.9951, 4, 20.0, 0.0123, 0.4),
+    plugins=(PluginUsed("endpoints", "chat", "aiperf-endpoint-chat", "0.1.0"),),
+    start_ns=0,
+    end_ns=1,
+    title="LLM Metrics",
+    command="aiperf profile  -m mock",
+    config={},
+    valid=20,
+    failed=1205,
+)  # fmt: skip
+
+def render(summary: Summary, width: int, *, verbose: bool = False, look: Look | None = None) -> str:
+    return report(summary, look or Look(BOX), width, verbose=verbose)
+
+
+def grid(text: str, title: str) -> list[list[str]]:
+    """The cells of the table of this title, wrapped cells joined."""
+    lines = text.split(f"{title}\n", 1)[1].splitlines()[3:]
+    rows: list[list[str]] = []
+    for line in lines:
+        if not line.startswith("│"):
+            break
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        if any(cells[1:]):
+            rows.append(cells)
+        else:
+            rows[-1][0] += f" {cells[0]}"
+    return rows
+
+
+def test_the_report_at_140_columns_is_as_it_always_was():
+    golden = Path(__file__).parent / "golden" / "report-140.txt"
+    assert render(SUMMARY, 140) == golden.read_text(encoding="utf-8")
+
+
+def test_the_report_at_80_columns_is_as_it_always_was():
+    golden = Path(__file__).parent / "golden" / "report-80.txt"
+    assert render(SUMMARY, 80, look=Look(PLAIN), verbose=True) == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 140, 200])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_line_is_wider_than_asked(width, verbose):
+    lines = render(SUMMARY, width, verbose=verbose).splitlines()
+    assert max(cells_of(line) for line in lines if not line.startswith("CLI Command")) <= width
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 140])
+def test_every_number_of_the_tables_is_the_summarys_rounded(width):
+    text = render(SUMMARY, width)
+    header = re.search(r"│ Metric +│(.*)│\n", text.split("LLM Metrics\n")[1])
+    assert header is not None
+    columns = header[1].replace(" ", "").split("│")
+    rows = grid(text, " LLM Metrics")
+    titles = {f"{one.title} ({one.unit})": one for one in SUMMARY.results.values()}
+    assert [row[0] for row in rows] == [
+        "Time to First Token (ms)", "Output Token Throughput Per User (tokens/sec/user)", "Request Count (requests)"
+    ]  # fmt: skip
+    for label, *cells in rows:
+        stats = titles[label].stats
+        assert cells == [f"{stats[column]:,.2f}" if column in stats else "N/A" for column in columns]
+
+
+def test_a_narrow_table_keeps_what_matters_and_says_what_it_left_out():
+    text = render(SUMMARY, 60)
+    assert "Metric" in text and "p99" in text.split("LLM Metrics\n")[1].splitlines()[1]
+    assert re.search(r"Too narrow for .*std.*: see the JSON\.", text)
+    assert "Too narrow" not in render(SUMMARY, 140)
+
+
+def test_metrics_without_an_order_are_not_shown_and_groups_come_before_the_main_table():
+    text = render(SUMMARY, 140)
+    assert "Benchmark Duration (sec)" not in text
+    assert text.index("LLM Metrics: Effective") < text.index(" LLM Metrics\n")
+
+
+def test_a_trustworthy_verdict_is_the_last_line():
+    assert render(SUMMARY, 140).splitlines()[-1] == "Verdict: trustworthy"
+
+
+def test_a_suspect_verdict_comes_first_with_its_reasons():
+    suspect = replace(SUMMARY.measurement, verdict="suspect", reasons=("slip p99 is 4 ms", "worker 0 used 97 % of a CPU"))
+    text = render(replace(SUMMARY, measurement=suspect), 140)
+    assert text.splitlines()[:3] == ["Verdict: suspect", "  - slip p99 is 4 ms", "  - worker 0 used 97 % of a CPU"]
+    assert text.count("Verdict") == 1
+
+
+def test_the_whole_measurement_is_printed_when_asked():
+    text = render(SUMMARY, 140, verbose=True)
+    assert grid(text, "Measurement") == [
+        ["Client error (ms)", "0.010", "0.020", "0.300"],
+        ["Schedule slip (ms)", "0.002", "0.400", "1.500"],
+        ["Loop lag (ms)", "0.100", "0.200", "0.250"],
+    ]
+    assert re.search(r"│ Worker 1 CPU \(%\) +│ +3\.0 │", text)
+
+
+def test_an_incomplete_run_says_so_and_why():
+    cut = replace(SUMMARY, complete=False, cancelled=True, incomplete_reason="the run was cancelled")
+    text = render(cut, 140)
+    assert text.startswith("INCOMPLETE RESULTS\n  the run was cancelled\n")
+    assert "Benchmark Duration: 0.43 sec (cancelled early)" in text
+
+
+def test_a_run_in_which_everything_failed_still_has_its_errors():
+    text = render(replace(SUMMARY, results={}, valid=0, measurement=replace(SUMMARY.measurement, client_error_ms=None)), 140)
+    assert "Error Summary" in text and "No request succeeded." in text
+    assert "LLM Metrics" not in text and "Client error" not in text
+
+
+def test_a_clean_run_has_no_error_table():
+    assert "Error Summary" not in render(replace(SUMMARY, errors=()), 140)
+
+
+def test_no_vendor_is_named():
+    assert "nvidia" not in render(SUMMARY, 140, verbose=True).lower()
+
+
+def test_a_servers_message_can_neither_steer_the_terminal_nor_fill_it():
+    rude = ErrorCount(ErrorDetails("\x1b[2Jline one\nline two\t" + "x" * 5000, "T\x07"), 1)
+    text = render(replace(SUMMARY, errors=(rude,)), 100)
+    assert "\x1b" not in text and "\x07" not in text
+    assert "line one line two" in text
+    assert len(text.split("LLM Metrics")[0].splitlines()) < 12
+
+
+def test_wide_characters_keep_the_lines_straight():
+    wide = ErrorCount(ErrorDetails("\u6f22\u5b57 error \u0301 " * 12, "\u540d"), 1)
+    block = render(replace(SUMMARY, errors=(wide,)), 80).split("\n\n")[0].splitlines()[1:]
+    assert len({cells_of(line) for line in block}) == 1
+
+
+def test_many_kinds_of_errors_are_cut():
+    errors = tuple(ErrorCount(ErrorDetails(f"kind {i}"), 1) for i in range(30))
+    text = render(replace(SUMMARY, errors=errors), 140)
+    assert "kind 19" in text and "kind 20" not in text and "the first 20 are shown" in text
+
+
+def test_values_that_are_not_finite_are_not_available():
+    odd = {"x": result("x", "X", "ms", {"avg": math.nan, "p50": math.inf}, 1)}
+    assert grid(render(replace(SUMMARY, results=odd), 140), " LLM Metrics") == [["X (ms)", *["N/A"] * 7]]
+
+
+def test_the_command_is_printed_as_typed():
+    assert "CLI Command: aiperf profile  -m mock\n" in render(SUMMARY, 60)
+
+
+class Stream(io.StringIO):
+    def __init__(self, encoding: str, terminal: bool) -> None:
+        super().__init__()
+        self._encoding, self._terminal = encoding, terminal
+
+    @property
+    def encoding(self) -> str:
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def said(monkeypatch, encoding="utf-8", *, terminal=False, columns=90, no_color=None, term="xterm") -> str:
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("NO_COLOR", no_color or "")
+    stream = Stream(encoding, terminal)
+    say(stream, SUMMARY, 140, verbose=False)
+    return stream.getvalue()
+
+
+def test_a_terminal_gets_its_own_width_and_colours(monkeypatch):
+    text = said(monkeypatch, terminal=True)
+    assert "\x1b[32mVerdict: trustworthy\x1b[0m" in text
+    assert max(cells_of(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in text.splitlines()) <= 90
+
+
+@pytest.mark.parametrize(
+    "settings", [{"terminal": False}, {"terminal": True, "no_color": "1"}, {"terminal": True, "term": "dumb"}]
+)
+def test_colours_stay_away_elsewhere(monkeypatch, settings):
+    assert "\x1b" not in said(monkeypatch, **settings)
+
+
+def test_a_pipe_gets_the_same_as_the_file(monkeypatch):
+    assert said(monkeypatch) == render(SUMMARY, 140)
+
+
+def test_an_encoding_without_lines_gets_plain_ones(monkeypatch):
+    text = said(monkeypatch, "ascii")
+    assert text.isascii() and "+------" in text
+
+
+def test_the_copy_is_written_and_the_report_printed(tmp_path, capsys):
+    (artifact,) = Console(Target(tmp_path, width=100, prefix="mine")).export(SUMMARY)
+    assert artifact.path == tmp_path / "mine_console.txt"
+    assert artifact.path.read_text(encoding="utf-8") == render(SUMMARY, 100) == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("", 5, [""]),
+        ("one two", 7, ["one two"]),
+        ("one two", 6, ["one", "two"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("a bcdef g", 3, ["a", "bcd", "ef", "g"]),
+        ("\u6f22\u5b57\u6f22", 4, ["\u6f22\u5b57", "\u6f22"]),
+    ],
+)
+def test_wrapping(text, width, lines):
+    assert wrap(text, width) == lines
