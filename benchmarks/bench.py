@@ -180,7 +180,7 @@ class Bench:
             found = json.loads(output)[label]
             row = self.row(f"size-{label}", f"installed size: {what}", "MB", target, digits=0)
             row.add(Ours.name, (found["bytes"] + found["bytecode_bytes"]) / 1e6)
-            row.notes[Ours.name] = f"{found['bytes'] / 1e6:.0f} MB before the bytecode is compiled"
+            row.notes[Ours.name] = f"{found['bytes'] / 1e6:.0f} without bytecode"
         for tool in self.tools:
             if isinstance(tool, Reference):
                 folder = Path(tool.program).resolve().parent.parent
