@@ -1,0 +1,237 @@
+import json
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+from aiperf import (
+    AiperfError,
+    Artifact,
+    BatchExporter,
+    DatasetExporter,
+    Measurement,
+    PhasePlan,
+    Plan,
+    Summary,
+    SummaryExporter,
+    Target,
+    artifacts,
+    atomic,
+)  # fmt: skip
+from aiperf.descriptor import PluginRef
+from aiperf.plan import TlsPlan
+from aiperf.rundir import RunClock
+from aiperf.summary import Arrivals, DeliveredLoad
+
+
+class Fine(SummaryExporter):
+    def export(self, summary):
+        path = self.target.file("fine.txt")
+        path.write_text(summary.run_id)
+        return [Artifact("Fine Export", path)]
+
+
+class Raises(SummaryExporter):
+    def export(self, summary):
+        raise ValueError("no good")
+
+
+class NoSpace(SummaryExporter):
+    def export(self, summary):
+        raise OSError(28, "No space left on device", "/disk/file")
+
+
+class Refuses(SummaryExporter):
+    def export(self, summary):
+        raise AiperfError("it can't be", "do that")
+
+
+class Curious(SummaryExporter):
+    def export(self, summary):
+        self.target.file("told.txt").write_text(self.options.word)
+        return []
+
+
+class Rows(BatchExporter):
+    label, kind = "Rows Export", "jsonl"
+
+    def header(self):
+        return b"header\n"
+
+    def rows(self, scored):
+        return b""
+
+
+class RawRows(Rows):
+    level, kind = "raw", "raw.jsonl"
+
+
+class BrokenJoin(Rows):
+    kind = "arrivals.jsonl"
+
+    def join(self, parts):
+        yield b"half"
+        raise RuntimeError("torn")
+
+
+class Asked(DatasetExporter):
+    label, kind = "Asked Export", "inputs.json"
+
+
+class BrokenFromBirth(SummaryExporter):
+    def __init__(self, target, options=None):
+        raise KeyError("missing")
+
+
+def ref(name: str, module: str = __name__) -> PluginRef:
+    return PluginRef("exporters", name.lower(), f"{module}:{name}", "somebodys-package", "1.2.3")
+
+
+def plan(directory: Path, *names: str, level: str = "records", **more) -> Plan:
+    one = PluginRef("x", "x", "x:X", "x", "1")
+    return Plan(
+        run_id="be4a9683ef6c", version="0", seed=1, seeded=True, command="", models=("m",), model_strategy="round_robin",
+        phases=(PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("load", "profiling", 1, "burst")),
+        urls=("http://h",), path="/", endpoint=one, transport=one, dataset=one, tokenizer=None, tokenizer_name=None,
+        streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(), sampling="sequential", entries=1,
+        workers=1, reducers=2, journal=str(directory / "journal"), artifacts=str(directory), export_prefix=None,
+        export_level=level, use_server_token_count=False, exporters=tuple(map(ref, names)), **more,
+    )  # fmt: skip
+
+
+def target(plan: Plan) -> Target:
+    return artifacts.target_for(plan, RunClock(5, 7))
+
+
+SUMMARY = Summary(
+    "be4a9683ef6c", "0", {}, (), (), Measurement("kernel", True, Arrivals(), "trustworthy"), DeliveredLoad(None, None, 0), (),
+    0, 1, "LLM Metrics", "", {},
+)  # fmt: skip
+
+
+def test_the_target_is_the_plans(tmp_path, monkeypatch):
+    monkeypatch.delenv("AIPERF_UI_CONSOLE_EXPORT_WIDTH", raising=False)
+    made = target(plan(tmp_path, level="raw", config={"a": 1}))
+    assert (made.directory, made.level, made.width, made.started_wall_ns) == (tmp_path, "raw", 140, 7)
+    assert (made.phases, made.kinds, made.config) == (("warmup", "load"), ("warmup", "profiling"), {"a": 1})
+
+
+def test_the_width_of_the_copy_comes_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIPERF_UI_CONSOLE_EXPORT_WIDTH", "99")
+    assert target(plan(tmp_path)).width == 99
+
+
+def test_exporters_are_those_of_their_kind_and_level(tmp_path):
+    records = plan(tmp_path, "Fine", "Rows", "RawRows", "Asked")
+    assert [one.name for one, _ in artifacts.summary_exporters(records, target(records))] == ["fine"]
+    assert [one.name for one, _ in artifacts.batch_exporters(records, target(records))] == ["rows"]
+    assert [one.name for one, _ in artifacts.dataset_exporters(records, target(records))] == ["asked"]
+    raw = plan(tmp_path, "Rows", "RawRows", level="raw")
+    assert [one.name for one, _ in artifacts.batch_exporters(raw, target(raw))] == ["rows", "rawrows"]
+    summary = plan(tmp_path, "Rows", level="summary")
+    assert artifacts.batch_exporters(summary, target(summary)) == []
+
+
+def test_an_exporter_gets_its_own_options(tmp_path):
+    asked = plan(tmp_path, "Curious", options={"exporters:curious": {"word": "hello"}})
+    artifacts.run_summary_exporters(SUMMARY, asked, target(asked))
+    assert (tmp_path / "told.txt").read_text() == "hello"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Raises", "failed: ValueError: no good"),
+        ("NoSpace", "failed: /disk/file: No space left on device"),
+        ("Refuses", "failed: it can't be; do that"),
+        ("BrokenFromBirth", "can't be used: KeyError: 'missing'"),
+        ("NotThere", "can't be used: AttributeError"),
+    ],
+)
+def test_one_that_fails_is_named_with_its_version_and_the_others_still_run(tmp_path, caplog, monkeypatch, name, reason):
+    monkeypatch.setattr(logging.getLogger("aiperf"), "propagate", True)
+    both = plan(tmp_path, name, "Fine")
+    with caplog.at_level(logging.ERROR, "aiperf"):
+        written, failures = artifacts.run_summary_exporters(SUMMARY, both, target(both))
+    assert [artifact.label for artifact in written] == ["Fine Export"]
+    (sentence,) = failures
+    assert sentence.startswith(f"exporter plugin '{name.lower()}' of somebodys-package 1.2.3 {reason}")
+    assert caplog.messages == [sentence]
+
+
+def test_parts_are_joined_below_the_header_in_the_order_of_reducers(tmp_path):
+    both = plan(tmp_path, "Rows")
+    journal = Path(both.journal)
+    journal.mkdir()
+    for reducer in (10, 2, 0):
+        artifacts.part_path(journal, "rows", reducer).write_bytes(b"%d\n" % reducer)
+    (journal / "part-rows-draft").write_bytes(b"not a part\n")
+    (journal / "part-rowsandmore-0").write_bytes(b"another's\n")
+    (artifact,) = artifacts.join_parts(journal, both, target(both))
+    assert artifact == Artifact("Rows Export", tmp_path / "profile_export.jsonl")
+    assert artifact.path.read_bytes() == b"header\n0\n2\n10\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "profile_export.jsonl"]
+
+
+def test_a_file_that_fails_halfway_leaves_what_was_there_before(tmp_path):
+    broken = plan(tmp_path, "BrokenJoin", "Rows")
+    old = target(broken).file("arrivals.jsonl")
+    old.write_text("older")
+    Path(broken.journal).mkdir()
+    written, failures = artifacts.export(SUMMARY, broken, Path(broken.journal), target(broken))
+    assert [artifact.label for artifact in written] == ["Rows Export"]
+    assert failures == ["exporter plugin 'brokenjoin' of somebodys-package 1.2.3 failed: RuntimeError: torn"]
+    assert old.read_text() == "older"
+
+
+def test_a_broken_plugin_is_reported_once_by_a_whole_export(tmp_path):
+    broken = plan(tmp_path, "NotThere", "Fine")
+    _, failures = artifacts.export(SUMMARY, broken, tmp_path, target(broken))
+    assert len(failures) == 1
+
+
+def test_a_whole_export_lists_what_was_written_before_the_load_too(tmp_path):
+    whole = plan(tmp_path, "Asked", "Rows", "Fine")
+    (tmp_path / "inputs.json").write_text("{}")
+    (tmp_path / artifacts.MARKER).write_text("stale")
+    Path(whole.journal).mkdir()
+    written, failures = artifacts.export(SUMMARY, whole, Path(whole.journal), target(whole))
+    assert [artifact.label for artifact in written] == ["Asked Export", "Rows Export", "Fine Export"]
+    assert failures == []
+    assert not (tmp_path / artifacts.MARKER).exists()
+
+
+def test_the_marker_says_how_it_went_to_its_owner_alone(tmp_path):
+    artifacts.mark_ready(Target(tmp_path), cancelled=True, partial=False)
+    path = tmp_path / ".aiperf_results_ready.json"
+    assert json.loads(path.read_text()) == {"ready": True, "was_cancelled": True, "partial": False}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_footer_names_absolute_paths(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    artifacts.print_footer([Artifact("CSV Export", Path("x.csv"))], Path("logs/aiperf.log"))
+    assert capsys.readouterr().out == f"CSV Export: {tmp_path}/x.csv\nLog File: {tmp_path}/logs/aiperf.log\n"
+
+
+def test_a_block_that_fails_leaves_no_draft(tmp_path):
+    with pytest.raises(RuntimeError), atomic(tmp_path / "deep" / "file") as draft:
+        draft.write_text("half")
+        raise RuntimeError
+    assert list((tmp_path / "deep").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "prefixed"),
+    [
+        ("aiperf.json", "profile_export_aiperf.json", "mine.json"),
+        ("aiperf.csv", "profile_export_aiperf.csv", "mine.csv"),
+        ("jsonl", "profile_export.jsonl", "mine.jsonl"),
+        ("arrivals.jsonl", "profile_export_arrivals.jsonl", "mine_arrivals.jsonl"),
+        ("console.txt", "profile_export_console.txt", "mine_console.txt"),
+        ("inputs.json", "inputs.json", "inputs.json"),
+    ],
+)
+def test_files_have_the_references_names(kind, plain, prefixed):
+    assert Target(Path()).file(kind).name == plain
+    assert Target(Path(), prefix="mine").file(kind).name == prefixed
