@@ -40,5 +40,6 @@ def to_file(path: Path) -> None:
     """Whole lines for later; the file is made with the run's other files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = logging.FileHandler(path, encoding="utf-8")
-    file.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s", "%Y-%m-%d %H:%M:%S"))
+    line = "%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s"
+    file.setFormatter(logging.Formatter(line, "%Y-%m-%d %H:%M:%S"))
     logging.getLogger("aiperf").addHandler(file)

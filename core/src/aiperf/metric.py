@@ -165,7 +165,8 @@ class _Row:
 
         column = self.batch.column(name)
         if isinstance(column, Ragged):
-            return column.row(self.index).tolist()
+            row: list[float] = column.row(self.index).tolist()
+            return row
         value = float(column[self.index])
         return None if value != value else value
 

@@ -33,7 +33,7 @@ def option(
     ``none``, ``one``, ``many`` or ``maybe``; derived from the type where None.  *commas*: whether a comma separates
     values of a ``many`` option.  *choices*: the legal words, where they are fixed.  *limits*: pydantic's (``ge``, ``gt``…).
     """
-    face = {
+    face: Any = {
         "flags": flags,
         "group": group,
         "metavar": metavar,

@@ -47,7 +47,7 @@ _RESTARTS = 3
 _LEAST_FILES = 256
 
 
-class Interrupted(Exception):
+class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
     """Ctrl-C or SIGTERM before there was anything to drain."""
 
 
@@ -90,7 +90,7 @@ def profile(settings: Settings, registry: Registry) -> int:
         display = _display(settings)
         try:
             return Run(plan, secrets, registry, settings, signals, display).execute()
-        except Interrupted:
+        except Interruption:
             return signals.code
 
 
@@ -167,7 +167,7 @@ class Run:
     def _prepare_directories(self) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < _LEAST_FILES:
-            raise ConfigError(f"the limit of open files is {hard}; at least {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
+            raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed at least", "raise it: ulimit -n 4096")
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         try:
@@ -232,7 +232,7 @@ class Run:
 
     def _check_interrupted(self) -> None:
         if self.signals.count:
-            raise Interrupted
+            raise Interruption
 
     # Phases
 
@@ -444,7 +444,7 @@ class Run:
 
     def _leave_journal(self) -> NoReturn:
         print(f"aiperf: dropped; make the report from the journal with: aiperf report {self.artifacts}", file=sys.stderr)
-        raise Interrupted
+        raise Interruption
 
     def _export(self, summary: Summary) -> int:
         from aiperf import artifacts

@@ -379,7 +379,8 @@ class Worker:
         if engine is None or logbook is None:
             return
         index = engine.phase.index
-        logbook.frame(journal.PHASE, {"phase": index, "event": "sending_complete", "at_ns": monotonic_ns(), "sent": engine.sent})
+        about = {"phase": index, "event": "sending_complete", "at_ns": monotonic_ns(), "sent": engine.sent}
+        logbook.frame(journal.PHASE, about)
         self._tell(control.SendingComplete(self.index, index))
         if not engine.open:
             # Not from inside: the driver may still be in the middle of starting what completed it.

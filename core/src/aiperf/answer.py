@@ -1,0 +1,163 @@
+"""What one request's bytes come to: when content arrived, what it said, what the server counted.
+
+Reads are ``(stamp, read, hidden, body)``: receive stamp and read stamp in ns since the run's start, TCP segments merged into
+the read beyond the last, body bytes.  Events of one read share its stamp.  Where segments were merged, all events of the
+read but the last are only known to have come since the read before; they are marked, kept out of gaps, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aiperf.errors import BadResponse
+from aiperf.model import Delta
+from aiperf.sse import Splitter
+
+Read = tuple[int, int, int, bytes]
+
+TEXT, REASONING, TOOL, ITEM, MARKED = 1, 2, 4, 8, 16
+"""Bits of a chunk's kind; MARKED: its instant is only known as an interval."""
+
+
+class Answer:
+    """Facts about one answer; times in ns since the run's start, None where it never came to that."""
+
+    __slots__ = (
+        "error", "extra", "finish", "first_output_ns", "intervals", "items", "kinds", "marked", "reasoning", "stamps",
+        "text", "usage",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.stamps: list[int] = []
+        self.kinds = bytearray()
+        self.text = ""
+        self.reasoning = ""
+        self.usage: dict[str, Any] | None = None
+        self.finish: str | None = None
+        self.first_output_ns: int | None = None
+        self.items = 0
+        self.marked = 0
+        self.intervals: list[int] = []
+        self.error: BadResponse | None = None
+        self.extra: dict[str, float] | None = None
+
+
+def read_answer(reads: list[Read], decode: Callable[[bytes], Delta | None], *, streamed: bool) -> Answer:
+    """Decode an answer.  An error said in-band, or bytes of another dialect, end the reading and stand in *error*."""
+    return _streamed(reads, decode) if streamed else _whole(reads, decode)
+
+
+def _whole(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer:
+    answer = Answer()
+    body = reads[0][3] if len(reads) == 1 else b"".join(read[3] for read in reads)
+    try:
+        delta = decode(body)
+    except BadResponse as error:
+        answer.error = error
+        return answer
+    if delta is None:
+        return answer
+    answer.text, answer.reasoning = delta.text + delta.tool, delta.reasoning
+    answer.usage, answer.finish, answer.items, answer.extra = delta.usage, delta.finish, delta.items, delta.extra
+    if delta.content:
+        answer.stamps.append(reads[-1][0])
+        answer.kinds.append(_kind(delta))
+        if delta.text or delta.tool or delta.items:
+            answer.first_output_ns = reads[-1][0]
+    return answer
+
+
+def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer:
+    """The reducer's innermost loop: about a microsecond a chunk, decoding included."""
+    answer = Answer()
+    stamps, kinds = answer.stamps, answer.kinds
+    texts: list[str] = []
+    reasonings: list[str] = []
+    splitter: Splitter | None = None
+    before = 0
+    first_output = None
+    events: list[bytes] | tuple[bytes]
+    try:
+        for stamp, read, hidden, body in reads:
+            # Nearly every read is one whole event; the splitter answers for all the others, and from then on.
+            if splitter is None and body[:6] == b"data: " and body[-2:] == b"\n\n" and body.find(b"\n", 6) == len(body) - 2:
+                events = (body[6:-2],)
+            else:
+                if splitter is None:
+                    splitter = Splitter()
+                events = [event.data for event in splitter.feed(body)]
+            left = len(events)
+            for event in events:
+                left -= 1
+                delta = decode(event)
+                if delta is None:
+                    continue
+                if delta.usage is not None:
+                    answer.usage = delta.usage
+                if delta.finish is not None:
+                    answer.finish = delta.finish
+                if delta.text:
+                    texts.append(delta.text)
+                    kind = TEXT
+                    if delta.reasoning:
+                        reasonings.append(delta.reasoning)
+                        kind = TEXT | REASONING
+                elif delta.reasoning:
+                    reasonings.append(delta.reasoning)
+                    kind = REASONING
+                elif not delta.tool and not delta.items:
+                    if delta.extra is not None:
+                        answer.extra = delta.extra
+                    continue
+                else:
+                    kind = 0
+                if delta.tool:
+                    texts.append(delta.tool)
+                    kind |= TOOL
+                if delta.items:
+                    answer.items += delta.items
+                    kind |= ITEM
+                if hidden and left and stamps:
+                    # Not for the very first content: TTFT may only be late by what the interval says, and is kept.
+                    kind |= MARKED
+                    answer.marked += 1
+                    answer.intervals.append(stamp - before)
+                if first_output is None and kind & ~(REASONING | MARKED):
+                    first_output = stamp
+                stamps.append(stamp)
+                kinds.append(kind)
+            before = read
+        if splitter is not None:
+            for last in splitter.close():
+                _take_last(answer, decode(last.data), reads[-1][0], texts, reasonings)
+    except BadResponse as error:
+        answer.error = error
+    answer.text, answer.reasoning = "".join(texts), "".join(reasonings)
+    answer.first_output_ns = first_output if first_output is not None else answer.first_output_ns
+    return answer
+
+
+def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str], reasonings: list[str]) -> None:
+    """An event that the end of the stream completed."""
+    if delta is None:
+        return
+    answer.usage = delta.usage or answer.usage
+    answer.finish = delta.finish or answer.finish
+    if delta.content:
+        texts += (delta.text, delta.tool)
+        reasonings.append(delta.reasoning)
+        answer.items += delta.items
+        answer.stamps.append(stamp)
+        answer.kinds.append(_kind(delta))
+        if answer.first_output_ns is None and (delta.text or delta.tool or delta.items):
+            answer.first_output_ns = stamp
+
+
+def _kind(delta: Delta) -> int:
+    return (
+        (TEXT if delta.text else 0)
+        | (REASONING if delta.reasoning else 0)
+        | (TOOL if delta.tool else 0)
+        | (ITEM if delta.items else 0)
+    )

@@ -1,0 +1,301 @@
+"""Metrics over batches: ordered by what they need, isolated from each other, folded per phase."""
+
+from __future__ import annotations
+
+import graphlib
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from aiperf.columns import Column, Floats, Ragged, RecordBatch
+from aiperf.endpoint import Capabilities
+from aiperf.exporter import Scored
+from aiperf.fold import Fold, Merged
+from aiperf.metric import Declared, Metric, Needs, Over, RunMetric
+from aiperf.metric import Fold as How
+from aiperf.plan import Plan
+from aiperf.summary import Result
+
+log = logging.getLogger(__name__)
+
+_FAILED_OUTCOMES = (1.0, 2.0)  # journal.ERROR, journal.CANCELLED
+
+
+class Catalogue:
+    """The run's metrics in an order in which each comes behind what it needs; those that can't be computed are out."""
+
+    def __init__(self, metrics: Iterable[tuple[str, Declared]], has: Needs) -> None:
+        """*metrics* are (who provides it, metric)."""
+        self._owners: dict[str, str] = {}
+        fit: dict[str, Declared] = {}
+        for owner, metric in metrics:
+            if metric.requires & ~has:
+                continue
+            if metric.tag in fit:
+                log.warning("metric %s of %s is left out: %s has one of that name", metric.tag, owner, self._owners[metric.tag])
+                continue
+            fit[metric.tag], self._owners[metric.tag] = metric, owner
+        self.metrics = self._ordered(fit)
+
+    def owner(self, tag: str) -> str:
+        return self._owners[tag]
+
+    def _ordered(self, fit: dict[str, Declared]) -> dict[str, Declared]:
+        """Behind their needs; a metric with a missing need, or in a circle, goes, and then those that need it."""
+        while True:
+            missing = {tag: need for tag, metric in fit.items() for need in metric.needs if need not in fit}
+            if missing:
+                for tag, need in missing.items():
+                    log.debug("metric %s is left out: %s, which it needs, isn't there", tag, need)
+                    del fit[tag]
+                continue
+            try:
+                order = list(graphlib.TopologicalSorter({tag: fit[tag].needs for tag in fit}).static_order())
+            except graphlib.CycleError as error:
+                circle: list[str] = error.args[1]
+                log.warning("metrics that need each other are left out: %s", " → ".join(circle))
+                for tag in set(circle):
+                    del fit[tag]
+                continue
+            return {tag: fit[tag] for tag in order}
+
+
+def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
+    """The plan's metrics; a package that can't be imported is left out with one line."""
+    found: list[tuple[str, Declared]] = []
+    for ref in plan.metrics:
+        owner = f"{ref.distribution} {ref.version}"
+        try:
+            metric = ref.load()()
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            log.warning("metric %s of %s is left out: %s: %s", ref.name, owner, type(error).__name__, error)
+            continue
+        found.append((owner, metric))
+    return Catalogue(found, needs_of(plan, capabilities))
+
+
+def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
+    """What the run has."""
+    has = Needs.NOTHING
+    if plan.streaming:
+        has |= Needs.STREAMING
+    if capabilities.produces_tokens:
+        has |= Needs.TOKENS_OUT
+    if capabilities.tokenizes_input:
+        has |= Needs.TOKENS_IN
+    if not plan.use_server_token_count and plan.tokenizer is not None:
+        has |= Needs.CLIENT_TOKENS
+    if any(phase.paced for phase in plan.phases if phase.kind == "profiling"):
+        has |= Needs.PACED
+    return has
+
+
+class Census(Struct):
+    """What became of a phase's requests: counts by outcome, errors in first-seen order, extremes in ns since the start."""
+
+    outcomes: dict[int, int] = {}
+    errors: dict[str, int] = {}
+    first_start_ns: float = math.inf
+    last_start_ns: float = -math.inf
+    last_end_ns: float = -math.inf
+    coalesced: int = 0
+    reconnected: int = 0
+
+    def add(self, batch: RecordBatch) -> None:
+        for outcome, count in zip(*np.unique(batch["outcome"], return_counts=True), strict=True):
+            self.outcomes[int(outcome)] = self.outcomes.get(int(outcome), 0) + int(count)
+        for error in batch.texts["error"]:
+            if error is not None:
+                self.errors[error] = self.errors.get(error, 0) + 1
+        self.first_start_ns = min(self.first_start_ns, float(np.nanmin(batch["started_ns"])))
+        self.last_start_ns = max(self.last_start_ns, float(np.nanmax(batch["started_ns"])))
+        ends = batch["ended_ns"]
+        if not np.isnan(ends).all():
+            self.last_end_ns = max(self.last_end_ns, float(np.nanmax(ends)))
+        self.coalesced += int(batch["coalesced"].sum())
+        self.reconnected += int(batch["reconnected"].sum())
+
+    def merge(self, other: Census) -> None:
+        for outcome, count in other.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+        for error, count in other.errors.items():
+            self.errors[error] = self.errors.get(error, 0) + count
+        self.first_start_ns = min(self.first_start_ns, other.first_start_ns)
+        self.last_start_ns = max(self.last_start_ns, other.last_start_ns)
+        self.last_end_ns = max(self.last_end_ns, other.last_end_ns)
+        self.coalesced += other.coalesced
+        self.reconnected += other.reconnected
+
+
+SLIP, ARRIVAL = "·slip", "·arrival"
+"""The kernel's own folds beside the metrics': start behind due, in ns; numbers of the arrivals that were sent."""
+
+
+class Pipeline:
+    """Scores batches and folds their values, per phase.  *spool* holds values that memory should not."""
+
+    def __init__(self, listing: Catalogue, spool: Path, owner: str) -> None:
+        self._catalogue = listing
+        self._metrics = {tag: metric for tag, metric in listing.metrics.items() if isinstance(metric, Metric)}
+        self._spool, self._owner = spool, owner
+        self._folds: dict[tuple[int, str], Fold] = {}
+        self._off: set[str] = set()
+        self.census: dict[int, Census] = {}
+        for stale in spool.glob(f"fold-{owner}-*"):
+            stale.unlink()
+
+    def score(self, batch: RecordBatch) -> Scored:
+        """Every metric's column over the batch."""
+        values: dict[str, Column] = {}
+        rows = {
+            Over.VALID: batch.valid,
+            Over.FAILED: np.isin(batch["outcome"], _FAILED_OUTCOMES),
+            Over.ALL: np.ones(len(batch), dtype=bool),
+        }
+        for tag, metric in self._metrics.items():
+            if tag in self._off or any(need not in values for need in metric.needs):
+                continue
+            allowed = {need: values[need] for need in metric.needs}
+
+            def resolve(name: str, allowed: Mapping[str, Column] = allowed) -> Column:
+                if name in allowed:
+                    return allowed[name]
+                raise KeyError(f"{name!r} is neither a column of the kernel nor in 'needs'")
+
+            try:
+                column = metric.column(batch.viewed(resolve))
+                values[tag] = _masked(_checked(column, len(batch)), rows[metric.over])
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                self._off.add(tag)
+                owner = self._catalogue.owner(tag)
+                log.warning("metric %s of %s is switched off: %s: %s", tag, owner, type(error).__name__, error)
+        return Scored(batch, values, self._metrics)
+
+    def feed(self, scored: Scored) -> None:
+        """Fold the scored batch."""
+        batch = scored.batch
+        phases = batch["phase"]
+        present = np.unique(phases)
+        for phase in present:
+            part_of = batch if len(present) == 1 else batch.select(phases == phase)
+            self.census.setdefault(int(phase), Census()).add(part_of)
+            self._fold(int(phase), SLIP, listed=False).add(part_of["started_ns"] - part_of["due_ns"])
+            self._fold(int(phase), ARRIVAL, listed=False).add(part_of["n"])
+        for tag, column in scored.values.items():
+            for phase in present:
+                if isinstance(column, Ragged):
+                    part = column.values if len(present) == 1 else column.take(np.flatnonzero(phases == phase)).values
+                else:
+                    part = column if len(present) == 1 else column[phases == phase]
+                self._fold(int(phase), tag, listed=isinstance(column, Ragged)).add(part)
+
+    def _fold(self, phase: int, tag: str, *, listed: bool) -> Fold:
+        fold = self._folds.get((phase, tag))
+        if fold is None:
+            fold = Fold(self._spool / f"fold-{self._owner}-{phase}-{tag}", listed=listed)
+            self._folds[phase, tag] = fold
+        return fold
+
+    def dump(self) -> list[tuple[int, str, bytes]]:
+        """(phase, tag, state) of every fold."""
+        return [(phase, tag, fold.dump()) for (phase, tag), fold in self._folds.items() if tag not in self._off]
+
+
+def _checked(column: Column, count: int) -> Column:
+    if isinstance(column, Ragged):
+        if len(column) != count or len(column.at_ns) != len(column.values):
+            raise ValueError(f"{len(column)} lists for {count} requests")
+        return column
+    array: Floats = np.asarray(column, dtype=np.float64)
+    if array.shape != (count,):
+        raise ValueError(f"shape {array.shape} for {count} requests")
+    return array
+
+
+def _masked(column: Column, rows: Any) -> Column:
+    """Absent outside *rows*."""
+    if rows.all():
+        return column
+    if not isinstance(column, Ragged):
+        return np.where(rows, column, np.nan)
+    lengths = np.where(rows, column.offsets[1:] - column.offsets[:-1], 0)
+    keep = np.repeat(rows, column.offsets[1:] - column.offsets[:-1])
+    return Ragged(column.values[keep], np.concatenate(([0], np.cumsum(lengths))).astype(np.int64), column.at_ns[keep])
+
+
+class PhaseTotals:
+    """One phase's folds and what derives from them: the ``Totals`` that run metrics see."""
+
+    def __init__(
+        self,
+        listing: Catalogue,
+        folds: dict[str, Merged],
+        *,
+        duration_s: float | None,
+        window_s: float | None,
+        valid: int,
+        failed: int,
+    ) -> None:
+        self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
+        self._catalogue, self._folds = listing, folds
+        self._derived: dict[str, float] = {}
+
+    def sum(self, tag: str) -> float | None:
+        fold = self._folds.get(tag)
+        return fold.sum() if fold is not None else None
+
+    def count(self, tag: str) -> int:
+        fold = self._folds.get(tag)
+        return fold.count if fold is not None else 0
+
+    def value(self, tag: str) -> float | None:
+        if tag in self._derived:
+            return self._derived[tag]
+        metric, fold = self._catalogue.metrics.get(tag), self._folds.get(tag)
+        if fold is None or not isinstance(metric, Metric):
+            return None
+        if metric.fold is How.DISTRIBUTION:
+            total = fold.sum()
+            return None if total is None else total / fold.count
+        return {How.SUM: fold.sum, How.MIN: fold.least, How.MAX: fold.most}[metric.fold]()
+
+    def results(self) -> dict[str, Result]:
+        """Every metric's result, in the display unit; those without a value are absent."""
+        results: dict[str, Result] = {}
+        for tag, metric in self._catalogue.metrics.items():
+            stats = self._stats(tag, metric)
+            if stats is not None and not metric.hidden and all(np.isfinite(value) for value in stats.values()):
+                results[tag] = Result(tag, metric.title, metric.shown.value, stats, metric.short, metric.group, metric.order)
+        return results
+
+    def _stats(self, tag: str, metric: Declared) -> dict[str, float] | None:
+        if isinstance(metric, RunMetric):
+            try:
+                number = metric.number(self)
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                owner = self._catalogue.owner(tag)
+                log.warning("metric %s of %s is switched off: %s: %s", tag, owner, type(error).__name__, error)
+                return None
+            if number is None:
+                return None
+            self._derived[tag] = number
+            return {"avg": number * metric.scale}
+        if isinstance(metric, Metric) and metric.fold is How.DISTRIBUTION:
+            fold = self._folds.get(tag)
+            return fold.statistics(metric.scale) if fold is not None else None
+        value = self.value(tag)
+        return None if value is None else {"avg": value * metric.scale}
+
+
+def load_folds(states: Iterable[list[tuple[int, str, bytes]]]) -> dict[int, dict[str, Merged]]:
+    """Folds of several reducers, merged, by phase and tag."""
+    found: dict[int, dict[str, list[Fold]]] = {}
+    for state in states:
+        for phase, tag, data in state:
+            found.setdefault(phase, {}).setdefault(tag, []).append(Fold.load(data))
+    return {phase: {tag: Merged(folds) for tag, folds in tags.items()} for phase, tags in found.items()}

@@ -1,0 +1,578 @@
+"""Journal segments to columns to folded metrics.
+
+A :class:`Reducer` follows the segments of its shards, keeps what each open request has so far, and turns finished requests
+into batches.  A batch is first made durable as a frame of ``columns-<r>.<k>``, then scored, folded and handed to the batch
+exporters.  A reducer that starts again feeds itself its own columns and goes on behind them, so that nothing is lost and
+nothing counted twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from array import array
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from aiperf import journal
+from aiperf.answer import MARKED, Answer, Read, read_answer
+from aiperf.artifacts import batch_exporters, part_path, target_for
+from aiperf.build import load, open_tokenizer
+from aiperf.columns import Column, Floats, Ragged, RecordBatch
+from aiperf.endpoint import Endpoint
+from aiperf.errors import BadResponse
+from aiperf.fold import Buckets
+from aiperf.ids import request_prefix, session_prefix
+from aiperf.model import ErrorDetails
+from aiperf.pipeline import Census, Pipeline, catalogue
+from aiperf.plan import Plan
+from aiperf.rundir import RunClock
+from aiperf.store import Store
+from aiperf.usage import Usage, read_usage
+
+log = logging.getLogger(__name__)
+
+NUMBERS = (
+    "n", "session", "turn", "entry", "phase", "due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns",
+    "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns", "last_token_ns",
+    "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens", "usage_prompt_tokens",
+    "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens", "bytes_sent",
+    "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request", "url",
+    "model",
+)  # fmt: skip
+"""Columns with one number per request, as a batch is stored."""
+
+TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error")
+
+BATCH_REQUESTS = 2048
+BATCH_CHUNKS = 1 << 18
+_LIVE_BATCH_NS = 250_000_000
+_STEP_NS = 100_000
+_COLUMNS_BYTES = 64 << 20
+_ABSENT = float("nan")
+_SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Stored(Struct, frozen=True, omit_defaults=True):
+    """A batch on disk.
+
+    numbers: float64 of NUMBERS, one after the other.  stamps, kinds: per content piece, its instant (int64 ns since the
+    run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row.
+    ids: conversation ids by row.  side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
+    far each shard had been read by then, as {shard: [segment, offset]}.  steps: clock steps since then.  lateness: reads' delay
+    behind their kernel stamps; intervals: widths within which marked pieces came; both in ns.
+    """
+
+    count: int
+    numbers: bytes
+    stamps: bytes
+    kinds: bytes
+    lengths: bytes
+    errors: dict[int, str] = {}
+    side: list[tuple[int, int, dict[str, Any]]] = []
+    at: dict[int, tuple[int, int]] = {}
+    steps: int = 0
+    lateness: Buckets | None = None
+    intervals: Buckets | None = None
+    version: int = 1
+
+
+class Folded(Struct, frozen=True):
+    """A reducer's whole work, as ``folds-<r>``."""
+
+    folds: list[tuple[int, str, bytes]]
+    census: dict[int, Census]
+    side: list[tuple[int, int, dict[str, Any]]]
+    clock_steps: int
+    lateness: Buckets
+    intervals: Buckets
+
+
+class Live(Struct, frozen=True):
+    """So far: requests reduced, failed ones, means in ms (None before the first)."""
+
+    done: int
+    errors: int
+    ttft_ms: float | None
+    itl_ms: float | None
+
+
+class _Open:
+    """A request that is not over."""
+
+    __slots__ = ("error", "head", "prompt", "reads", "segment", "sent")
+
+    def __init__(self, sent: list[int], segment: int) -> None:
+        self.sent = sent
+        self.segment = segment
+        self.reads: list[Read] = []
+        self.error: dict[str, Any] | None = None
+        self.head: dict[str, Any] | None = None
+        self.prompt: str | None = None
+
+
+class _Shard:
+    """Where a shard's journal stands."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.segment = 0
+        self.offset = 0
+        self.offset_ns: int | None = None  # wall minus monotonic clock, at the frame before
+        self.open: dict[int, _Open] = {}
+        self.done: set[int] = set()
+        self.side_from = (0, 0)
+
+
+class Reducer:
+    """Reduces the shards whose number modulo *of* is *index*.
+
+    *durable* False keeps the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
+    of every reducer there was are read.
+    """
+
+    def __init__(self, plan: Plan, directory: Path, index: int, of: int, *, clock: RunClock, durable: bool = True) -> None:
+        self.plan, self.journal, self.index = plan, directory, index
+        self._zero_ns = clock.started_mono_ns
+        self._durable = durable
+        self._endpoint: Endpoint = load(plan.endpoint)(plan.plugin_options(plan.endpoint))
+        capabilities = self._endpoint.capabilities
+        counting = not plan.use_server_token_count
+        self._tokenizer = open_tokenizer(plan) if counting else None
+        self._count_output = self._tokenizer is not None and capabilities.produces_tokens
+        self._count_input = self._tokenizer is not None and capabilities.tokenizes_input
+        self._store = Store(directory)
+        self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index))
+        self._exporters = batch_exporters(plan, target_for(plan, clock))
+        self._parts = [part_path(directory, ref.name, index).open("wb") for ref, _ in self._exporters]
+        self._shards = [_Shard(number) for number in range(index, plan.workers, of)]
+        self._by_number = {shard.number: shard for shard in self._shards}
+        self._rows: list[tuple[float, ...]] = []
+        self._stamps: list[int] = []
+        self._kinds = bytearray()
+        self._lengths: list[int] = []
+        self._errors: dict[int, str] = {}
+        self._side: list[tuple[int, int, dict[str, Any]]] = []
+        self._steps = 0
+        self._lateness, self._intervals = Buckets(), Buckets()
+        self.lateness, self.intervals = Buckets(), Buckets()
+        self.side: list[tuple[int, int, dict[str, Any]]] = []
+        """PHASE and LOOP frames seen, as (shard, kind, value)."""
+        self.clock_steps = 0
+        self._emitted_ns = time.monotonic_ns()
+        self._file = -1
+        self._file_number = self._file_bytes = 0
+        self._request_prefixes = {shard.number: request_prefix(plan.run_id, shard.number) for shard in self._shards}
+        self._session_prefixes = [session_prefix(plan.run_id, phase.index) for phase in plan.phases]
+        self._done = self._failed = 0
+        self._ttft_sum = self._itl_sum = 0.0
+        self._ttft_count = self._itl_count = 0
+        self._recover()
+
+    # Following
+
+    def step(self, budget_s: float) -> bool:
+        """Read what is new, for about *budget_s*; True if there was something."""
+        until = time.monotonic_ns() + round(budget_s * 1e9)
+        found = False
+        for shard in self._shards:
+            found |= self._follow(shard, until)
+        if self._rows and time.monotonic_ns() - self._emitted_ns > _LIVE_BATCH_NS:
+            self._emit()
+        return found
+
+    def finish(self) -> None:
+        """Read to the end, close what is still open as unfinished, and write the folds."""
+        while self.step(3600.0):
+            pass
+        for shard in self._shards:
+            for request, entry in list(shard.open.items()):
+                self._over(shard, entry, [request, journal.UNFINISHED, *[0] * (_DONE - 2)])
+            shard.open.clear()
+        self._emit()
+        for part in self._parts:
+            part.close()
+        folded = Folded(
+            self._pipeline.dump(), self._pipeline.census, self.side, self.clock_steps, self.lateness, self.intervals
+        )
+        draft = self.journal / f"folds-{self.index}.draft"
+        draft.write_bytes(_pack(folded))
+        draft.replace(self.journal / f"folds-{self.index}")
+        if self._file >= 0:
+            os.fdatasync(self._file)
+            os.close(self._file)
+            self._file = -1
+        if self._durable and self.plan.export_level != "raw":
+            for shard in self._shards:
+                for path in journal.numbered(self.journal, f"shard-{shard.number}.*.seg"):
+                    path.unlink()
+
+    def live(self) -> Live:
+        """Means so far."""
+        return Live(
+            self._done,
+            self._failed,
+            self._ttft_sum / self._ttft_count / 1e6 if self._ttft_count else None,
+            self._itl_sum / self._itl_count / 1e6 if self._itl_count else None,
+        )
+
+    def _follow(self, shard: _Shard, until: int) -> bool:
+        found = False
+        while True:
+            path = journal.segment_path(self.journal, shard.number, shard.segment)
+            after = journal.segment_path(self.journal, shard.number, shard.segment + 1)
+            rolled = after.exists()
+            if path.exists():
+                for frame in journal.frames(path, shard.offset):
+                    self._frame(shard, frame)
+                    shard.offset = frame.end
+                    found = True
+                    if time.monotonic_ns() > until:
+                        return True
+            elif not rolled:
+                return found
+            if not rolled:
+                return found
+            shard.segment, shard.offset = shard.segment + 1, 0
+
+    def _frame(self, shard: _Shard, frame: journal.Frame) -> None:
+        kind = frame.kind
+        if kind == journal.CHUNKS:
+            self._chunks(shard, frame)
+        elif kind == journal.SENT:
+            rows = array("q", frame.payload).tolist()
+            for i in range(0, len(rows), _SENT):
+                if rows[i] not in shard.done:
+                    shard.open[rows[i]] = _Open(rows[i : i + _SENT], shard.segment)
+        elif kind == journal.DONE:
+            rows = array("q", frame.payload).tolist()
+            for i in range(0, len(rows), _DONE):
+                entry = shard.open.pop(rows[i], None)
+                if entry is not None:
+                    self._over(shard, entry, rows[i : i + _DONE])
+            if len(self._rows) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS:
+                self._emit()
+        elif kind == journal.TEXT:
+            for request, what, value in msgspec.msgpack.decode(frame.payload):
+                entry = shard.open.get(request)
+                if entry is not None:
+                    setattr(entry, what, value)
+        elif kind in (journal.PHASE, journal.LOOP) and (shard.segment, frame.end) > shard.side_from:
+            value = msgspec.msgpack.decode(frame.payload)
+            self.side.append((shard.number, kind, value))
+            self._side.append((shard.number, kind, value))
+        self._clock(shard, frame)
+
+    def _clock(self, shard: _Shard, frame: journal.Frame) -> None:
+        shard.offset_ns = frame.wall_ns - frame.mono_ns
+
+    def _chunks(self, shard: _Shard, frame: journal.Frame) -> None:
+        """Reads to their requests; kernel stamps to the run's clock."""
+        count = frame.count
+        rows = np.frombuffer(frame.payload, dtype=np.int64, count=count * _CHUNK).reshape(count, _CHUNK)
+        offset = frame.wall_ns - frame.mono_ns
+        kernel, reads = rows[:, 1], rows[:, 2]
+        if shard.offset_ns is not None and abs(offset - shard.offset_ns) > _STEP_NS:
+            # The wall clock was set between two frames: the stamps between can't be placed, the read stamps can.
+            self._steps += 1
+            self.clock_steps += 1
+            stamps = reads - self._zero_ns
+        else:
+            stamps = np.where(kernel > 0, kernel - offset, reads) - self._zero_ns
+        if (shard.segment, frame.end) > shard.side_from:
+            self._lateness.add((reads - self._zero_ns - stamps)[kernel > 0].astype(np.float64))
+        ends = np.cumsum(rows[:, 3]) + count * _CHUNK * 8
+        payload, begin = frame.payload, count * _CHUNK * 8
+        open_get = shard.open.get
+        columns = (rows[:, 0].tolist(), stamps.tolist(), (reads - self._zero_ns).tolist(), rows[:, 4].tolist(), ends.tolist())
+        for request, stamp, read, hidden, end in zip(*columns, strict=True):
+            entry = open_get(request)
+            if entry is not None:
+                entry.reads.append((stamp, read, hidden, payload[begin:end]))
+            begin = end
+
+    # One request
+
+    def _over(self, shard: _Shard, entry: _Open, done: list[int]) -> None:
+        """A finished request becomes a row."""
+        _, outcome, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = done
+        request, n, phase, session, turn, entry_number, url, model, due, started = entry.sent
+        zero = self._zero_ns
+        reads = entry.reads
+        answer = Answer()
+        error: ErrorDetails | None = None
+        if outcome == journal.COMPLETED or (outcome == journal.UNFINISHED and reads):
+            streamed = bool(flags & journal.STREAMED) or (outcome == journal.UNFINISHED and self.plan.streaming)
+            if reads:
+                answer = read_answer(reads, self._endpoint.decode, streamed=streamed)
+            if outcome == journal.COMPLETED:
+                error = _verdict(answer)
+        elif outcome == journal.ERROR:
+            error = _failure(entry, status)
+        if error is not None and outcome == journal.COMPLETED:
+            outcome = journal.ERROR
+        usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
+        inputs, outputs, reasoning = self._tokens(entry, answer, usage)
+        stamps = answer.stamps
+        last_byte = reads[-1][0] if reads else None
+        if outcome == journal.COMPLETED and last_byte is not None:
+            end: int | None = last_byte
+        else:
+            end = ended - zero if ended else last_byte
+        first = stamps[0] if stamps else None
+        requested = self._store.max_tokens(entry_number, turn)
+        self._rows.append((
+            n, session, turn, entry_number, phase, due - zero if due >= 0 else _ABSENT, started - zero,
+            connected - zero if connected else _ABSENT, sent - zero if sent else _ABSENT,
+            sent_end - zero if sent_end else _ABSENT, ack - zero if ack else _ABSENT,
+            reads[0][0] if reads else _ABSENT, _ABSENT if last_byte is None else last_byte, _ABSENT if end is None else end,
+            _ABSENT if first is None else first, _second(stamps), _known(answer.first_output_ns),
+            stamps[-1] if stamps else _ABSENT, status if status else _ABSENT, outcome, _known(inputs), _known(outputs),
+            _known(reasoning), requested if requested >= 0 else _ABSENT, _known(usage.prompt), _known(usage.completion),
+            _known(usage.total), _known(usage.reasoning), _known(usage.cached), sent_bytes, received, dns, connect, tls,
+            1.0 if flags & journal.REUSED else 0.0, 1.0 if flags & journal.RECONNECTED else 0.0, answer.marked,
+            shard.number, request, url, model,
+        ))  # fmt: skip
+        if error is not None:
+            self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
+        if answer.intervals:
+            self._intervals.add(np.array(answer.intervals, dtype=np.float64))
+        self._stamps += stamps
+        self._kinds += answer.kinds
+        self._lengths.append(len(stamps))
+        self._count(outcome, started - zero, stamps, outputs, reasoning)
+
+    def _count(self, outcome: int, started: int, stamps: list[int], outputs: int | None, reasoning: int | None) -> None:
+        self._done += 1
+        if outcome != journal.COMPLETED:
+            self._failed += outcome == journal.ERROR
+            return
+        if self.plan.streaming and stamps:
+            self._ttft_sum += stamps[0] - started
+            self._ttft_count += 1
+            tokens = (outputs or 0) + (reasoning or 0)
+            if tokens > 1 and stamps[-1] > stamps[0]:
+                self._itl_sum += (stamps[-1] - stamps[0]) / (tokens - 1)
+                self._itl_count += 1
+
+    def _tokens(self, entry: _Open, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
+        """Input, output and reasoning tokens."""
+        if self.plan.use_server_token_count:
+            output = usage.completion
+            if output is not None:
+                output = max(0, output - (usage.reasoning or 0))
+            return usage.prompt, output, usage.reasoning
+        inputs = outputs = reasoning = None
+        tokenizer = self._tokenizer
+        if tokenizer is None:
+            return None, None, None
+        if self._count_input:
+            if entry.prompt is not None:
+                inputs = tokenizer.count(entry.prompt)
+            else:
+                known = self._store.input_tokens(entry.sent[5], entry.sent[4])
+                inputs = known if known >= 0 else None
+        if self._count_output:
+            outputs = tokenizer.count(answer.text) if answer.text else None
+            reasoning = tokenizer.count(answer.reasoning) if answer.reasoning else None
+        return inputs, outputs, reasoning
+
+    # Batches
+
+    def _emit(self) -> None:
+        """Make what is finished durable, then score, fold and export it."""
+        self._emitted_ns = time.monotonic_ns()
+        if not self._rows and not self._side:
+            return
+        numbers = np.array(self._rows, dtype=np.float64).reshape(len(self._rows), len(NUMBERS)).T
+        stored = Stored(
+            len(self._rows), np.ascontiguousarray(numbers).tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(),
+            bytes(self._kinds), np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._side,
+            {shard.number: (shard.segment, shard.offset) for shard in self._shards}, self._steps,
+            self._lateness, self._intervals,
+        )  # fmt: skip
+        if self._durable:
+            self._append(stored)
+        self._rows, self._stamps, self._kinds, self._lengths = [], [], bytearray(), []
+        self.lateness.merge(self._lateness)
+        self.intervals.merge(self._intervals)
+        self._errors, self._side, self._steps, self._lateness, self._intervals = {}, [], 0, Buckets(), Buckets()
+        if stored.count:
+            self._feed(batch_of(stored, self.plan, self._store))
+        if self._durable:
+            self._drop_segments()
+
+    def _feed(self, batch: RecordBatch) -> None:
+        scored = self._pipeline.score(batch)
+        self._pipeline.feed(scored)
+        for (ref, exporter), part in zip(self._exporters, self._parts, strict=True):
+            try:
+                part.write(exporter.rows(scored))
+            except OSError:
+                raise
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                owner = f"{ref.name} of {ref.distribution} {ref.version}"
+                log.warning("exporter %s failed on a batch: %s: %s", owner, type(error).__name__, error)
+
+    def _append(self, stored: Stored) -> None:
+        if self._file >= 0 and self._file_bytes > _COLUMNS_BYTES:
+            os.fdatasync(self._file)
+            os.close(self._file)
+            self._file, self._file_bytes, self._file_number = -1, 0, self._file_number + 1
+        if self._file < 0:
+            path = journal.columns_path(self.journal, self.index, self._file_number)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        data = journal.pack(journal.COLUMNS, _pack(stored), time.monotonic_ns(), time.time_ns(), stored.count)
+        journal.write_all(self._file, data)
+        self._file_bytes += len(data)
+
+    def _drop_segments(self) -> None:
+        """Delete segments behind which every request is in the columns."""
+        if self.plan.export_level == "raw":
+            return
+        for shard in self._shards:
+            oldest = min((entry.segment for entry in shard.open.values()), default=shard.segment)
+            for path in journal.numbered(self.journal, f"shard-{shard.number}.*.seg"):
+                if int(path.name.split(".")[1]) >= min(oldest, shard.segment):
+                    break
+                path.unlink()
+
+    def _recover(self) -> None:
+        """Feed what earlier reducers made durable; go on behind it."""
+        pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
+        decode = msgspec.msgpack.Decoder(Stored).decode
+        whole = 0
+        for path in journal.numbered(self.journal, pattern):
+            whole = 0
+            for frame in journal.frames(path):
+                stored = decode(frame.payload)
+                whole = frame.end
+                self._remember(stored)
+                if stored.count:
+                    self._feed(batch_of(stored, self.plan, self._store))
+            if self._durable:
+                os.truncate(path, whole)  # a frame that kill -9 cut
+                self._file_number = int(path.name.split(".")[1])
+                self._file_bytes = whole
+        for shard in self._shards:
+            first = journal.numbered(self.journal, f"shard-{shard.number}.*.seg")
+            if first:
+                shard.segment = int(first[0].name.split(".")[1])
+
+    def _remember(self, stored: Stored) -> None:
+        numbers = _numbers(stored)
+        for shard, request in zip(numbers["shard"].tolist(), numbers["request"].tolist(), strict=True):
+            self._by_number[int(shard)].done.add(int(request))
+        for number, at in stored.at.items():
+            known = self._by_number[number]
+            known.side_from = max(known.side_from, at)
+        self.side += stored.side
+        self.clock_steps += stored.steps
+        for mine, theirs in ((self.lateness, stored.lateness), (self.intervals, stored.intervals)):
+            if theirs is not None:
+                mine.merge(theirs)
+        self._done += stored.count
+
+
+_NO_USAGE = Usage()
+
+
+def _known(value: int | None) -> float:
+    return _ABSENT if value is None else value
+
+
+def _second(stamps: list[int]) -> float:
+    """The second distinct instant."""
+    for stamp in stamps:
+        if stamp != stamps[0]:
+            return stamp
+    return _ABSENT
+
+
+def _verdict(answer: Answer) -> ErrorDetails | None:
+    """Why an answer with a good status is an error; None if it is one to count."""
+    if answer.error is not None:
+        return _details(answer.error)
+    if not answer.stamps:
+        return ErrorDetails("the answer has no content", type="InvalidInferenceResultError")
+    return None
+
+
+def _details(error: BadResponse) -> ErrorDetails:
+    return ErrorDetails(error.message, type=error.kind or "InvalidInferenceResultError", code=error.code)
+
+
+def _failure(entry: _Open, status: int) -> ErrorDetails:
+    """What a failed request says of itself: the transport's error, else the status with the body."""
+    if entry.error is not None:
+        return msgspec.convert(entry.error, ErrorDetails)
+    body = b"".join(read[3] for read in entry.reads).decode("utf-8", "replace")
+    reason = entry.head["reason"] if entry.head is not None else f"HTTP {status}"
+    return ErrorDetails(body, type=reason, code=status or None)
+
+
+def _numbers(stored: Stored) -> dict[str, Floats]:
+    table = np.frombuffer(stored.numbers, dtype=np.float64).reshape(len(NUMBERS), stored.count)
+    return {name: table[i] for i, name in enumerate(NUMBERS)}
+
+
+def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:
+    """A stored batch as metrics and exporters see it."""
+    columns: dict[str, Column] = dict(_numbers(stored))
+    numbers = _numbers(stored)
+    lengths = np.frombuffer(stored.lengths, dtype=np.int64)
+    chunk, gap = _instants(np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.kinds, dtype=np.uint8), lengths)
+    columns["chunk_ns"], columns["gap_ns"] = chunk, gap
+    valid = numbers["outcome"] == journal.COMPLETED
+    entries, models, urls, shards, requests, phases, sessions = (
+        numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
+    )
+    request_heads = {shard: request_prefix(plan.run_id, shard) for shard in set(shards)}
+    session_heads = {phase: session_prefix(plan.run_id, phase) for phase in set(phases)}
+    ids = {entry: store.id(entry) for entry in set(entries)}
+    errors: list[str | None] = [None] * stored.count
+    for row, error in stored.errors.items():
+        errors[row] = error
+    texts = {
+        "conversation_id": [ids[entry] for entry in entries],
+        "request_id": [f"{request_heads[shard]}{request:012x}" for shard, request in zip(shards, requests, strict=True)],
+        "session_id": [f"{session_heads[phase]}{session:012x}" for phase, session in zip(phases, sessions, strict=True)],
+        "model": [plan.models[model] for model in models],
+        "url": [plan.urls[url] for url in urls],
+        "worker": [f"worker-{shard}" for shard in shards],
+        "error": errors,
+    }
+    return RecordBatch(columns, valid, texts)
+
+
+def _instants(stamps: Any, kinds: Any, lengths: Any) -> tuple[Ragged, Ragged]:
+    """Distinct instants per request, and the gaps between neighbours that are both known."""
+    count = len(lengths)
+    owner = np.repeat(np.arange(count), lengths)
+    empty = np.empty(0)
+    if not len(stamps):
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        return Ragged(empty, offsets, empty), Ragged(empty, offsets, empty)
+    new = np.empty(len(stamps), dtype=bool)
+    new[0] = True
+    new[1:] = (owner[1:] != owner[:-1]) | (stamps[1:] != stamps[:-1])
+    starts = np.flatnonzero(new)
+    marked = np.maximum.reduceat((kinds & MARKED).astype(np.int64), starts) > 0
+    at, whose = stamps[starts].astype(np.float64), owner[starts]
+    instants = Ragged(at, _offsets(whose, count), at)
+    same = np.empty(len(starts), dtype=bool)
+    same[0] = False
+    # What was merged into a read came somewhere since the read before: the gap that ends here is nobody's.
+    same[1:] = (whose[1:] == whose[:-1]) & ~marked[1:]
+    ends = np.flatnonzero(same)
+    return instants, Ragged(at[ends] - at[ends - 1], _offsets(whose[ends], count), at[ends])
+
+
+def _offsets(owners: Any, count: int) -> Any:
+    return np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)

@@ -1,0 +1,82 @@
+"""The server's own token counts, whatever it calls them.
+
+Keys and containers as real servers send them (OpenAI, Anthropic, Gemini, Bedrock and their imitators).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+_PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input_token_count")
+_COMPLETION = ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "generated_token_count")
+_TOTAL = ("total_tokens", "totalTokenCount", "totalTokens")
+_CACHED = (
+    "cache_read_input_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "cacheReadInputTokens", "cached_tokens",
+)  # fmt: skip
+_PROMPT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+_COMPLETION_DETAILS = ("completion_tokens_details", "output_tokens_details")
+_APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+_SAYS_INPUT = ("input_tokens", "inputTokens")
+_WRAPPERS = ("usageMetadata", "meta", "tokens")
+
+
+class Usage(Struct, frozen=True):
+    """Counts; None is not said."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    reasoning: int | None = None
+    cached: int | None = None
+
+
+def read_usage(said: Mapping[str, Any]) -> Usage:
+    """Normalise a usage object.
+
+    Where a server counts cached input apart from ``input_tokens`` (Anthropic, Bedrock) it is added back.
+    """
+    flat = _flat(said)
+    prompt_key, prompt = _first(flat, _PROMPT)
+    if prompt is not None and prompt_key in _SAYS_INPUT:
+        prompt += sum(_whole(flat.get(key)) or 0 for key in _APART)
+    cached = _nested(flat, _PROMPT_DETAILS, "cached_tokens")
+    reasoning = _nested(flat, _COMPLETION_DETAILS, "reasoning_tokens")
+    return Usage(
+        prompt,
+        _first(flat, _COMPLETION)[1],
+        _first(flat, _TOTAL)[1],
+        reasoning if reasoning is not None else _whole(flat.get("thoughtsTokenCount")),
+        cached if cached is not None else _first(flat, _CACHED)[1],
+    )
+
+
+def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
+    flat = dict(said)
+    for wrapper in _WRAPPERS:
+        inner = flat.get(wrapper)
+        if isinstance(inner, dict):
+            flat = {**_flat(inner), **{key: value for key, value in flat.items() if key != wrapper}}
+    return flat
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value == value else None
+
+
+def _first(flat: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, int | None]:
+    for key in keys:
+        value = _whole(flat.get(key))
+        if value is not None:
+            return key, value
+    return "", None
+
+
+def _nested(flat: Mapping[str, Any], holders: tuple[str, ...], key: str) -> int | None:
+    for holder in holders:
+        inner = flat.get(holder)
+        if isinstance(inner, dict) and (value := _whole(inner.get(key))) is not None:
+            return value
+    return None
