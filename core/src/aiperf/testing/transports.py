@@ -32,7 +32,7 @@ from aiperf.testing.server import (
     chunked_head,
 )
 
-_PATIENCE_S = 20.0
+_PATIENCE_S = 5.0
 
 
 class Ear:
