@@ -1,0 +1,211 @@
+"""Latency and per-user speed: what one request felt like.
+
+Request time zero is the start: before pool wait, name lookup and connect.  Instants are receive stamps of content; trailing
+usage and end markers don't count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from aiperf import Column, Metric, Needs, RecordBatch, Unit
+from numpy.typing import NDArray
+
+_TOKENS_STREAMED = Needs.STREAMING | Needs.TOKENS_OUT
+
+
+class TimeToFirstToken(Metric):
+    """From the start to the first content of any kind, reasoning included."""
+
+    tag = "time_to_first_token"
+    title = "Time to First Token"
+    short = "TTFT"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = _TOKENS_STREAMED
+    order = 100
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_token_ns"] - batch["started_ns"]
+
+
+class TimeToSecondToken(Metric):
+    """From the first content to the next that came at another instant."""
+
+    tag = "time_to_second_token"
+    title = "Time to Second Token"
+    short = "TTST"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = _TOKENS_STREAMED
+    order = 200
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["second_token_ns"] - batch["first_token_ns"]
+
+
+class TimeToFirstOutputToken(Metric):
+    """From the start to the first content that isn't reasoning; absent if only reasoning came."""
+
+    tag = "time_to_first_output_token"
+    title = "Time to First Output Token"
+    short = "TTFO"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = _TOKENS_STREAMED
+    order = 210
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_output_ns"] - batch["started_ns"]
+
+
+class RequestLatency(Metric):
+    """From the start to the last content: the service view."""
+
+    tag = "request_latency"
+    title = "Request Latency"
+    short = "Req Latency"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    order = 300
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_token_ns"] - batch["started_ns"]
+
+
+class ResponseLatency(Metric):
+    """From the due time to the end of the answer: what a user who didn't wait for us would have felt."""
+
+    tag = "response_latency"
+    title = "Response Latency"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = Needs.PACED
+    order = 320
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_token_ns"] - batch["due_ns"]
+
+
+class EffectiveLatency(ResponseLatency):
+    """The reference's name for the response latency, kept for readers of its files."""
+
+    tag = "effective_latency"
+    title = "Effective Latency (CO-aware)"
+    order = None
+
+
+class ScheduleSlip(Metric):
+    """How long after its due time a request was started."""
+
+    tag = "schedule_slip"
+    title = "Schedule Slip"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = Needs.PACED
+    order = 330
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["started_ns"] - batch["due_ns"]
+
+
+class DecodeDuration(Metric):
+    """From the first content to the last."""
+
+    tag = "decode_duration"
+    title = "Decode Duration"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = _TOKENS_STREAMED
+    order = 350
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_token_ns"] - batch["first_token_ns"]
+
+
+class InterTokenLatency(Metric):
+    """The decode duration over the tokens that came in it.
+
+    Absent for answers of one token, and where all content came at one instant: no time between tokens was seen then.
+    """
+
+    tag = "inter_token_latency"
+    title = "Inter Token Latency"
+    short = "ITL"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    needs = ("output_sequence_length",)
+    requires = _TOKENS_STREAMED
+    order = 400
+
+    def column(self, batch: RecordBatch) -> Column:
+        duration = batch["last_token_ns"] - batch["first_token_ns"]
+        gaps = batch["output_sequence_length"] - 1
+        return _over(duration, gaps, (duration > 0) & (gaps >= 1))
+
+
+class InterChunkLatency(Metric):
+    """Times between neighbouring arrivals of content, as a list; arrivals merged on the way are left out."""
+
+    tag = "inter_chunk_latency"
+    title = "Inter Chunk Latency"
+    short = "ICL"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    requires = _TOKENS_STREAMED
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch.lists("gap_ns")
+
+
+class OutputTokenThroughputPerUser(Metric):
+    """Tokens per second as one reader sees them once the answer runs."""
+
+    tag = "output_token_throughput_per_user"
+    title = "Output Token Throughput Per User"
+    short = "Output TPS/User"
+    unit = Unit.TOKENS_PER_SECOND_PER_USER
+    needs = ("inter_token_latency",)
+    requires = _TOKENS_STREAMED
+    larger_is_better = True
+    order = 500
+
+    def column(self, batch: RecordBatch) -> Column:
+        gap = batch["inter_token_latency"]
+        return _over(np.full(len(batch), 1e9), gap, gap > 0)
+
+
+class EndToEndOutputTokenThroughput(Metric):
+    """Output tokens over the whole request latency."""
+
+    tag = "e2e_output_token_throughput"
+    title = "E2E Output Token Throughput"
+    short = "E2E Output TPS/User"
+    unit = Unit.TOKENS_PER_SECOND_PER_USER
+    needs = ("output_sequence_length", "request_latency")
+    requires = Needs.TOKENS_OUT
+    larger_is_better = True
+    order = 510
+
+    def column(self, batch: RecordBatch) -> Column:
+        latency = batch["request_latency"] / 1e9
+        return _over(batch["output_sequence_length"], latency, latency > 0)
+
+
+class PrefillThroughputPerUser(Metric):
+    """Input tokens over the time to the first token."""
+
+    tag = "prefill_throughput_per_user"
+    title = "Prefill Throughput Per User"
+    unit = Unit.TOKENS_PER_SECOND_PER_USER
+    needs = ("input_sequence_length", "time_to_first_token")
+    requires = _TOKENS_STREAMED | Needs.TOKENS_IN
+    larger_is_better = True
+
+    def column(self, batch: RecordBatch) -> Column:
+        first = batch["time_to_first_token"] / 1e9
+        return _over(batch["input_sequence_length"], first, first > 0)
+
+
+def _over(above: NDArray[np.float64], below: NDArray[np.float64], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The quotient where it means something, absent elsewhere."""
+    return np.divide(above, below, out=np.full(len(above), np.nan), where=where)

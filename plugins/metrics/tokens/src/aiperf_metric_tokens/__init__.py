@@ -1,0 +1,187 @@
+"""Tokens in and out, by the run's tokenizer or by the server's own count."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from aiperf import Column, ConfigError, Fold, Metric, Needs, Over, RecordBatch, RunMetric, Totals, Unit
+
+
+class InputSequenceLength(Metric):
+    """Tokens of all text parts that were sent."""
+
+    tag = "input_sequence_length"
+    title = "Input Sequence Length"
+    short = "ISL"
+    unit = Unit.TOKENS
+    requires = Needs.TOKENS_IN
+    larger_is_better = True
+    order = 700
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["input_tokens"]
+
+
+class OutputSequenceLength(Metric):
+    """Output and reasoning tokens; absent where neither was counted."""
+
+    tag = "output_sequence_length"
+    title = "Output Sequence Length"
+    short = "OSL"
+    unit = Unit.TOKENS
+    requires = Needs.TOKENS_OUT
+    larger_is_better = True
+    order = 600
+
+    def column(self, batch: RecordBatch) -> Column:
+        output, reasoning = batch["output_tokens"], batch["reasoning_tokens"]
+        return np.where(np.isnan(output) & np.isnan(reasoning), np.nan, np.nan_to_num(output) + np.nan_to_num(reasoning))
+
+
+class OutputTokenCount(Metric):
+    """Output tokens without reasoning; absent where there are none."""
+
+    tag = "output_token_count"
+    title = "Output Token Count"
+    short = "Output Tokens"
+    unit = Unit.TOKENS
+    requires = Needs.TOKENS_OUT
+    larger_is_better = True
+
+    def column(self, batch: RecordBatch) -> Column:
+        output = batch["output_tokens"]
+        return np.where(output > 0, output, np.nan)
+
+
+class ReasoningTokenCount(Metric):
+    """Reasoning tokens; absent where nothing was reasoned aloud."""
+
+    tag = "reasoning_token_count"
+    title = "Reasoning Token Count"
+    unit = Unit.TOKENS
+    requires = Needs.TOKENS_OUT
+    larger_is_better = True
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["reasoning_tokens"]
+
+
+class ErrorInputSequenceLength(Metric):
+    """Input tokens of requests that failed."""
+
+    tag = "error_isl"
+    title = "Error Input Sequence Length"
+    unit = Unit.TOKENS
+    requires = Needs.TOKENS_IN
+    over = Over.FAILED
+    larger_is_better = True
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["input_tokens"]
+
+
+class OslMismatch(Metric):
+    """How far the output's length is from the one asked for, in percent of it, signed."""
+
+    tag = "osl_mismatch_diff_pct"
+    title = "OSL Mismatch Diff %"
+    unit = Unit.PERCENT
+    needs = ("output_sequence_length",)
+    requires = Needs.TOKENS_OUT
+
+    def column(self, batch: RecordBatch) -> Column:
+        asked = batch["requested_tokens"]
+        off = (batch["output_sequence_length"] - asked) * 100
+        return np.divide(off, asked, out=np.full(len(batch), np.nan), where=asked > 0)
+
+
+class OslMismatchCount(Metric):
+    """Requests whose output is further from the length asked for than the smaller of two limits.
+
+    ``AIPERF_METRICS_OSL_MISMATCH_PCT_THRESHOLD`` (5 % of the length) and ``AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD``
+    (50 tokens) move them.
+    """
+
+    tag = "osl_mismatch_count"
+    title = "OSL Mismatch Count"
+    unit = Unit.REQUESTS
+    needs = ("output_sequence_length",)
+    requires = Needs.TOKENS_OUT
+    fold = Fold.SUM
+    per_record = False
+
+    def __init__(self) -> None:
+        self.share = _limit("AIPERF_METRICS_OSL_MISMATCH_PCT_THRESHOLD", 5.0) / 100
+        self.tokens = _limit("AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD", 50.0)
+
+    def column(self, batch: RecordBatch) -> Column:
+        asked = batch["requested_tokens"]
+        off = np.abs(batch["output_sequence_length"] - asked)
+        return np.where(np.isnan(off), np.nan, (off > np.minimum(asked * self.share, self.tokens)).astype(np.float64))
+
+
+class _Total(RunMetric):
+    """The sum of a record metric."""
+
+    unit = Unit.TOKENS
+    larger_is_better = True
+
+    def number(self, run: Totals) -> float | None:
+        return run.sum(self.needs[0])
+
+
+class TotalIsl(_Total):
+    """All input tokens of requests that succeeded."""
+
+    tag = "total_isl"
+    title = "Total Input Sequence Length"
+    needs = ("input_sequence_length",)
+    requires = Needs.TOKENS_IN
+
+
+class TotalOsl(_Total):
+    """All output and reasoning tokens."""
+
+    tag = "total_osl"
+    title = "Total Output Sequence Length"
+    needs = ("output_sequence_length",)
+    requires = Needs.TOKENS_OUT
+
+
+class TotalOutputTokens(_Total):
+    """All output tokens without reasoning."""
+
+    tag = "total_output_tokens"
+    title = "Total Output Tokens"
+    needs = ("output_token_count",)
+    requires = Needs.TOKENS_OUT
+
+
+class TotalReasoningTokens(_Total):
+    """All reasoning tokens."""
+
+    tag = "total_reasoning_tokens"
+    title = "Total Reasoning Tokens"
+    needs = ("reasoning_token_count",)
+    requires = Needs.TOKENS_OUT
+
+
+class TotalErrorIsl(_Total):
+    """All input tokens of requests that failed."""
+
+    tag = "total_error_isl"
+    title = "Total Error Input Sequence Length"
+    needs = ("error_isl",)
+    requires = Needs.TOKENS_IN
+
+
+def _limit(name: str, default: float) -> float:
+    text = os.environ.get(name, "").strip()
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise ConfigError(f"{name} is {text!r}; it must be a number of at least 0")
+    return value
