@@ -62,6 +62,11 @@ class Rows(BatchExporter):
         return b""
 
 
+class Plain(Rows):
+    def header(self):
+        return b""
+
+
 class RawRows(Rows):
     level, kind = "raw", "raw.jsonl"
 
@@ -171,6 +176,28 @@ def test_parts_are_joined_below_the_header_in_the_order_of_reducers(tmp_path):
     assert artifact == Artifact("Rows Export", tmp_path / "profile_export.jsonl")
     assert artifact.path.read_bytes() == b"header\n0\n2\n10\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "profile_export.jsonl"]
+    assert artifacts.parts(journal, "rows") == []
+    assert (journal / "part-rowsandmore-0").exists()
+
+
+def test_a_single_part_without_a_header_becomes_the_file(tmp_path):
+    one = plan(tmp_path, "Plain")
+    journal = Path(one.journal)
+    journal.mkdir()
+    part = artifacts.part_path(journal, "plain", 0)
+    part.write_bytes(b"row\n")
+    artifacts.part_path(journal, "plain", 1).write_bytes(b"")
+    inode = part.stat().st_ino
+    (artifact,) = artifacts.join_parts(journal, one, target(one))
+    assert artifact.path.read_bytes() == b"row\n"
+    assert artifact.path.stat().st_ino == inode
+
+
+def test_a_run_without_a_request_gets_an_empty_file(tmp_path):
+    one = plan(tmp_path, "Plain")
+    Path(one.journal).mkdir()
+    (artifact,) = artifacts.join_parts(Path(one.journal), one, target(one))
+    assert artifact.path.read_bytes() == b""
 
 
 def test_a_file_that_fails_halfway_leaves_what_was_there_before(tmp_path):

@@ -68,8 +68,8 @@ def part_path(journal: Path, exporter: str, reducer: int) -> Path:
 
 
 def parts(journal: Path, exporter: str) -> list[Path]:
-    """The parts there are, in the order of their reducers."""
-    found = {path.name.rpartition("-")[2]: path for path in journal.glob(f"part-{exporter}-*")}
+    """The parts that hold anything, in the order of their reducers."""
+    found = {path.name.rpartition("-")[2]: path for path in journal.glob(f"part-{exporter}-*") if path.stat().st_size}
     return [found[number] for number in sorted((word for word in found if word.isdigit()), key=int)]
 
 
@@ -155,14 +155,26 @@ def _join(journal: Path, plan: Plan, target: Target) -> tuple[list[Artifact], li
     for ref, exporter in exporters:
         path = target.file(exporter.kind)
         try:
-            with atomic(path) as draft, draft.open("wb") as file:
-                for piece in exporter.join(parts(journal, ref.name)):
-                    file.write(piece)
+            _joined(exporter, parts(journal, ref.name), path)
         except Exception as error:  # noqa: BLE001  # strangers' code
             failures.append(_failed(ref, error))
             continue
         written.append(Artifact(exporter.label, path))
     return written, failures
+
+
+def _joined(exporter: BatchExporter, found: Sequence[Path], path: Path) -> None:
+    """Make *path* of the parts, which are gone then: a report makes them again, and they may be as large as the disk."""
+    plain = type(exporter).join is BatchExporter.join and not exporter.header()
+    if plain and len(found) == 1:
+        with contextlib.suppress(OSError):  # on another disk
+            found[0].replace(path)
+            return
+    with atomic(path) as draft, draft.open("wb") as file:
+        for piece in exporter.join(found):
+            file.write(piece)
+    for part in found:
+        part.unlink()
 
 
 def _failed(ref: PluginRef, error: Exception) -> str:

@@ -1,0 +1,172 @@
+import json
+from array import array
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from aiperf import (
+    AiperfError,
+    Artifact,
+    BatchExporter,
+    Capabilities,
+    Conversation,
+    Delta,
+    Endpoint,
+    HttpRequest,
+    PhasePlan,
+    Plan,
+    SummaryExporter,
+    Turn,
+    UsageError,
+)  # fmt: skip
+from aiperf import journal as frames
+from aiperf.descriptor import PluginRef
+from aiperf.plan import TlsPlan
+from aiperf.rundir import RunClock, save_run
+from aiperf.store import StoreWriter
+from aiperf_command_report import Report
+
+ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
+
+
+class Words(Endpoint):
+    capabilities = Capabilities(path="/words")
+
+    def decode(self, event):
+        return Delta(text=event.decode())
+
+
+class Counts(SummaryExporter):
+    def export(self, summary):
+        path = self.target.file("aiperf.json")
+        arrivals = summary.measurement.arrivals
+        path.write_text(json.dumps({"ok": arrivals.completed, "failed": arrivals.errors, "open": arrivals.unfinished}))
+        return [Artifact("JSON Export", path)]
+
+
+class Fails(SummaryExporter):
+    def export(self, summary):
+        raise RuntimeError("no")
+
+
+class Outcomes(BatchExporter):
+    label, kind = "Record Export", "jsonl"
+
+    def rows(self, scored):
+        return b"".join(b"%d\n" % outcome for outcome in scored.batch["outcome"].astype(int))
+
+
+def ref(name: str, cls: type) -> PluginRef:
+    return PluginRef("x", name, f"{__name__}:{cls.__name__}", "test", "1")
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    """A run of three requests, killed while the last was in flight: nothing but a segment was written."""
+    return make_run(tmp_path / "run", exporters=(ref("json", Counts), ref("records", Outcomes)))
+
+
+def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
+    journal = directory / "journal"
+    journal.mkdir(parents=True)
+    endpoint = ref("words", Words)
+    plan = Plan(
+        run_id="be4a9683ef6c", version="0", seed=1, seeded=True, command="aiperf profile", models=("m",),
+        model_strategy="round_robin", phases=(PhasePlan("profiling", "profiling", 0, "burst", request_count=3, entries=1),),
+        urls=("http://h",), path="/words", endpoint=endpoint, transport=endpoint, dataset=endpoint, tokenizer=None,
+        tokenizer_name=None, streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(),
+        sampling="sequential", entries=1, workers=1, reducers=1, journal="/elsewhere/journal", artifacts="/elsewhere",
+        export_prefix=None, export_level="records", use_server_token_count=False, exporters=exporters,
+    )  # fmt: skip
+    save_run(journal, plan, RunClock(ZERO, WALL))
+    with StoreWriter(journal) as store:
+        store.add(Conversation("session_000000", (Turn(("hi",)),)), [[HttpRequest("/words", b"{}")]])
+    clocks = (ZERO, WALL)
+    about = {"run_id": plan.run_id, "shard": 0, "shards": 1, "pid": 1}
+    segment = frames.pack(frames.PLAN, msgspec.msgpack.encode(about), *clocks)
+    phase = {"phase": 0, "event": "begin", "at_ns": ZERO}
+    segment += frames.pack(frames.PHASE, msgspec.msgpack.encode(phase), *clocks)
+    sent = array("q")
+    for request in range(3):
+        sent.extend([request, request, 0, request, 0, 0, 0, 0, -1, ZERO + 10 + request])
+    segment += frames.pack(frames.SENT, sent.tobytes(), *clocks, 3)
+    chunk = array("q", [0, WALL + 50, ZERO + 60, 5, 0])
+    segment += frames.pack(frames.CHUNKS, chunk.tobytes() + b"hello", *clocks, 1)
+    done = array("q", [0, frames.COMPLETED, 200, 0, *[ZERO + at for at in (11, 12, 13, 40, 60)], 2, 5, 0, 0, 0])
+    done.extend([1, frames.ERROR, 500, 0, *[ZERO + at for at in (11, 12, 13, 40, 70)], 2, 0, 0, 0, 0])
+    segment += frames.pack(frames.DONE, done.tobytes(), *clocks, 2)
+    frames.segment_path(journal, 0, 0).write_bytes(segment)
+    return directory
+
+
+def report(*words: Path | str, as_json: bool = False, output: Path | None = None) -> int:
+    return Report().run(SimpleNamespace(as_json=as_json, output=output), [str(word) for word in words])
+
+
+def test_a_run_that_was_killed_is_reported_from_what_it_wrote(run, capsys):
+    assert report(run) == 0
+    assert json.loads((run / "profile_export_aiperf.json").read_text()) == {"ok": 1, "failed": 1, "open": 1}
+    assert (run / "profile_export.jsonl").read_text().split() == ["0", "1", "4"]
+    assert capsys.readouterr().out == (
+        f"Record Export: {run}/profile_export.jsonl\nJSON Export: {run}/profile_export_aiperf.json\n"
+    )
+    assert json.loads((run / ".aiperf_results_ready.json").read_text())["partial"] is False
+
+
+def test_a_second_report_gives_the_same(run):
+    report(run)
+    first = (run / "profile_export.jsonl").read_bytes()
+    assert report(run) == 0
+    assert (run / "profile_export.jsonl").read_bytes() == first
+
+
+def test_results_may_go_elsewhere(run, tmp_path):
+    assert report(run, output=tmp_path / "other") == 0
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == [
+        ".aiperf_results_ready.json", "profile_export.jsonl", "profile_export_aiperf.json"
+    ]  # fmt: skip
+    assert not (run / "profile_export.jsonl").exists()
+
+
+def test_json_goes_to_standard_output_and_nothing_is_written(run, capsys):
+    assert report(run, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out) == {"ok": 1, "failed": 1, "open": 1}
+    assert not (run / "profile_export_aiperf.json").exists()
+
+
+def test_json_without_the_json_exporter_is_refused_with_a_sentence(tmp_path):
+    run = make_run(tmp_path / "run", exporters=(ref("records", Outcomes),))
+    with pytest.raises(AiperfError, match="needs the json exporter"):
+        report(run, as_json=True)
+
+
+def test_an_exporter_that_fails_makes_the_exit_code_1_and_the_others_still_write(tmp_path):
+    run = make_run(tmp_path / "run", exporters=(ref("fails", Fails), ref("json", Counts)))
+    assert report(run) == 1
+    assert (run / "profile_export_aiperf.json").exists()
+    assert json.loads((run / ".aiperf_results_ready.json").read_text())["partial"] is True
+
+
+@pytest.mark.parametrize("name", ["nothing", "file", "empty"])
+def test_what_holds_no_run_gets_a_sentence_and_exit_code_1(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(AiperfError, match=name) as caught:
+        report(tmp_path / name)
+    assert caught.value.exit_code == 1
+
+
+def test_one_of_several_that_holds_no_run_leaves_the_others_their_report(run, tmp_path, capsys):
+    assert report(tmp_path, run) == 1
+    assert (run / "profile_export_aiperf.json").exists()
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path} holds no run")
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [([], {}), (["a"], {"as_json": True, "output": Path("x")}), (["a", "b"], {"output": Path("x")})],
+)
+def test_what_excludes_each_other_is_refused(words, options):
+    with pytest.raises(UsageError):
+        report(*words, **options)
