@@ -6,6 +6,8 @@ usage and end markers don't count.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from aiperf import Column, Metric, Needs, RecordBatch, Unit
 from numpy.typing import NDArray
@@ -80,7 +82,7 @@ class ResponseLatency(Metric):
     unit = Unit.NANOSECONDS
     display = Unit.MILLISECONDS
     requires = Needs.PACED
-    order = 320
+    order: ClassVar[int | None] = 320
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_token_ns"] - batch["due_ns"]
@@ -208,4 +210,5 @@ class PrefillThroughputPerUser(Metric):
 
 def _over(above: NDArray[np.float64], below: NDArray[np.float64], where: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The quotient where it means something, absent elsewhere."""
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=where)
+    quotient: NDArray[np.float64] = np.divide(above, below, out=np.full(len(above), np.nan), where=where)
+    return quotient

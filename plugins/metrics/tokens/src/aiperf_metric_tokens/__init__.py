@@ -93,7 +93,8 @@ class OslMismatch(Metric):
     def column(self, batch: RecordBatch) -> Column:
         asked = batch["requested_tokens"]
         off = (batch["output_sequence_length"] - asked) * 100
-        return np.divide(off, asked, out=np.full(len(batch), np.nan), where=asked > 0)
+        share: Column = np.divide(off, asked, out=np.full(len(batch), np.nan), where=asked > 0)
+        return share
 
 
 class OslMismatchCount(Metric):
