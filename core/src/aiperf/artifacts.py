@@ -43,6 +43,7 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
         started_wall_ns=clock.started_wall_ns,
         phases=tuple(phase.name for phase in plan.phases),
         kinds=tuple(phase.kind for phase in plan.phases),
+        reducers=plan.reducers,
         config=plan.config,
     )
 

@@ -10,6 +10,8 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``session`` ``turn``    number of the session, index of the turn in it
 ``entry``               number of the data set's entry
 ``phase``               index of the phase
+``shard``               number of the shard (worker) that sent it
+``outcome``             what became of it: index into :data:`aiperf.journal.OUTCOMES`
 ``due_ns``              when the arrival was due; absent where nothing was scheduled (burst)
 ``started_ns``          request time zero: before pool wait, name lookup and connect
 ``connected_ns``        a connection was ready

@@ -44,7 +44,8 @@ class Target(Struct, frozen=True):
     prefix: base name from ``--profile-export-prefix``, suffixes already stripped; None for the default names.
     level: one of LEVELS.  width: columns of the console copy.  options of the run a reader may want are in *config*.
     started_wall_ns: wall clock at the run's time zero: adding it to a column gives an exported time stamp.
-    phases: phase names by index; *kinds* ``warmup`` or ``profiling`` likewise.
+    phases: phase names by index; *kinds* ``warmup`` or ``profiling`` likewise.  reducers: how many the run has; shard i
+    belongs to reducer i modulo that.
     """
 
     directory: Path
@@ -55,6 +56,7 @@ class Target(Struct, frozen=True):
     started_wall_ns: int = 0
     phases: tuple[str, ...] = ("profiling",)
     kinds: tuple[str, ...] = ("profiling",)
+    reducers: int = 1
     config: dict[str, Any] = {}
 
     def file(self, kind: str) -> Path:

@@ -12,7 +12,7 @@ from aiperf_exporter_records import Records
 from aiperf_exporter_records.shape import schema
 
 WALL = 2**60 + 1
-TIMES = ("due_ns", "started_ns", "ack_ns", "last_byte_ns", "ended_ns")
+TIMES = ("due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
 SCHEMA = json.loads(files("aiperf_exporter_records").joinpath("profile_export.schema.json").read_text())
 
 
@@ -42,7 +42,7 @@ def batch(rows: list[dict]) -> RecordBatch:
 
     columns = {name: column(name) for name in TIMES}
     columns |= {"n": column("n", 0), "session": column("session", 0), "turn": column("turn", 0), "phase": column("phase", 0)}
-    columns["outcome"] = column("outcome", COMPLETED)
+    columns |= {"outcome": column("outcome", COMPLETED), "shard": column("shard", 0)}
     columns["chunk_ns"] = ragged([[1.0]] * len(rows), [[1.0]] * len(rows))
     names = ("error", "request_id", "session_id", "conversation_id", "worker")
     texts = {name: [row.get(name) for row in rows] for name in names}
@@ -72,7 +72,7 @@ def test_a_line_has_the_references_fields():
                 "phase_kind": "profiling", "was_cancelled": False, "context_overflow_skip": False, "agent_depth": 0,
                 "due_ns": WALL + 3, "request_ack_ns": WALL + 6, "conversation_num": 2, "profiling_index": 0,
                 "x_request_id": "r", "x_correlation_id": "s", "conversation_id": "c", "worker_id": "w",
-                "root_correlation_id": "s",
+                "record_processor_id": "reducer-0", "root_correlation_id": "s",
             },
             "metrics": {},
         }
@@ -159,6 +159,16 @@ def test_a_cancelled_request_says_when():
     (line,) = export([{"started_ns": 1, "ended_ns": 8, "outcome": CANCELLED, "valid": False, "error": error}])
     assert line["metadata"]["was_cancelled"] is True
     assert line["metadata"]["cancellation_time_ns"] == WALL + 8
+
+
+def test_headers_are_never_later_than_the_body_behind_them():
+    lines = export([DONE | {"ack_ns": 9, "first_byte_ns": 7}, DONE | {"ack_ns": 12}, DONE | {"ack_ns": 6, "first_byte_ns": 7}])
+    assert [line["metadata"]["request_ack_ns"] - WALL for line in lines] == [7, 9, 6]
+
+
+def test_a_request_names_the_reducer_of_its_shard():
+    lines = export([DONE | {"shard": shard} for shard in range(5)], reducers=2)
+    assert [line["metadata"]["record_processor_id"][-1] for line in lines] == ["0", "1", "0", "1", "0"]
 
 
 def test_phases_are_named_and_profiling_ones_numbered():

@@ -38,7 +38,10 @@ def lines(scored: Scored, target: Target) -> bytes:
     return msgspec.json.Encoder().encode_lines(list(map(line, _metadata(batch, target), metrics, _errors(batch))))
 
 
-_NEEDED = ("outcome", "n", "session", "turn", "phase", "due_ns", "started_ns", "ack_ns", "last_byte_ns", "ended_ns")
+_NEEDED = (
+    "outcome", "n", "session", "turn", "phase", "shard", "due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns",
+    "ended_ns",
+)  # fmt: skip
 
 
 def _narrow(batch: RecordBatch, listed: NDArray[np.intp]) -> RecordBatch:
@@ -69,6 +72,8 @@ def _metadata(batch: RecordBatch, target: Target) -> Iterable[Metadata]:
     wall = target.started_wall_ns
     starts = integers(started, wall)
     over = np.where(np.isnan(last), np.where(np.isnan(ended), started, ended), last)
+    # A transport sees the headers when it reads them, the kernel stamps the bytes behind them when they come.
+    ack = np.minimum(batch["ack_ns"], np.fmin(batch["first_byte_ns"], over))
     cancelled = batch["outcome"] == CANCELLED
     phases = batch["phase"].astype(np.int64).tolist()
     kinds = [target.kinds[phase] for phase in phases]
@@ -89,7 +94,7 @@ def _metadata(batch: RecordBatch, target: Target) -> Iterable[Metadata]:
         repeat(False),
         repeat(0),
         integers(batch["due_ns"], wall),
-        integers(batch["ack_ns"], wall),
+        integers(ack, wall),
         integers(np.where(cancelled, ended, np.nan), wall),
         integers(batch["session"]),
         [profiling[phase] for phase in phases],
@@ -97,7 +102,7 @@ def _metadata(batch: RecordBatch, target: Target) -> Iterable[Metadata]:
         sessions,
         _texts(batch, "conversation_id"),
         _texts(batch, "worker"),
-        _texts(batch, "reducer"),
+        [f"reducer-{shard % target.reducers}" for shard in batch["shard"].astype(np.int64).tolist()],
         sessions,
     )  # type: ignore[call-overload, unused-ignore]  # more iterables than the signature of map spells out
 
