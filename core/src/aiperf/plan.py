@@ -58,6 +58,8 @@ class Plan(Struct, frozen=True):
     headers: extra header names (their values are in Secrets).  journal: directory of segments and columns.
     objects: every plugin the run uses, by category; workers and reducers load from these without discovery.
     options: validated options of plugins, by ``category:name``.
+    sampling: order of the data set's entries; "" is the data set's own, filled in when it is built.
+    schedules, arrivals: the scheduling modes and arrival patterns of the phases, by name.
     """
 
     run_id: str
@@ -101,10 +103,12 @@ class Plan(Struct, frozen=True):
     verbose: bool = False
 
     def plugin_options(self, ref: PluginRef) -> Any:
-        """The plugin's validated options as attributes; without pydantic, for workers and reducers."""
+        """The plugin's validated options as attributes, None where it declares none; without pydantic, for workers and
+        reducers."""
         from types import SimpleNamespace
 
-        return SimpleNamespace(**self.options.get(f"{ref.category}:{ref.name}", {}))
+        values = self.options.get(f"{ref.category}:{ref.name}")
+        return None if values is None else SimpleNamespace(**values)
 
 
 class Secrets(Struct, frozen=True):

@@ -1,0 +1,593 @@
+"""From options to a plan: defaults, and every mistake in one report that names the flags as typed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from aiperf import configure
+from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf.errors import ConfigErrors
+from aiperf.options import KernelOptions, Options, option
+from aiperf.plan import PhasePlan, Plan, Secrets
+from aiperf.registry import Registry
+from aiperf.settings import Settings
+
+FAKES = '''
+from aiperf import ConfigError, Endpoint, hookimpl
+
+class Speaks(Endpoint):
+    def __init__(self, options=None):
+        super().__init__(options)
+        if options is not None and options.broken:
+            raise ValueError("it was asked to break")
+
+class KeyHeader(Endpoint):
+    def auth_headers(self, key):
+        return {"x-api-key": key}
+
+class Refuses:
+    @hookimpl
+    def aiperf_plan_validated(self, plan):
+        raise ConfigError(f"no run of {plan.models[0]} today")
+
+class Breaks:
+    @hookimpl
+    def aiperf_plan_validated(self):
+        raise ZeroDivisionError("a bug of its own")
+'''
+CHAT = {"path": "/v1/chat/completions", "streaming": True, "produces_tokens": True, "tokenizes_input": True}
+
+
+class EndpointOptions(Options):
+    broken: bool = option("--broken", default=False, help="Break.")
+    legacy: bool = option("--legacy", default=False, help="Both endpoints have it.")
+    token: str | None = option("--token", help="A secret.", secret=True)
+
+
+class DataOptions(Options):
+    isl: int = option("--isl", default=550, help="Length.")
+    spread: int = option("--isl-spread", default=0, help="Spread.")
+
+    def problems(self, typed: dict[str, str]) -> list[str]:
+        if self.isl == 13:
+            raise RuntimeError("superstition")
+        return [f"{typed['isl']} 0 leaves nothing\ngive at least 1"] if self.isl == 0 else []
+
+
+class Needy(Options):
+    project: str = option("--project", help="No default.", default=...)
+
+
+def row(category: str, name: str, value: str = "os:path", **more: Any) -> Descriptor:
+    return Descriptor(category, name, value, f"acme-{name}", "1.0", **more)
+
+
+KERNEL = [
+    row("schedules", "burst", "aiperf.schedule:Burst"),
+    row("schedules", "request_rate", "aiperf.schedule:RequestRate"),
+    row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", capabilities={"smoothness": True}),
+    row("transports", "kernel", aliases=("http",)),
+]  # fmt: skip
+PLUGINS = [
+    row("endpoints", "chat", "fake_plugins:Speaks", aliases=("vision",), capabilities=CHAT, options_model="x:y",
+        options=(OptionSpec("token", ("--token",), "", secret=True),)),
+    row("endpoints", "keyed", "fake_plugins:KeyHeader", capabilities={**CHAT, "streaming_path": "/v1/{model}/stream"}),
+    row("endpoints", "vectors", "fake_plugins:Speaks", capabilities={"path": "/v1/embeddings", "tokenizes_input": True}),
+    row("endpoints", "silent", "fake_plugins:Speaks", capabilities={"path": "/v1/infer", "service_kind": "nim"}),
+    row("datasets", "synthetic", options_model="x:y"),
+    row("datasets", "mine"),
+    row("tokenizers", "builtin"), row("tokenizers", "hub", capabilities={"any_name": True}),
+    row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
+]  # fmt: skip
+GOOD: dict[str, Any] = {"models": ["m"], "request_count": 5}
+
+
+@pytest.fixture(autouse=True)
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "fake_plugins.py").write_text(FAKES)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.delitem(sys.modules, "fake_plugins", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AIPERF_WORKERS", raising=False)
+
+
+def made(
+    options: dict[str, Any] | None = None,
+    *,
+    typed: dict[str, str] | None = None,
+    plugins: dict[str, Any] | None = None,
+    installed: list[Descriptor] | None = None,
+    **more: Any,
+) -> tuple[Plan, Secrets]:
+    kernel = KernelOptions(**(GOOD if options is None else options), **more)
+    models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions(), **(plugins or {})}
+    settings = Settings(kernel, models, typed or {}, "aiperf profile", {})
+    return configure.plan(settings, Registry([*KERNEL, *(PLUGINS if installed is None else installed)], kernel_options=()))
+
+
+def plan(*given: Any, **more: Any) -> Plan:
+    return made(*given, **more)[0]
+
+
+def profiling(**more: Any) -> PhasePlan:
+    return plan({"models": ["m"], **more}).phases[-1]
+
+
+def errors(*given: Any, **more: Any) -> list[str]:
+    """One string an error, hints included."""
+    with pytest.raises(ConfigErrors) as caught:
+        made(*given, **more)
+    return ["\n".join(error.lines()) for error in caught.value.errors]
+
+
+def only_error(*given: Any, **more: Any) -> str:
+    found = errors(*given, **more)
+    assert len(found) == 1, found
+    return found[0]
+
+
+# What is chosen
+
+
+def test_a_model_and_a_count_are_enough() -> None:
+    found = plan()
+    assert (found.models, found.urls, found.path) == (("m",), ("http://localhost:8000",), "/v1/chat/completions")
+    assert (found.endpoint.name, found.transport.name, found.dataset.name) == ("chat", "kernel", "synthetic")
+    assert found.schedules == {"burst": found.schedules["burst"]}
+    assert found.arrivals == {}
+    assert [ref.name for ref in found.metrics] == ["latency"]
+    assert len(found.run_id) == 12
+    assert int(found.run_id, 16) >= 0
+    assert found.sampling == "", "the data set's own, which is known when it is built"
+
+
+def test_aliases_resolve_to_the_plugin() -> None:
+    found = plan(endpoint_type="vision", transport="http")
+    assert (found.endpoint.name, found.transport.name) == ("chat", "kernel")
+
+
+def test_a_seed_is_kept_and_without_one_each_run_has_its_own() -> None:
+    assert (plan(random_seed=7).seed, plan(random_seed=7).seeded) == (7, True)
+    assert plan().seed != plan().seed
+    assert not plan().seeded
+
+
+def test_an_exporter_that_needs_an_option_takes_part_only_where_it_is_given() -> None:
+    assert [ref.name for ref in plan().exporters] == ["json"]
+    assert [ref.name for ref in plan(plugins={"exporters:cloud": Needy(project="p")}).exporters] == ["cloud", "json"]
+
+
+def test_the_plan_survives_json() -> None:
+    found = plan(request_rate=5.0, extra_inputs=["stop:[\"a\"]"], warmup_request_count=2)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Plan) == found
+
+
+# Names that nothing has
+
+
+def test_without_any_plugin_every_missing_one_is_named_and_nothing_else() -> None:
+    found = errors(installed=[])
+    assert len(found) == 2
+    assert "--endpoint-type: no endpoint plugin is called 'chat'" in found[0]
+    assert "no dataset plugin is called 'synthetic'" in found[1]
+
+
+@pytest.mark.parametrize(("field", "flag", "name", "kind"), [
+    ("endpoint_type", "--endpoint-type", "chatt", "endpoint"),
+    ("transport", "--transport", "kernl", "transport"),
+    ("arrival_pattern", "--arrival-pattern", "poison", "arrival"),
+])  # fmt: skip
+def test_an_unknown_name_is_said_of_its_flag(field: str, flag: str, name: str, kind: str) -> None:
+    said = only_error(request_rate=3.0, **{field: name})
+    assert said.startswith(f"{flag}: no {kind} plugin is called {name!r}")
+    assert "did you mean" in said
+
+
+def test_the_flag_is_named_as_it_was_typed() -> None:
+    said = only_error(request_rate=3.0, arrival_pattern="poison", typed={"arrival_pattern": "--request-rate-mode"})
+    assert said.startswith("--request-rate-mode: ")
+
+
+def test_all_errors_come_together_each_once() -> None:
+    found = errors(
+        {"endpoint_type": "chatt", "request_count": 3, "session_count": 3, "urls": ["ftp://h"], "api_key": "k"},
+        export_prefix=".",
+    )
+    assert len(found) == 5
+    for word in ("--model", "chatt", "--num-sessions", "ftp", "--profile-export-prefix"):
+        assert sum(word in error for error in found) == 1
+
+
+def test_warnings_are_kept_back_where_there_are_errors(caplog: pytest.LogCaptureFixture) -> None:
+    errors({"models": ["mock-model"], "zmq_host": "h", "zmq_ipc_path": "p"})
+    assert caplog.records == []
+    plan({"models": ["mock-model"]})
+    assert len(caplog.records) == 2
+
+
+# Load
+
+
+@pytest.mark.parametrize(("given", "count"), [
+    ({}, 10), ({"concurrency": 3}, 10), ({"concurrency": 8}, 16), ({"request_rate": 100.0, "concurrency": 50}, 10),
+    ({"benchmark_duration_s": 3.0}, None), ({"session_count": 3}, None), ({"request_count": 4}, 4),
+])  # fmt: skip
+def test_the_default_count_follows_the_concurrency(given: dict[str, Any], count: int | None) -> None:
+    assert profiling(**given).request_count == count
+
+
+def test_a_chosen_count_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    profiling(concurrency=8)
+    assert "stopping after 16 requests" in caplog.text
+    assert "--request-count, --num-sessions or --benchmark-duration" in caplog.text
+
+
+@pytest.mark.parametrize(("given", "concurrency", "schedule", "pattern", "smoothness"), [
+    ({}, 1, "burst", None, 1.0),
+    ({"concurrency": 7}, 7, "burst", None, 1.0),
+    ({"request_rate": 2.0}, None, "request_rate", "poisson", 1.0),
+    ({"request_rate": 2.0, "concurrency": 4, "arrival_pattern": "constant"}, 4, "request_rate", "constant", 1.0),
+    ({"request_rate": 2.0, "arrival_smoothness": 0.5}, None, "request_rate", "gamma", 0.5),
+])  # fmt: skip
+def test_a_rate_selects_the_mode(
+    given: dict[str, Any], concurrency: int | None, schedule: str, pattern: str | None, smoothness: float
+) -> None:
+    phase = profiling(request_count=10, **given)
+    assert (phase.concurrency, phase.schedule, phase.pattern, phase.smoothness) == (concurrency, schedule, pattern, smoothness)
+    assert phase.paced == (pattern is not None)
+
+
+@pytest.mark.parametrize(("given", "duration", "grace"), [
+    ({"request_count": 3}, None, None),
+    ({"benchmark_duration_s": 1.5}, 1_500_000_000, 30_000_000_000),
+    ({"benchmark_duration_s": 2.0, "benchmark_grace_s": 0.0}, 2_000_000_000, 0),
+    ({"benchmark_duration_s": 2.0, "benchmark_grace_s": float("inf")}, 2_000_000_000, None),
+])  # fmt: skip
+def test_the_grace_follows_the_duration(given: dict[str, Any], duration: int | None, grace: int | None) -> None:
+    phase = profiling(**given)
+    assert (phase.duration_ns, phase.grace_ns) == (duration, grace)
+
+
+@pytest.mark.parametrize(("given", "entries"), [
+    ({}, 100), ({"request_count": 7}, 7), ({"session_count": 9}, 9), ({"request_count": 7, "entries": 3}, 3),
+    ({"benchmark_duration_s": 1.0}, 100),
+])  # fmt: skip
+def test_entries_are_counted_from_what_was_typed(given: dict[str, Any], entries: int) -> None:
+    assert profiling(**given).entries == entries
+
+
+def test_a_warmup_inherits_what_it_was_not_given() -> None:
+    warmup, main = plan(
+        {"models": ["m"], "request_rate": 8.0, "arrival_smoothness": 2.0, "concurrency": 6, "request_count": 40},
+        warmup_request_count=5,
+    ).phases
+    assert (warmup.index, warmup.kind, main.index, main.kind) == (0, "warmup", 1, "profiling")
+    assert (warmup.rate, warmup.pattern, warmup.smoothness, warmup.concurrency) == (8.0, "gamma", 2.0, 6)
+    assert (warmup.request_count, warmup.grace_ns) == (5, None)
+
+
+def test_a_warmup_may_differ_in_everything() -> None:
+    warmup, main = plan(
+        {"models": ["m"], "concurrency": 6, "benchmark_duration_s": 9.0}, warmup_duration_s=2.0, warmup_grace_s=1.0,
+        warmup_request_rate=3.0, warmup_arrival_pattern="constant", warmup_concurrency=2,
+    ).phases  # fmt: skip
+    assert (warmup.rate, warmup.pattern, warmup.concurrency, warmup.duration_ns, warmup.grace_ns) == (
+        3.0, "constant", 2, 2_000_000_000, 1_000_000_000,
+    )  # fmt: skip
+    assert (main.schedule, main.concurrency) == ("burst", 6)
+
+
+@pytest.mark.parametrize(("count", "warmups", "entries"), [(40, 5, 5), (4, 50, 4)])
+def test_profiling_starts_at_the_first_entry_and_a_warmup_uses_others(count: int, warmups: int, entries: int) -> None:
+    warmup, main = plan({"models": ["m"], "request_count": count}, warmup_request_count=warmups).phases
+    assert (main.first_entry, main.entries) == (0, count)
+    assert (warmup.first_entry, warmup.entries) == (count, entries)
+    assert plan({"models": ["m"], "request_count": count}, warmup_request_count=warmups).entries == count + entries
+
+
+@pytest.mark.parametrize(("given", "named"), [
+    ({"request_count": 3, "session_count": 3}, ["--request-count", "--num-sessions"]),
+    ({"warmup_request_count": 3, "warmup_session_count": 3}, ["--warmup-request-count", "--num-warmup-sessions"]),
+    ({"arrival_pattern": "gamma"}, ["--arrival-pattern", "--request-rate"]),
+    ({"arrival_smoothness": 2.0}, ["--arrival-smoothness", "--request-rate"]),
+    ({"request_rate": 2.0, "arrival_pattern": "constant", "arrival_smoothness": 2.0},
+     ["--arrival-smoothness", "gamma", "constant"]),
+    ({"request_rate": 2.0, "arrival_pattern": "concurrency_burst"},
+     ["--arrival-pattern", "concurrency_burst", "--request-rate"]),
+    ({"benchmark_grace_s": 2.0}, ["--benchmark-grace-period", "--benchmark-duration"]),
+    ({"warmup_grace_s": 2.0, "warmup_request_count": 2}, ["--warmup-grace-period", "--warmup-duration"]),
+    ({"warmup_concurrency": 2},
+     ["--warmup-concurrency", "--warmup-request-count", "--num-warmup-sessions", "--warmup-duration"]),
+    ({"warmup_request_rate": 2.0}, ["--warmup-request-rate", "--warmup-request-count"]),
+    ({"warmup_arrival_pattern": "poisson", "warmup_request_count": 2}, ["--warmup-arrival-pattern", "--warmup-request-rate"]),
+    ({"concurrency": 50, "request_count": 10}, ["--concurrency 50", "--request-count 10"]),
+    ({"concurrency": 50, "session_count": 10}, ["--concurrency 50", "--num-sessions 10"]),
+    ({"warmup_concurrency": 9, "warmup_request_count": 2}, ["--warmup-concurrency 9", "--warmup-request-count 2"]),
+    ({"zmq_host": "h", "zmq_ipc_path": "p"}, ["--zmq-host", "--zmq-ipc-path"]),
+])  # fmt: skip
+def test_what_excludes_or_needs_another_is_refused_and_both_are_named(given: dict[str, Any], named: list[str]) -> None:
+    said = only_error({"models": ["m"], **given})
+    assert [word for word in named if word not in said] == []
+    assert "\n" in said, "and there is a way out"
+
+
+@pytest.mark.parametrize("given", [
+    {"warmup_request_rate": 3.0, "arrival_smoothness": 2.0, "warmup_request_count": 2},
+    {"request_rate": 3.0, "arrival_pattern": "constant", "warmup_arrival_pattern": "gamma", "arrival_smoothness": 2.0,
+     "warmup_request_count": 2},
+    {"concurrency": 50, "request_count": 100, "warmup_request_count": 10},
+])  # fmt: skip
+def test_what_makes_sense_for_the_warmup_alone_is_taken(given: dict[str, Any]) -> None:
+    assert len(plan({"models": ["m"], **given}).phases) == 2
+
+
+@pytest.mark.parametrize(("given", "cpus", "workers", "reducers"), [
+    ({}, 64, 1, 1),
+    ({"workers_max": 8, "concurrency": 64, "request_count": 64}, 64, 1, 1),
+    ({"request_rate": 70_000.0}, 64, 4, 1),
+    ({"request_rate": 70_000.0}, 4, 2, 1),
+    ({"request_rate": 70_000.0, "workers_max": 3}, 64, 3, 1),
+    ({"request_rate": 70_000.0, "concurrency": 2}, 64, 2, 1),
+    ({"concurrency": 25_001, "benchmark_duration_s": 1.0}, 64, 6, 2),
+    ({"concurrency": 25_001, "benchmark_duration_s": 1.0, "record_processors": 99}, 64, 6, 6),
+    ({"request_rate": 1e9}, 640, 32, 8),
+])  # fmt: skip
+def test_workers_come_from_the_load(
+    given: dict[str, Any], cpus: int, workers: int, reducers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configure, "_cpus", lambda: cpus)
+    found = plan({"models": ["m"], **given})
+    assert (found.workers, found.reducers) == (workers, reducers)
+
+
+def test_a_number_of_workers_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_WORKERS", "5")
+    assert (plan().workers, plan().reducers) == (5, 2)
+    assert plan(workers_max=3).workers == 3
+    monkeypatch.setenv("AIPERF_WORKERS", "many")
+    assert "AIPERF_WORKERS is 'many'" in only_error()
+
+
+# The server
+
+
+@pytest.mark.parametrize(("given", "path"), [
+    ({}, "/v1/chat/completions"), ({"endpoint_path": "/mine"}, "/mine"), ({"endpoint_path": ""}, ""),
+    ({"endpoint_type": "keyed", "streaming": True}, "/v1/m%2Fx/stream"), ({"endpoint_path": "/{model}/go"}, "/m%2Fx/go"),
+])  # fmt: skip
+def test_the_path_is_the_endpoints_or_the_one_given(given: dict[str, Any], path: str) -> None:
+    assert plan({"models": ["m/x"], "request_count": 1, **given}).path == path
+
+
+def test_a_path_that_names_the_model_takes_one_model() -> None:
+    assert "2 models" in only_error({"models": ["a", "b"], "endpoint_type": "keyed", "streaming": True})
+
+
+def test_a_path_without_a_slash_is_refused() -> None:
+    assert "--endpoint: 'v1/x' must start with '/'\n  write /v1/x" in only_error(endpoint_path="v1/x")
+
+
+def test_streaming_is_switched_off_where_the_endpoint_cannot(caplog: pytest.LogCaptureFixture) -> None:
+    assert not plan(endpoint_type="vectors", streaming=True).streaming
+    assert "'vectors' does not stream: --streaming is switched off" in caplog.text
+    assert plan(streaming=True).streaming
+
+
+def test_the_key_is_sent_as_the_endpoint_says_and_wins(caplog: pytest.LogCaptureFixture) -> None:
+    found, secrets = made(api_key="sk-1", headers=["X-Team: perf", "authorization: Basic abc", "x-team:other"])
+    assert secrets.headers == {"x-team": "other", "Authorization": "Bearer sk-1"}
+    assert "--header and --api-key both set authorization" in caplog.text
+    written = msgspec.json.encode(found).decode()
+    assert all(word not in written + caplog.text for word in ("sk-1", "Basic", "abc", "other"))
+    assert found.config["endpoint"]["headers"] == {"x-team": "<redacted>", "Authorization": "<redacted>"}
+    assert made(api_key="sk-1", endpoint_type="keyed")[1].headers == {"x-api-key": "sk-1"}
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"api_key": ""}, "--api-key: the key is empty"),
+    ({"api_key": "a\nb"}, "--api-key: the value of Authorization has a line break"),
+    ({"session_header": "X Y"}, "--session-header: 'X Y' is no header name"),
+    ({"headers": ["secret-without-colon"]}, "--header: a header is NAME:VALUE"),
+])  # fmt: skip
+def test_a_header_that_cannot_be_sent_is_refused_without_showing_its_value(given: dict[str, Any], said: str) -> None:
+    error = only_error(**given)
+    assert said in error
+    assert "secret-without" not in error
+
+
+def test_an_endpoint_that_breaks_is_named_with_package_and_version() -> None:
+    said = only_error(plugins={"endpoints:chat": EndpointOptions(broken=True)})
+    assert "endpoint plugin 'chat' of acme-chat 1.0 can't be used: ValueError: it was asked to break" in said
+
+
+def test_extra_inputs_add_up() -> None:
+    assert plan(extra_inputs=["a:1,b:x", '{"c": [1]}', "a:2"]).extra == {"a": 2, "b": "x", "c": [1]}
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"insecure": True, "ca_file": Path(__file__)}, "--insecure and --ca-file exclude each other"),
+    ({"client_key": Path(__file__)}, "--client-key needs --client-cert"),
+    ({"ca_file": Path("nowhere.pem")}, "--ca-file: there is no file nowhere.pem"),
+    ({"ca_file": Path(__file__)}, "holds no certificates"),
+    ({"client_cert": Path(__file__)}, "can't be used"),
+])  # fmt: skip
+def test_certificates_that_cannot_work_are_refused(given: dict[str, Any], said: str) -> None:
+    assert any(said in error for error in errors(urls=["https://h"], **given))
+
+
+def test_certificates_are_checked_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert plan().tls.verify
+    assert not plan(urls=["https://h"], insecure=True).tls.verify
+    monkeypatch.setenv("AIPERF_HTTP_SSL_VERIFY", "false")
+    assert not plan().tls.verify
+    assert caplog.text == ""
+    plan(insecure=True)
+    assert "--insecure changes nothing" in caplog.text
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(("models", "typed", "opener", "name"), [
+    (["org/model"], None, "hub", "org/model"),
+    (["org/model", "other"], None, "hub", "org/model"),
+    (["org/model"], "builtin", "builtin", "builtin"),
+    (["org/model"], "Builtin", "builtin", "Builtin"),
+    (["org/model"], "./local", "hub", "./local"),
+    (["Mock-Model"], None, "builtin", "builtin"),
+    (["mock-model"], "gpt2", "hub", "gpt2"),
+])  # fmt: skip
+def test_who_opens_the_tokenizer(models: list[str], typed: str | None, opener: str, name: str) -> None:
+    found = plan({"models": models, "tokenizer": typed, "request_count": 1})
+    assert found.tokenizer is not None
+    assert (found.tokenizer.name, found.tokenizer_name) == (opener, name)
+
+
+def test_a_placeholder_model_is_said_to_be_one(caplog: pytest.LogCaptureFixture) -> None:
+    plan({"models": ["mock-model"], "request_count": 1})
+    assert "mock-model is a placeholder" in caplog.text
+
+
+def test_where_nobody_opens_any_name_the_builtin_one_is_offered() -> None:
+    said = only_error(installed=[one for one in PLUGINS if one.name != "hub"])
+    assert "the tokenizer of the model 'm'" in said
+    assert "installed: builtin" in said
+    assert "--tokenizer builtin" in said
+
+
+def test_an_endpoint_without_tokens_needs_no_tokenizer_and_refuses_one() -> None:
+    assert plan(endpoint_type="silent").tokenizer is None
+    assert "--tokenizer has no use" in only_error(endpoint_type="silent", tokenizer="gpt2")
+
+
+# Plugins' own options
+
+
+def test_a_flag_of_a_plugin_that_takes_no_part_is_refused() -> None:
+    class Other(Options):
+        rows: int = option("--rows", default=1, help="Of mine.")
+
+    said = only_error(plugins={"datasets:mine": Other(rows=3)}, typed={"datasets:mine.rows": "--rows"})
+    assert "--rows belongs to the dataset plugin 'mine'; this run uses 'synthetic'" in said
+
+
+def test_a_flag_that_several_plugins_declare_is_fine_where_one_of_them_takes_part() -> None:
+    typed = {"endpoints:chat.legacy": "--legacy", "endpoints:keyed.legacy": "--legacy"}
+    found = plan(plugins={"endpoints:keyed": EndpointOptions(legacy=True)}, typed=typed)
+    assert "endpoints:keyed" not in found.options
+    assert found.options["endpoints:chat"]["legacy"] is False
+
+
+def test_flags_of_an_endpoint_that_was_misspelt_are_not_blamed_too() -> None:
+    assert "chatt" in only_error(endpoint_type="chatt", typed={"endpoints:chat.legacy": "--legacy"})
+
+
+def test_conflicts_that_a_plugin_finds_join_the_others() -> None:
+    said = errors(plugins={"datasets:synthetic": DataOptions(isl=0)}, typed={"datasets:synthetic.isl": "--isl"}, zmq_host="h",
+                  zmq_ipc_path="p")  # fmt: skip
+    assert said[0] == "--isl 0 leaves nothing\n  give at least 1"
+    assert len(said) == 2
+
+
+def test_a_plugin_that_cannot_check_its_options_is_reported() -> None:
+    said = only_error(plugins={"datasets:synthetic": DataOptions(isl=13)})
+    assert "datasets:synthetic can't check its options: RuntimeError: superstition" in said
+
+
+def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from aiperf.optionspec import specs
+
+    needy = row("datasets", "synthetic", options_model="x:y", options=specs(Needy))
+    monkeypatch.setattr(Registry, "load_options_model", lambda self, one: Needy)
+    kernel = KernelOptions(**GOOD, endpoint_type="silent")
+    rest = [one for one in PLUGINS if one.name != "synthetic"]
+    registry = Registry([*KERNEL, *rest, needy], kernel_options=())
+    with pytest.raises(ConfigErrors, match="1 configuration") as caught:
+        configure.plan(Settings(kernel, {}, {}, "aiperf", {}), registry)
+    assert caught.value.errors[0].message == "--project: is required by the dataset plugin 'synthetic'"
+
+
+def test_secret_options_of_plugins_are_redacted_in_the_report() -> None:
+    found = plan(plugins={"endpoints:chat": EndpointOptions(token="tk")}, typed={"endpoints:chat.token": "--token"})
+    assert found.config["plugins"] == {"endpoints:chat": {"token": "<redacted>"}}
+
+
+def test_a_hook_may_refuse_the_plan_and_one_that_breaks_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
+    hooks = [row("hooks", "refuses", "fake_plugins:Refuses"), row("hooks", "breaks", "fake_plugins:Breaks")]
+    assert only_error(installed=[*PLUGINS, *hooks]) == "no run of m today"
+    assert [ref.name for ref in plan(installed=[*PLUGINS, hooks[1]]).hooks] == ["breaks"]
+    assert "hooks:breaks: aiperf_plan_validated failed: ZeroDivisionError" in caplog.text
+
+
+# Where results go
+
+
+@pytest.mark.parametrize(("given", "name"), [
+    ({}, "m-openai-chat-concurrency1"),
+    ({"models": ["org/m", "n"]}, "org_m_multi-openai-chat-concurrency1"),
+    ({"request_rate": 10.0}, "m-openai-chat-request_rate10.0"),
+    ({"request_rate": 2.5, "concurrency": 4, "request_count": 9}, "m-openai-chat-concurrency4-request_rate2.5"),
+    ({"endpoint_type": "silent", "concurrency": 8, "request_count": 9}, "m-nim-silent-concurrency8"),
+    ({"endpoint_type": "vision", "warmup_concurrency": 3, "warmup_request_count": 5}, "m-openai-chat-concurrency1"),
+])  # fmt: skip
+def test_the_directory_is_named_after_the_load(given: dict[str, Any], name: str, tmp_path: Path) -> None:
+    found = plan({"models": ["m"], **given})
+    assert found.artifacts == str(tmp_path / "artifacts" / name)
+    assert found.journal == str(tmp_path / "artifacts" / name / "journal")
+    assert not (tmp_path / "artifacts").exists()
+
+
+def test_a_directory_that_was_given_is_used_as_it_is(tmp_path: Path) -> None:
+    assert plan(artifact_dir="here/it").artifacts == str(tmp_path / "here/it")
+
+
+def test_an_enormous_model_name_still_makes_a_directory() -> None:
+    assert len(Path(plan({"models": ["x" * 400], "request_count": 1}).artifacts).name) <= 200
+
+
+def test_a_directory_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    assert f"{tmp_path / 'taken'} can't be a directory: it is a file" in only_error(artifact_dir="taken")
+    assert f"{tmp_path / 'taken'} is a file" in only_error(artifact_dir="taken/below/it")
+    assert "a link to nothing" in only_error(artifact_dir="dangling")
+    assert "can't be a directory" in only_error(artifact_dir="n" * 400)
+    (tmp_path / "locked").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
+    assert f"no permission in {tmp_path / 'locked'}" in only_error(artifact_dir="locked/new")
+
+
+def test_a_folder_called_journal_that_is_not_ours_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "diary" / "journal").mkdir(parents=True)
+    assert plan(artifact_dir="diary").artifacts
+    (tmp_path / "diary" / "journal" / "monday.txt").write_text("dear")
+    assert "is not the journal of a run" in only_error(artifact_dir="diary")
+    (tmp_path / "diary" / "journal" / "run.json").write_text("{}")
+    assert plan(artifact_dir="diary").artifacts
+
+
+def test_the_configuration_shown_holds_what_was_set_or_derived() -> None:
+    config = plan(
+        {"models": ["m"], "request_rate": 2.0, "request_count": 4, "urls": ["http://h/x?key=abc"]}, warmup_duration_s=1.0,
+        plugins={"datasets:synthetic": DataOptions(isl=9)}, typed={"datasets:synthetic.isl": "--isl"},
+    ).config  # fmt: skip
+    assert config["endpoint"]["urls"] == ["http://h/x?<redacted>"]
+    assert config["datasets"] == [{"type": "synthetic", "entries": 8, "isl": 9}]
+    assert config["phases"][1] == {"name": "profiling", "type": "poisson", "rate": 2.0, "requests": 4}
+    assert "plugins" not in config
+    assert "timeout" not in config["endpoint"]
+
+
+def test_the_kernel_says_itself_which_of_its_patterns_have_a_shape() -> None:
+    found = {one.name: one for one in Registry.discover(cache=False).all("arrivals") if one.distribution == "aiperf-core"}
+    assert {name for name, one in found.items() if one.capabilities.get("smoothness")} == {"gamma"}
+    assert SimpleNamespace(**found["gamma"].capabilities).smoothness is True
