@@ -1,5 +1,7 @@
 import json
 import math
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -70,3 +72,8 @@ def test_record_lines_are_counted_across_batches_and_reducers(tmp_path, monkeypa
 def test_the_shipped_schema_is_that_of_the_structure():
     assert schema() == SCHEMA
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_joining_parts_in_the_parent_needs_no_numpy():
+    code = "import sys, aiperf_exporter_arrivals; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,5 +1,7 @@
 import json
 import math
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -202,3 +204,8 @@ def test_an_empty_batch_gives_nothing():
 def test_the_shipped_schema_is_that_of_the_structures():
     assert schema() == SCHEMA
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_joining_parts_in_the_parent_needs_no_numpy():
+    code = "import sys, aiperf_exporter_records; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
