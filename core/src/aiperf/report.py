@@ -43,7 +43,7 @@ def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
     reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
     reducer.finish()
     past = _previous(journal_path)
-    ended = _ended(journal_path)
+    ended = _ended(plan, _folded(journal_path))
     reason = past.incomplete_reason if past is not None else None if ended else "the run ended before it was complete"
     write_summary(
         journal_path,
@@ -61,11 +61,10 @@ def _previous(journal_path: Path) -> Summary | None:
         return None
 
 
-def _ended(journal_path: Path) -> bool:
+def _ended(plan: Plan, parts: list[Folded]) -> bool:
     """Whether every shard said that the last phase ended."""
-    plan, _ = load_run(journal_path)
     ended = set()
-    for folded in _folded(journal_path):
+    for folded in parts:
         for shard, kind, value in folded.side:
             if kind == journal.PHASE and value["event"] == "end" and value["phase"] == len(plan.phases) - 1:
                 ended.add(shard)
@@ -79,6 +78,8 @@ def write_summary(journal_path: Path, *, cancelled: bool, incomplete_reason: str
     draft = journal_path / "summary.draft"
     draft.write_bytes(msgspec.msgpack.encode(made))
     draft.replace(journal_path / "summary.msgpack")
+    for spent in [*journal_path.glob("fold-*"), *journal_path.glob("folds-*")]:
+        spent.unlink()  # the columns are the truth; folds come again from them
 
 
 def _folded(journal_path: Path) -> list[Folded]:

@@ -107,6 +107,10 @@ class Transport(Protocol):
     async def open(self) -> None:
         """Resolve names, load certificates; errors here are reported per request later, not raised."""
 
+    async def warm(self, connections: int) -> None:
+        """Open so many connections to each URL ahead of the first request, within a short time; what fails is left to the
+        requests to find out."""
+
     def send(self, exchange: Exchange) -> None:
         """Begin; returns at once.  Sets the exchange's times and flags as they happen; ``done`` is called exactly once."""
 

@@ -41,6 +41,8 @@ _SO_TIMESTAMPNS = 35 if sys.platform == "linux" and os.uname().machine in ("x86_
 _TCP_INFO_BYTES = 192
 _DATA_SEGS_IN = struct.Struct("=I")  # tcpi_data_segs_in, linux/tcp.h: u32 at byte 152
 _DATA_SEGS_AT = 152
+_WARM_AT_ONCE = 128
+_WARM_S = 2.0
 _CLOSED_EARLY = "the server closed the connection before a whole answer was in"
 
 
@@ -54,6 +56,7 @@ class Origin:
         self.idle: list[Connection] = []
         self.tls: ssl.SSLContext | None = None
         self.dns_ns = 0
+        self.failed = 0
 
     @property
     def host_header(self) -> str:
@@ -117,6 +120,27 @@ class KernelTransport:
         for url in self.settings.urls:
             await self._resolve(self._origin(url))
 
+    async def warm(self, connections: int) -> None:
+        if not self.settings.reuse:
+            return
+        for origin in self._origins.values():
+            if origin.error is not None:
+                continue
+            for _ in range(0, connections, _WARM_AT_ONCE):
+                count = min(_WARM_AT_ONCE, connections - len(origin.idle))
+                wanted = len(origin.idle) + count
+                for _ in range(count):
+                    self._kind(origin)(self, origin).connect_idle()
+                until = self.loop.time() + _WARM_S
+                while len(origin.idle) < wanted and self.loop.time() < until and origin.failed < count:
+                    await asyncio.sleep(0.001)
+                if len(origin.idle) < wanted:
+                    break
+
+    @staticmethod
+    def _kind(origin: Origin) -> type[Connection]:
+        return TlsConnection if origin.tls is not None else Connection
+
     async def close(self) -> None:
         for connection in list(self.open_connections):
             connection.close()
@@ -148,8 +172,7 @@ class KernelTransport:
             error = origin.error
             self.loop.call_soon(self.sink.done, exchange, error)
             return
-        kind = TlsConnection if origin.tls is not None else Connection
-        kind(self, origin).connect(exchange, wire)
+        self._kind(origin)(self, origin).connect(exchange, wire)
 
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         connection = exchange.connection
@@ -224,6 +247,10 @@ class Connection:
         self._began_ns = monotonic_ns()
         self._attempt()
 
+    def connect_idle(self) -> None:
+        """Connect ahead of any request."""
+        self._attempt()
+
     def _attempt(self) -> None:
         family, address = self.origin.addresses[self._address]
         try:
@@ -261,6 +288,8 @@ class Connection:
     def _refused(self, code: int) -> None:
         exchange = self.exchange
         if exchange is None:
+            self.origin.failed += 1
+            self.close()
             return
         self._address += 1
         if self._address < len(self.origin.addresses):
@@ -281,6 +310,8 @@ class Connection:
         exchange, wire = self.exchange, self.wire
         if exchange is not None and wire is not None:
             self._start(exchange, wire)
+        else:
+            self.origin.idle.append(self)
 
     # Sending
 
@@ -514,7 +545,9 @@ class Connection:
     def _fail(self, error: ErrorDetails) -> None:
         exchange = self.exchange
         self.close()
-        if exchange is not None:
+        if exchange is None:
+            self.origin.failed += 1
+        else:
             exchange.connection = None
             self.sink.done(exchange, error)
 
@@ -573,7 +606,7 @@ class TlsConnection(Connection):
         self._flush()
         if exchange is not None:
             exchange.tls_ns = monotonic_ns() - self._hello_ns
-            super()._established()
+        super()._established()
 
     def _flush(self) -> None:
         """Ciphertext to the socket; what it doesn't take goes out when it is writable."""

@@ -326,6 +326,7 @@ class Worker:
             )
             engine.transport = make_transport(settings, engine, self.loop)
             await engine.transport.open()
+            await engine.transport.warm(self._connections(plan))
         except (OSError, AiperfError, ImportError, AttributeError) as error:
             self._tell(control.Ready("worker", self.index, f"{type(error).__name__}: {error}"))
             return
@@ -334,6 +335,15 @@ class Worker:
         gc.freeze()
         gc.disable()
         self._tell(control.Ready("worker", self.index))
+
+    def _connections(self, plan: Plan) -> int:
+        """Connections to open ahead: as many as this worker will use at once, so that the first wave is not measured while
+        it connects."""
+        counts = []
+        for phase in plan.phases:
+            most = [limit for limit in (phase.request_count, phase.session_count) if limit is not None]
+            counts.append(min([phase.concurrency or 0, *most]))
+        return -(-max(counts) // (self.workers * len(plan.urls)))
 
     # Phases
 
