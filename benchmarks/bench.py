@@ -28,7 +28,10 @@ from truth import truthd
 
 @dataclass
 class Row:
-    """One figure.  *target*: what must be reached; *more*: whether more is better.  *values*: per tool, one per run."""
+    """One figure.  *target*: what must be reached; *more*: whether more is better.  *values*: per tool, one per run.
+
+    *loops*: whether a loop that makes no report may be compared with; it starts at once and keeps nothing.
+    """
 
     name: str
     what: str
@@ -36,6 +39,7 @@ class Row:
     target: float
     more: bool = False
     digits: int = 1
+    loops: bool = True
     values: dict[str, list[float]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
 
@@ -53,9 +57,10 @@ class Row:
         ours = self.middle(Ours.name)
         return None if ours is None else ours >= self.target if self.more else abs(ours) <= self.target
 
-    def ratio(self, others: list[str]) -> float | None:
+    def ratio(self, others: list[Tool]) -> float | None:
         """How many times better than the best other one; None where there is none, or its figure is no measure."""
-        ours, found = self.middle(Ours.name), [value for name in others if (value := self.middle(name)) is not None]
+        names = [tool.name for tool in others if tool.reports or self.loops]
+        ours, found = self.middle(Ours.name), [value for name in names if (value := self.middle(name)) is not None]
         if ours is None or not found:
             return None
         best = max(found) if self.more else min(found)
@@ -105,7 +110,7 @@ class Bench:
     # The groups
 
     def start(self) -> None:
-        row = self.row("overhead", "wall time of a 10-request run beyond the load itself", "s", 1.2, digits=2)
+        row = self.row("overhead", "wall time of a 10-request run beyond the load itself", "s", 1.2, digits=2, loops=False)
         with truthd(20, 5) as server:
             for _ in range(max(3, self.runs)):
                 for tool in self.tools:
@@ -164,9 +169,8 @@ class Bench:
 
     def memory(self) -> None:
         runs, self.runs = self.runs, 1
-        slow = (BareLoop, Reference)
         for name, requests in (("30,000", 30_000), ("300,000", 300_000)):
-            row = self.row(f"memory-{requests}", f"peak memory (summed PSS), {name} streamed requests", "MB", 250, digits=0)
+            row = self.row(f"memory-{requests}", f"peak memory (summed PSS), {name} streamed requests", "MB", 250, digits=0, loops=False)
             tools = [
                 tool for tool in self.tools if isinstance(tool, Ours) or (requests == 30_000 and not isinstance(tool, slow))
             ]
@@ -204,7 +208,7 @@ def machine() -> str:
 def table(bench: Bench) -> str:
     """The rows as markdown: the median of the runs, and least to most where there are several."""
     tools = [tool.name for tool in bench.tools]
-    others = [tool.name for tool in bench.tools if not isinstance(tool, Ours | BareLoop)]
+    others = [tool for tool in bench.tools if not isinstance(tool, Ours | BareLoop)]
     lines = [
         f"| what | must reach | {' | '.join(tools)} | better than the best other tool |",
         f"|---|---|{'---|' * len(tools)}---|",
