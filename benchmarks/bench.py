@@ -170,10 +170,9 @@ class Bench:
     def memory(self) -> None:
         runs, self.runs = self.runs, 1
         for name, requests in (("30,000", 30_000), ("300,000", 300_000)):
-            row = self.row(f"memory-{requests}", f"peak memory (summed PSS), {name} streamed requests", "MB", 250, digits=0, loops=False)
-            tools = [
-                tool for tool in self.tools if isinstance(tool, Ours) or (requests == 30_000 and not isinstance(tool, slow))
-            ]
+            what = f"peak memory (summed PSS), {name} streamed requests"
+            row = self.row(f"memory-{requests}", what, "MB", 250, digits=0, loops=False)
+            tools = [tool for tool in self.tools if isinstance(tool, Ours) or (requests == 30_000 and not isinstance(tool, BareLoop))]
             for tool, said, _ in self.loads(0, 0, Load(64, requests, 32), tools, memory=True):
                 row.add(tool.name, said.peak_mb)
         self.runs = runs
