@@ -1,0 +1,159 @@
+"""What prompts are made of: running token ids, tokenized only as far as somebody reads them."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from bisect import bisect_right
+from collections import Counter
+from importlib.resources import files
+from math import gcd
+from typing import Protocol
+
+from aiperf import BadDataset, Tokenizer
+from aiperf.schedule import uniform
+
+from aiperf_dataset_synthetic.code import code
+
+_BEFORE_A_JUMP = 8
+_TELLING = 32
+"""Characters by which two beginnings must differ: less than a block of a prefix cache (16 tokens)."""
+_GOLDEN = 0.618_033_988_75
+
+
+class Window(Protocol):
+    """A piece of a corpus, from a certain place on, without end."""
+
+    def first(self, count: int) -> list[int]:
+        """The first *count* ids; the same however often and for whichever count it is asked."""
+        ...
+
+
+class Corpus(Protocol):
+    def window(self, stream: str, number: int) -> Window:
+        """The piece for text *number* of a stream.  Two numbers of a stream begin in different places."""
+        ...
+
+
+def open_corpus(name: str, tokenizer: Tokenizer, seed: int) -> Corpus:
+    """The corpus called ``sonnet``, ``coding`` or ``random``."""
+    if name == "random":
+        return Vocabulary(tokenizer, seed)
+    return RunningText(code() if name == "coding" else sonnets(), tokenizer, seed)
+
+
+def sonnets() -> str:
+    """Shakespeare's 154 sonnets, a line each, a blank line between two."""
+    return zlib.decompress((files(__package__) / "sonnets.txt.z").read_bytes()).decode()
+
+
+class RunningText:
+    """A text read from some word on, and from its beginning again after its end.
+
+    It begins only at words that no other place goes on like, so that no two prompts share a prefix by accident.  It is
+    tokenized by lines, so that a line is tokenized once however many prompts hold it.
+    """
+
+    def __init__(self, text: str, tokenizer: Tokenizer, seed: int) -> None:
+        self._tokenizer, self._seed = tokenizer, seed
+        beginnings = {word.start(): text[word.start() : word.start() + _TELLING] for word in re.finditer(r"\S+", text)}
+        seen = Counter(beginnings.values())
+        self._words = [offset for offset, beginning in beginnings.items() if seen[beginning] == 1]
+        ends = [line.end() for line in re.finditer(r"[^\n]*\n+", text)]
+        self._starts = [0, *ends[:-1]]
+        self._lines = [text[start:end] for start, end in zip(self._starts, ends, strict=True)]
+        self._ids: list[list[int] | None] = [None] * len(self._lines)
+        self._stride = coprime(round(len(self._words) * _GOLDEN), len(self._words))
+
+    def window(self, stream: str, number: int) -> Window:
+        # A stride without a common factor visits every word before it comes back to the first.
+        words = len(self._words)
+        word = (int(uniform(self._seed, f"{stream}.start", 0) * words) + number * self._stride) % words
+        jump = None
+        if number >= words:  # it begins where another began: go on elsewhere before that makes a block of a prefix cache
+            jump = int(uniform(self._seed, f"{stream}.jump", number) * len(self._lines))
+        return _Lines(self, self._words[word], jump)
+
+    def line_at(self, offset: int) -> int:
+        return bisect_right(self._starts, offset) - 1
+
+    def rest_of_line(self, line: int, offset: int) -> list[int]:
+        return self._tokenizer.encode(self._lines[line][offset - self._starts[line] :])
+
+    def line(self, number: int) -> list[int]:
+        number %= len(self._lines)
+        ids = self._ids[number]
+        if ids is None:
+            ids = self._ids[number] = self._tokenizer.encode(self._lines[number])
+        return ids
+
+
+class _Lines:
+    def __init__(self, text: RunningText, offset: int, jump: int | None) -> None:
+        self._text = text
+        line = text.line_at(offset)
+        self._ids = text.rest_of_line(line, offset)
+        self._next = line + 1
+        if jump is not None:
+            self._ids = self._ids[:_BEFORE_A_JUMP]
+            self._next = jump
+
+    def first(self, count: int) -> list[int]:
+        while len(self._ids) < count:
+            self._ids += self._text.line(self._next)
+            self._next += 1
+        return self._ids[:count]
+
+
+class Vocabulary:
+    """Tokens of the whole vocabulary that are readable by themselves, in an order of each text's own."""
+
+    def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
+        self._tokenizer, self._seed = tokenizer, seed
+        self._size = tokenizer.size
+        self._readable: dict[int, bool] = {}
+        self._stride = coprime(round(self._size * _GOLDEN), self._size)
+
+    def window(self, stream: str, number: int) -> Window:
+        start = (int(uniform(self._seed, f"{stream}.start", 0) * self._size) + number * self._stride) % self._size
+        step = 1 + int(uniform(self._seed, f"{stream}.step", number) * (self._size - 1))
+        return _Steps(self, start, coprime(step, self._size), self._size)
+
+    def readable(self, token: int) -> bool:
+        """Whether the token alone is text: not half a character, not a control character, not nothing."""
+        known = self._readable.get(token)
+        if known is None:
+            text = self._tokenizer.decode([token])
+            known = self._readable[token] = "\ufffd" not in text and text.isprintable() and not text.isspace() and text != ""
+        return known
+
+    def unusable(self) -> BadDataset:
+        return BadDataset(
+            f"no token of the tokenizer {self._tokenizer.name!r} is readable text by itself",
+            "use --prompt-corpus sonnet, or another tokenizer",
+        )
+
+
+class _Steps:
+    def __init__(self, vocabulary: Vocabulary, start: int, step: int, size: int) -> None:
+        self._vocabulary, self._next, self._step, self._size = vocabulary, start, step, size
+        self._ids: list[int] = []
+
+    def first(self, count: int) -> list[int]:
+        readable, skipped = self._vocabulary.readable, 0
+        while len(self._ids) < count:
+            if readable(self._next):
+                self._ids.append(self._next)
+                skipped = 0
+            elif (skipped := skipped + 1) > self._size:
+                raise self._vocabulary.unusable()
+            self._next = (self._next + self._step) % self._size
+        return self._ids[:count]
+
+
+def coprime(near: int, size: int) -> int:
+    """The first number from *near* on (at least 1) that has no factor in common with *size*."""
+    near = max(1, near)
+    while gcd(near, size) != 1:
+        near += 1
+    return near

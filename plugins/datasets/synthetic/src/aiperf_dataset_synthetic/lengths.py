@@ -1,0 +1,117 @@
+"""How long prompts and answers are, how many turns there are and how long one thinks: keyed draws, no generator to share."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import msgspec
+from aiperf.schedule import normal, uniform
+from msgspec import Struct
+
+_REDRAWS = 64
+"""A mean of at least 0 fails a redraw at most every other time: 64 in a row don't happen."""
+
+
+def positive_normal(mean: float, stddev: float, seed: int, stream: str, index: int) -> int:
+    """A whole number >= 1, normal and redrawn until positive; the rounded mean where *stddev* is 0."""
+    if stddev <= 0:
+        return max(1, round(mean))
+    for attempt in range(_REDRAWS):
+        drawn = mean + stddev * normal(seed, f"{stream}.{attempt}", index)
+        if drawn > 0:
+            return max(1, round(drawn))
+    return 1
+
+
+class Pair(Struct, frozen=True, forbid_unknown_fields=True):
+    """Input and output length drawn together, *prob* percent of the time; the lengths are means of normal draws."""
+
+    isl: int
+    osl: int
+    prob: float
+    isl_stddev: float = 0.0
+    osl_stddev: float = 0.0
+
+
+class _Pairs(Struct, forbid_unknown_fields=True):
+    pairs: list[Pair]
+
+
+_LENGTH = r"\s*(\d+)\s*(?:\|\s*([0-9.eE+-]+)\s*)?"
+_PAIR = re.compile(rf"\s*\(?{_LENGTH},{_LENGTH}\)?\s*:\s*([0-9.eE+-]+)\s*%?\s*")
+_BRACKETS = re.compile(r"\)\s*:\s*[^,()]*(,)")
+
+
+def pairs(text: str) -> tuple[Pair, ...]:
+    """A sequence distribution as typed.
+
+    ``128,64:25;512|40,128|8:75``, ``[(128,64):25,(512|40,128|8):75]``, or JSON
+    ``{"pairs": [{"isl": 128, "osl": 64, "prob": 25}, …]}``.
+
+    Raises:
+        ValueError: It is none of these, or the percentages don't total 100; the message is a sentence.
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            found = tuple(msgspec.json.decode(text, type=_Pairs).pairs)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"the sequence distribution is not the JSON that is expected: {error}") from error
+    else:
+        found = tuple(_pair(piece, text) for piece in _pieces(text))
+    for pair in found:
+        _check(pair)
+    total = math.fsum(pair.prob for pair in found)
+    if abs(total - 100) > 1e-6:
+        raise ValueError(f"the percentages of the sequence distribution total {total:g}, not 100")
+    return found
+
+
+def _pieces(text: str) -> list[str]:
+    if text.startswith("["):
+        if not text.endswith("]"):
+            raise ValueError(f"the sequence distribution {text!r} has no closing bracket")
+        inside = text[1:-1]
+        cuts = [match.start(1) for match in _BRACKETS.finditer(inside)]
+        return [inside[start:end] for start, end in zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(inside)], strict=True)]
+    return text.removesuffix(";").split(";")
+
+
+def _pair(piece: str, text: str) -> Pair:
+    match = _PAIR.fullmatch(piece)
+    if match is None or piece.count("(") != piece.count(")"):
+        raise ValueError(f"{piece.strip()!r} in the sequence distribution {text!r} is not ISL,OSL:PERCENT")
+    isl, isl_stddev, osl, osl_stddev, prob = match.groups()
+    try:
+        return Pair(int(isl), int(osl), float(prob), float(isl_stddev or 0), float(osl_stddev or 0))
+    except ValueError as error:
+        raise ValueError(f"{piece.strip()!r} in the sequence distribution {text!r} has a bad number") from error
+
+
+def _check(pair: Pair) -> None:
+    shown = f"the pair {pair.isl},{pair.osl}:{pair.prob:g} of the sequence distribution"
+    if pair.isl < 1 or pair.osl < 1:
+        raise ValueError(f"{shown} has a length below 1")
+    if not 0 <= pair.prob <= 100:
+        raise ValueError(f"{shown} has a percentage outside 0 to 100")
+    if not (0 <= pair.isl_stddev < math.inf and 0 <= pair.osl_stddev < math.inf):
+        raise ValueError(f"{shown} has a spread that is not a finite number of at least 0")
+
+
+def drawn_pair(known: tuple[Pair, ...], seed: int, stream: str, index: int) -> tuple[int, int]:
+    """Input and output length of one turn."""
+    left = uniform(seed, stream, index) * 100
+    for pair in known:
+        left -= pair.prob
+        if left < 0:
+            break
+    isl = positive_normal(pair.isl, pair.isl_stddev, seed, f"{stream}.isl", index)
+    return isl, positive_normal(pair.osl, pair.osl_stddev, seed, f"{stream}.osl", index)
+
+
+def delay_ms(mean: float, stddev: float, ratio: float, seed: int, stream: str, index: int) -> float | None:
+    """Think time before a turn; None is none."""
+    if mean <= 0 or ratio <= 0:
+        return None
+    return positive_normal(mean, stddev, seed, stream, index) * ratio
