@@ -1,4 +1,4 @@
-"""What is built before load: the encoded data set, ``inputs.json`` and due times.
+"""What is built before load: the encoded data set, what data set exporters write, and due times.
 
 Runs in a process of its own, streams, and depends on nothing but the plan: the same plan gives the same bytes, however many
 workers will send them.
@@ -8,38 +8,50 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
+from aiperf import pairs
 from aiperf.artifacts import dataset_exporters, target_for
 from aiperf.dataset import Dataset, DatasetContext
+from aiperf.descriptor import PluginRef
+from aiperf.due import with_due_times
 from aiperf.endpoint import Endpoint
-from aiperf.errors import AiperfError, BadDataset, BadTokenizer, PluginError
+from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.exporter import DatasetExporter
-from aiperf.model import Conversation, HttpRequest, Turn
+from aiperf.model import Conversation, HttpRequest, names
 from aiperf.plan import PhasePlan, Plan
 from aiperf.rundir import RunClock
-from aiperf.schedule import BLOCK, Schedule, ScheduleContext
-from aiperf.store import StoreWriter
+from aiperf.store import Store, StoreWriter
 from aiperf.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
+_ORDERS = ("sequential", "random", "shuffle")
+
 
 def build(plan: Plan) -> Plan:
-    """Write the data set and the due times below ``plan.journal``; the plan comes back with its phases filled in.
+    """Write the data set and the due times below ``plan.journal``; the plan comes back with what is known now.
+
+    That is: each phase's entries, its due file and number of due times, the number of entries and their order.
 
     Raises:
-        BadTokenizer, BadDataset, PluginError: With the sentence for the user.
+        BadTokenizer, BadDataset, PluginError, ConfigError: With the sentence for the user.
     """
     tokenizer = open_tokenizer(plan)
-    written = _write_dataset(plan, tokenizer)
-    phases = tuple(_with_due_times(plan, _fitted(phase, written, plan)) for phase in plan.phases)
-    return msgspec.structs.replace(plan, phases=phases)
+    try:
+        plan = _with_dataset(plan, tokenizer)
+        plan = replace(plan, phases=_fitted(plan))
+        store = Store(Path(plan.journal))
+        return replace(plan, phases=tuple(with_due_times(plan, phase, store) for phase in plan.phases))
+    except OSError as error:
+        raise ConfigError(
+            f"the data set can't be written to {plan.journal}: {error.strerror or error}", "choose another --artifact-dir"
+        ) from error
 
 
 def open_tokenizer(plan: Plan) -> Tokenizer | None:
@@ -50,20 +62,19 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
     """
     if plan.tokenizer is None or plan.tokenizer_name is None:
         return None
-    source = load(plan.tokenizer)(plan.plugin_options(plan.tokenizer))
     try:
-        tokenizer: Tokenizer = source.open(plan.tokenizer_name)
+        tokenizer: Tokenizer = load(plan.tokenizer)(plan.plugin_options(plan.tokenizer)).open(plan.tokenizer_name)
     except AiperfError:
         raise
     except Exception as error:  # a stranger's code; without it there is no run
         raise BadTokenizer(
-            f"the tokenizer {plan.tokenizer_name!r} can't be had: {type(error).__name__}: {error}",
-            "'--tokenizer builtin' needs no download",
+            f"the tokenizer {plan.tokenizer_name!r} can't be had: {_why(error)}",
+            "--tokenizer builtin counts without any download",
         ) from error
     return tokenizer
 
 
-def load(ref: Any) -> Any:
+def load(ref: PluginRef) -> Any:
     """Import a plugin the plan names.
 
     Raises:
@@ -71,145 +82,231 @@ def load(ref: Any) -> Any:
     """
     try:
         return ref.load()
-    except (ImportError, AttributeError) as error:
-        raise PluginError(
-            f"the plugin {ref.category}:{ref.name} of {ref.distribution} {ref.version} can't be loaded: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:  # a stranger's module may raise anything while it is imported
+        raise PluginError(f"{_who(ref)} can't be imported: {_why(error)}") from error
 
 
-def _write_dataset(plan: Plan, tokenizer: Tokenizer | None) -> int:
-    """Entries written."""
-    endpoint: Endpoint = load(plan.endpoint)(plan.plugin_options(plan.endpoint))
+def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
+    """Write the data set; the plan with its order and the number of entries there are."""
+    endpoint: Endpoint = _made(plan.endpoint, plan.plugin_options(plan.endpoint))
     context = DatasetContext(plan.entries, plan.seed, plan.seeded, tokenizer, endpoint.capabilities)
-    dataset: Dataset = load(plan.dataset)(plan.plugin_options(plan.dataset), context)
-    counts = tokenizer if endpoint.capabilities.tokenizes_input and not plan.use_server_token_count else None
+    dataset: Dataset = _made(plan.dataset, plan.plugin_options(plan.dataset), context)
+    encoder = _Encoder(plan, endpoint, tokenizer)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.journal), len(plan.models)))
-        exports = [stack.enter_context(_Export(exporter)) for exporter in _exporters(plan)]
-        for conversation in dataset:
-            _check(conversation, endpoint, plan)
-            requests = [_encoded(endpoint, plan, conversation, turn) for turn in conversation.turns]
-            tokens = [_input_tokens(conversation, index, counts) for index in range(len(conversation.turns))]
+        exports = [stack.enter_context(_Export(ref, exporter)) for ref, exporter in _exporters(plan)]
+        for conversation in _conversations(plan.dataset, dataset):
+            requests = encoder.requests(conversation)
+            tokens = [encoder.input_tokens(conversation, index) for index in range(len(conversation.turns))]
+            # With the models in turn and the entries in order, this is the body that is sent first.
+            model = store.entries % len(plan.models) if plan.model_strategy == "round_robin" else 0
             store.add(conversation, requests, tokens)
             for export in exports:
-                export.entry(conversation, [by_model[0].body for by_model in requests])
+                export.entry(conversation, [by_model[model].body for by_model in requests])
         if store.entries == 0:
             raise BadDataset("the data set is empty: there is nothing to send")
         for export in exports:
             export.finish()
-        return store.entries
+        entries = store.entries
+    order = plan.sampling or dataset.preferred_sampling
+    if order not in _ORDERS:
+        raise PluginError(f"{_who(plan.dataset)} prefers the order {order!r}; there are {names(_ORDERS)}")
+    config = {**plan.config}
+    if config.get("datasets"):
+        first, *others = config["datasets"]
+        config["datasets"] = [{**first, "entries": entries, "sampling": order}, *others]
+    return replace(plan, sampling=order, entries=entries, config=config)
 
 
-def _check(conversation: Conversation, endpoint: Endpoint, plan: Plan) -> None:
-    if not conversation.turns:
-        raise BadDataset(f"conversation {conversation.id!r} has no turns")
-    if len(conversation.turns) > 1 and not endpoint.capabilities.multi_turn:
-        raise BadDataset(
-            f"conversation {conversation.id!r} has {len(conversation.turns)} turns, and the endpoint type"
-            f" {plan.endpoint.name!r} sends single turns only",
-            "use an endpoint type with a history (chat), or data with one turn a conversation",
+def _made(ref: PluginRef, *arguments: Any) -> Any:
+    """The plugin's class, instantiated."""
+    found = load(ref)
+    try:
+        return found(*arguments)
+    except AiperfError:
+        raise
+    except Exception as error:  # strangers' code
+        _fail(ref, "can't be used", error)
+
+
+def _conversations(ref: PluginRef, dataset: Dataset) -> Iterator[Conversation]:
+    """What the data set gives; what it raises becomes a sentence."""
+    given = 0
+    try:
+        for conversation in dataset:
+            if not isinstance(conversation, Conversation):
+                raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
+            yield conversation
+            given += 1
+    except AiperfError:
+        raise
+    except Exception as error:  # strangers' code
+        _fail(ref, f"failed after {given} conversations", error)
+
+
+class _Encoder:
+    """Conversations to what is sent, each turn by itself."""
+
+    def __init__(self, plan: Plan, endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
+        self._plan, self._endpoint = plan, endpoint
+        self._can = endpoint.capabilities
+        self._counts = tokenizer if self._can.tokenizes_input and not plan.use_server_token_count else None
+
+    def requests(self, conversation: Conversation) -> list[list[HttpRequest]]:
+        """Per turn, per model.
+
+        Raises:
+            BadDataset: The endpoint can't take it.
+        """
+        self._check(conversation)
+        return [self._requests(conversation, index) for index in range(len(conversation.turns))]
+
+    def _requests(self, conversation: Conversation, index: int) -> list[HttpRequest]:
+        plan, authored = self._plan, conversation.turns[index]
+        turn = replace(
+            authored,
+            stream=plan.streaming,
+            # Earlier turns come with their live answers, which only the run will know.
+            history=conversation.prelude if index == 0 else (),
+            extra={**plan.extra, **authored.extra},
         )
+        if authored.model:
+            return [self._encoded(conversation, index, turn)] * len(plan.models)
+        return [self._encoded(conversation, index, replace(turn, model=model)) for model in plan.models]
 
+    def _encoded(self, conversation: Conversation, index: int, turn: Any) -> HttpRequest:
+        try:
+            request = self._endpoint.encode(turn)
+        except AiperfError:
+            raise
+        except Exception as error:  # strangers' code
+            _fail(self._plan.endpoint, f"can't encode turn {index} of conversation {conversation.id!r}", error)
+        return replace(request, headers=pairs.merged(request.headers, turn.headers)) if turn.headers else request
 
-def _encoded(endpoint: Endpoint, plan: Plan, conversation: Conversation, turn: Turn) -> list[HttpRequest]:
-    """The turn by itself, for every model."""
-    return [
-        endpoint.encode(
-            msgspec.structs.replace(
-                turn,
-                model=turn.model or model,
-                stream=plan.streaming,
-                history=conversation.prelude,
-                extra={**plan.extra, **turn.extra},
+    def _check(self, conversation: Conversation) -> None:
+        what, kind = f"conversation {conversation.id!r}", self._plan.endpoint.name
+        if not conversation.turns:
+            raise BadDataset(f"{what} has no turns")
+        if len(conversation.turns) > 1 and not self._can.multi_turn:
+            raise BadDataset(
+                f"{what} has {len(conversation.turns)} turns, and the endpoint type {kind!r} sends single turns only",
+                "use an endpoint type with a history (chat), or data with one turn a conversation",
             )
-        )
-        for model in plan.models
-    ]
+        for index, turn in enumerate(conversation.turns):
+            for media in turn.media:
+                if media.kind not in self._can.media_in:
+                    takes = f"takes {names(self._can.media_in)}" if self._can.media_in else "takes text alone"
+                    raise BadDataset(f"turn {index} of {what} has {media.kind}, and the endpoint type {kind!r} {takes}")
+            for name, value in turn.headers.items():
+                try:
+                    pairs.check_header_name(name)
+                    pairs.check_header_value(name, value)
+                except ConfigError as error:
+                    raise BadDataset(f"turn {index} of {what}: {error.message}", *error.hints) from error
+
+    def input_tokens(self, conversation: Conversation, index: int) -> int | None:
+        """Tokens of all text parts of the turn's payload joined with one space (spec: metrics §5); None where nobody counts,
+        or where live answers stand before it, which only the run will know."""
+        turn = conversation.turns[index]
+        if self._counts is None or index > 0:
+            return None
+        parts = [*(text for message in conversation.prelude for text in message.texts), *turn.texts]
+        if turn.input_tokens is not None and len(parts) == len(turn.texts) <= 1:
+            return turn.input_tokens
+        return self._counts.count(" ".join(parts))
 
 
-def _input_tokens(conversation: Conversation, index: int, tokenizer: Tokenizer | None) -> int | None:
-    """Tokens of all text parts of the turn's payload joined with one space; None where nobody counts, or where live
-    answers stand before it, which only the run will know."""
-    turn = conversation.turns[index]
-    if tokenizer is None or index > 0:
-        return None
-    if turn.input_tokens is not None:
-        return turn.input_tokens
-    parts = [text for message in conversation.prelude for text in message.texts]
-    return tokenizer.count(" ".join((*parts, *turn.texts)))
-
-
-def _exporters(plan: Plan) -> Iterator[DatasetExporter]:
-    for _, exporter in dataset_exporters(plan, target_for(plan, RunClock(0, 0))):
-        yield exporter
+def _exporters(plan: Plan) -> Sequence[tuple[PluginRef, DatasetExporter]]:
+    return dataset_exporters(plan, target_for(plan, RunClock(0, 0)))  # time zero is of no use to them
 
 
 class _Export:
-    """A data set exporter's file: written beside its place, moved there when whole."""
+    """A data set exporter's file: written beside its place, moved there when whole.
 
-    def __init__(self, exporter: DatasetExporter) -> None:
-        self._exporter = exporter
+    An exporter that fails is reported and leaves no file; the run goes on without it.
+    """
+
+    def __init__(self, ref: PluginRef, exporter: DatasetExporter) -> None:
+        self._ref, self._exporter = ref, exporter
         self._path = exporter.target.file(exporter.kind)
-        self._draft = self._path.with_name(self._path.name + ".draft")
+        self._draft = self._path.with_name(f".{self._path.name}.draft")
+        self._file: BinaryIO | None = None
         self._first = True
-        self._file: BinaryIO
 
     def __enter__(self) -> _Export:
+        self._draft.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._draft.open("wb")
-        self._file.write(self._exporter.header())
+        with self._isolated():
+            self._file.write(self._exporter.header())
         return self
 
-    def entry(self, conversation: Conversation, bodies: list[bytes]) -> None:
-        self._file.write(self._exporter.entry(conversation, bodies, first=self._first))
-        self._first = False
+    def entry(self, conversation: Conversation, bodies: Sequence[bytes]) -> None:
+        if self._file is not None:
+            with self._isolated():
+                self._file.write(self._exporter.entry(conversation, bodies, first=self._first))
+            self._first = False
 
     def finish(self) -> None:
-        self._file.write(self._exporter.footer())
-        self._file.close()
-        self._draft.replace(self._path)
+        """Put the file into its place."""
+        if self._file is not None:
+            with self._isolated():
+                self._file.write(self._exporter.footer())
+        if self._file is not None:
+            self._file.close()
+            self._draft.replace(self._path)
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    @contextlib.contextmanager
+    def _isolated(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # the disk, not the exporter
+            raise
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            log.error("%s failed, and %s is not written: %s", _who(self._ref), self._path.name, _why(error))
+            log.debug("the traceback:", exc_info=error)
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         self._draft.unlink(missing_ok=True)
 
-
-def _fitted(phase: PhasePlan, written: int, plan: Plan) -> PhasePlan:
-    """The phase's part of the entries there really are: a source may give fewer than were asked for."""
-    first = phase.first_entry if phase.first_entry < written else 0
-    return msgspec.structs.replace(phase, first_entry=first, entries=min(phase.entries or written, written - first))
+    def __exit__(self, *_: object) -> None:
+        self._drop()
 
 
-def _with_due_times(plan: Plan, phase: PhasePlan) -> PhasePlan:
-    """Due times of a paced phase, in a file that workers map: arrivals below the request count and the duration.
+def _fitted(plan: Plan) -> tuple[PhasePlan, ...]:
+    """The phases' parts of the entries there really are: a source may give fewer than were asked for, or more.
 
-    With a session count alone how many turns will need a tick is known only from the data: the longest conversation bounds
-    it.
+    Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.
     """
-    schedule = make_schedule(plan, phase)
-    if not schedule.paced:
-        return phase
-    limit = phase.request_count
-    if limit is None and phase.session_count is not None:
-        from aiperf.store import Store
-
-        limit = phase.session_count * Store(Path(plan.journal)).max_turns
-    path = Path(plan.journal) / f"due-{phase.index}.bin"
-    planned = 0
-    with path.open("wb") as file:
-        while limit is None or planned < limit:
-            count = BLOCK if limit is None else min(BLOCK, limit - planned)
-            due = schedule.due_block(planned, count)
-            if phase.duration_ns is not None:
-                due = due[due < phase.duration_ns]
-            file.write(array("q", due.tolist()).tobytes())
-            planned += len(due)
-            if len(due) < count:
-                break
-    return msgspec.structs.replace(phase, planned=planned, due_file=str(path))
+    asked = sum(phase.entries for phase in plan.phases)
+    there = plan.entries
+    if there == asked:
+        return plan.phases
+    warmups = [min(phase.entries, there) for phase in plan.phases if phase.kind == "warmup"]
+    apart = there > 2 * sum(warmups)
+    if warmups and not apart:
+        log.warning("the data set has %d entries: warmup and profiling use the same ones", there)
+    fitted = []
+    for phase in plan.phases:
+        if phase.kind == "warmup":
+            entries = min(phase.entries, there)
+            fitted.append(replace(phase, first_entry=there - entries, entries=entries))
+        else:
+            fitted.append(replace(phase, first_entry=0, entries=there - sum(warmups) if apart else there))
+    return tuple(fitted)
 
 
-def make_schedule(plan: Plan, phase: PhasePlan) -> Schedule:
-    """The schedule the phase names: a hook's, else the plugin of that name."""
-    gaps = load(plan.arrivals[phase.pattern]) if phase.pattern is not None else None
-    schedule: Schedule = load(plan.schedules[phase.schedule])(ScheduleContext(plan.seed, phase, gaps))
-    return schedule
+def _who(ref: PluginRef) -> str:
+    return f"the plugin {ref.category}:{ref.name} of {ref.distribution} {ref.version}"
+
+
+def _why(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _fail(ref: PluginRef, what: str, error: Exception) -> NoReturn:
+    log.debug("the traceback:", exc_info=error)
+    raise PluginError(f"{_who(ref)} {what}: {_why(error)}") from error

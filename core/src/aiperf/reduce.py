@@ -92,6 +92,7 @@ class Folded(Struct, frozen=True):
     clock_steps: int
     lateness: Buckets
     intervals: Buckets
+    failures: list[str] = []
 
 
 class Live(Struct, frozen=True):
@@ -162,6 +163,7 @@ class Reducer:
         self._steps = 0
         self._lateness, self._intervals = Buckets(), Buckets()
         self.lateness, self.intervals = Buckets(), Buckets()
+        self._failures: dict[str, str] = {}
         self.side: list[tuple[int, int, dict[str, Any]]] = []
         """PHASE and LOOP frames seen, as (shard, kind, value)."""
         self.clock_steps = 0
@@ -199,8 +201,16 @@ class Reducer:
         for part in self._parts:
             part.close()
         folded = Folded(
-            self._pipeline.dump(), self._pipeline.census, self.side, self.clock_steps, self.lateness, self.intervals
+            self._pipeline.dump(),
+            self._pipeline.census,
+            self.side,
+            self.clock_steps,
+            self.lateness,
+            self.intervals,
+            list(self._failures.values()),
         )
+        for sentence in self._failures.values():
+            log.warning("%s", sentence)
         draft = self.journal / f"folds-{self.index}.draft"
         draft.write_bytes(_pack(folded))
         draft.replace(self.journal / f"folds-{self.index}")
@@ -330,7 +340,7 @@ class Reducer:
         self._rows.append((
             n, session, turn, entry_number, phase, due - zero if due >= 0 else _ABSENT, started - zero,
             connected - zero if connected else _ABSENT, sent - zero if sent else _ABSENT,
-            sent_end - zero if sent_end else _ABSENT, ack - zero if ack else _ABSENT,
+            sent_end - zero if sent_end else _ABSENT, _acknowledged(ack - zero, reads) if ack else _ABSENT,
             reads[0][0] if reads else _ABSENT, _ABSENT if last_byte is None else last_byte, _ABSENT if end is None else end,
             _ABSENT if first is None else first, _second(stamps), _known(answer.first_output_ns),
             stamps[-1] if stamps else _ABSENT, status if status else _ABSENT, outcome, _known(inputs), _known(outputs),
@@ -417,8 +427,8 @@ class Reducer:
             except OSError:
                 raise
             except Exception as error:  # noqa: BLE001  # strangers' code
-                owner = f"{ref.name} of {ref.distribution} {ref.version}"
-                log.warning("exporter %s failed on a batch: %s: %s", owner, type(error).__name__, error)
+                owner = f"{ref.name!r} of {ref.distribution} {ref.version}"
+                self._failures.setdefault(ref.name, f"exporter plugin {owner} failed: {type(error).__name__}: {error}")
 
     def _append(self, stored: Stored) -> None:
         if self._file >= 0 and self._file_bytes > _COLUMNS_BYTES:
@@ -485,6 +495,11 @@ _NO_USAGE = Usage()
 
 def _known(value: int | None) -> float:
     return _ABSENT if value is None else value
+
+
+def _acknowledged(ack: int, reads: list[Read]) -> int:
+    """When the head was in: read stamps are ours and later than the kernel's stamp of the body that came behind it."""
+    return min(ack, reads[0][0]) if reads else ack
 
 
 def _second(stamps: list[int]) -> float:

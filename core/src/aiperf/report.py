@@ -19,7 +19,7 @@ from aiperf.model import ErrorDetails
 from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, PhaseTotals, catalogue, load_folds
 from aiperf.plan import PhasePlan, Plan
 from aiperf.reduce import NUMBERS, Folded, Reducer, Stored, batch_of
-from aiperf.rundir import RunClock, load_run
+from aiperf.rundir import RunClock, hold, load_run
 from aiperf.store import Store
 from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, Measurement, PhaseSummary, PluginUsed, Summary
 from aiperf.trust import arrivals, delivered, finite, measurement
@@ -38,19 +38,20 @@ def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
     if not journal.numbered(journal_path, "columns-*.*") and not journal.numbered(journal_path, "shard-*.seg"):
         raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
     plan = msgspec.structs.replace(plan, artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
-    for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
-        stale.unlink()
-    reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
-    reducer.finish()
-    past = _previous(journal_path)
-    ended = _ended(plan, _folded(journal_path))
-    reason = past.incomplete_reason if past is not None else None if ended else "the run ended before it was complete"
-    write_summary(
-        journal_path,
-        cancelled=past.cancelled if past is not None else False,
-        incomplete_reason=reason,
-        warnings=past.warnings if past is not None else (),
-    )
+    with hold(journal_path):
+        for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
+            stale.unlink()
+        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
+        reducer.finish()
+        past = _previous(journal_path)
+        ended = _ended(plan, _folded(journal_path))
+        reason = past.incomplete_reason if past is not None else None if ended else "the run ended before it was complete"
+        write_summary(
+            journal_path,
+            cancelled=past.cancelled if past is not None else False,
+            incomplete_reason=reason,
+            warnings=past.warnings if past is not None else (),
+        )
     return msgspec.msgpack.decode((journal_path / "summary.msgpack").read_bytes(), type=Summary), plan, clock
 
 
@@ -113,6 +114,7 @@ class _Summing:
         slips = self.folds.get(main_plan.index, {}).get(SLIP)
         found = arrivals(main_plan, census, slips)
         self._never_sent(main_plan)
+        failures = [sentence for part in self.parts for sentence in part.failures]
         if incomplete_reason is None and found.unfinished:
             incomplete_reason = f"{found.unfinished} requests have no end"
         return Summary(
@@ -138,6 +140,7 @@ class _Summing:
             observation_window_s=(end - begin) / 1e9 if end > begin else None,
             benchmark_duration_s=_duration_s(census),
             warnings=warnings,
+            extra={"failures": failures} if failures else {},
         )
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:

@@ -28,7 +28,7 @@ from aiperf.errors import AiperfError, ConfigError
 from aiperf.journal import open_requests
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.progress import Display, Snapshot
-from aiperf.rundir import RunClock, save_run
+from aiperf.rundir import RunClock, hold, save_run
 from aiperf.settings import Settings
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ class Run:
                 log.warning("%s holds results of an earlier run, which this one replaces", self.artifacts)
                 shutil.rmtree(self.journal)
             self.journal.mkdir(parents=True)
+            self._lock = hold(self.journal)
             logs.to_file(self.artifacts / "logs" / "aiperf.log")
         except OSError as error:
             raise ConfigError(
@@ -451,12 +452,12 @@ class Run:
 
         self._call("aiperf_summary_made", summary=summary)
         target = artifacts.target_for(self.plan, self.clock)
-        written = artifacts.join_parts(self.journal, self.plan, target)
-        made, failures = artifacts.run_summary_exporters(summary, self.plan, target)
-        written += made
+        written, failures = artifacts.export(summary, self.plan, self.journal, target)
+        failures += summary.extra.get("failures", [])
         for found in self._call("aiperf_export", summary=summary, target=target):
             written += found or []
-        artifacts.print_footer(written)
+        artifacts.print_footer(written, self.artifacts / "logs" / "aiperf.log")
+        artifacts.mark_ready(target, cancelled=summary.cancelled, partial=bool(failures))
         self.times["exported_ns"] = monotonic_ns()
         (self.journal / "run-times.json").write_text(json.dumps(self.times, indent=2) + "\n")
         self._call("aiperf_run_ended", summary=summary)

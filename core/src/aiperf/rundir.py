@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -33,6 +35,21 @@ def save_run(journal: Path, plan: Plan, clock: RunClock) -> None:
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan, clock)), indent=2))
     draft.chmod(0o600)
     draft.replace(path)
+
+
+def hold(journal: Path) -> BinaryIO:
+    """Take the directory for as long as the file stays open; the system lets go when the process ends, however it ends.
+
+    Raises:
+        BadJournal: Somebody has it.
+    """
+    file = (journal / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise BadJournal(f"{os.fspath(journal.parent)} is in use by another run or report", "wait until it has ended") from error
+    return file
 
 
 def load_run(journal: Path) -> tuple[Plan, RunClock]:

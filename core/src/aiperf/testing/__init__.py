@@ -1,8 +1,26 @@
 """The conformance suite: a plugin's test file names its class, its transcript, and is done.
 
-Needs pytest, which the kernel itself doesn't: install ``aiperf-core`` beside it.
+Needs pytest, which the kernel itself doesn't.
 """
 
+from aiperf.testing.batches import absent, sample_batch, scored
+from aiperf.testing.datasets import DatasetContract
+from aiperf.testing.endpoints import EndpointContract
+from aiperf.testing.exporters import BatchExporterContract
+from aiperf.testing.metrics import MetricContract
+from aiperf.testing.server import Scripted
+from aiperf.testing.tokenizers import TokenizerContract
 from aiperf.testing.transports import TransportContract
 
-__all__ = ["TransportContract"]
+__all__ = [
+    "BatchExporterContract",
+    "DatasetContract",
+    "EndpointContract",
+    "MetricContract",
+    "Scripted",
+    "TokenizerContract",
+    "TransportContract",
+    "absent",
+    "sample_batch",
+    "scored",
+]

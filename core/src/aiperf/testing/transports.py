@@ -115,7 +115,7 @@ Scene = Callable[[Stage], Awaitable[None]]
 
 
 def play(
-    make: Callable[[TransportSettings, Any, asyncio.AbstractEventLoop], Transport],
+    make: type[Transport],
     scene: Scene,
     *scripts: list[Step],
     certificate: Certificate | None = None,
@@ -159,7 +159,7 @@ class TransportContract:
             transport = Mine
     """
 
-    transport: ClassVar[Callable[[TransportSettings, Any, asyncio.AbstractEventLoop], Transport]]
+    transport: ClassVar[type[Transport]]
     loop_factory: ClassVar[Callable[[], asyncio.AbstractEventLoop] | None] = None
 
     def play(self, scene: Scene, *scripts: list[Step], certificate: Certificate | None = None, **settings: Any) -> None:

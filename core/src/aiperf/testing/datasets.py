@@ -1,0 +1,69 @@
+"""What every data set must do: the same seed, the same conversations, one at a time."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import ClassVar
+
+import msgspec
+
+from aiperf.dataset import Dataset
+from aiperf.model import Conversation
+from aiperf.testing.manifests import check_row
+
+_MANY = 5_000_000
+
+
+class DatasetContract:
+    """Subclass with a way to make the data set::
+
+        class TestMineKeepsTheContract(DatasetContract):
+            def make(self, entries, seed):
+                return Mine(options, DatasetContext(entries=entries, seed=seed, …))
+
+    drawn: whether anything in it is drawn from the seed.  endless: whether it gives as many entries as are asked for.
+    """
+
+    drawn: ClassVar[bool] = True
+    endless: ClassVar[bool] = True
+
+    def make(self, entries: int, seed: int) -> Dataset:
+        """A new data set that shall give *entries* conversations."""
+        raise NotImplementedError(f"{type(self).__name__} must define make(entries, seed)")
+
+    def _first(self, count: int, seed: int, entries: int | None = None) -> list[Conversation]:
+        return list(islice(self.make(entries or count, seed), count))
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("datasets", type(self.make(1, 1)))
+
+    def test_the_same_seed_gives_the_same_conversations(self) -> None:
+        assert self._first(6, 11) == self._first(6, 11)
+
+    def test_going_through_it_twice_gives_the_same_conversations(self) -> None:
+        dataset = self.make(6, 11)
+        assert list(dataset) == list(dataset)
+
+    def test_another_seed_gives_others_where_anything_is_drawn(self) -> None:
+        assert (self._first(6, 11) != self._first(6, 12)) is self.drawn
+
+    def test_an_entry_does_not_depend_on_how_many_there_are(self) -> None:
+        assert self._first(3, 11) == self._first(3, 11, entries=9)[: len(self._first(3, 11))]
+
+    def test_it_streams(self) -> None:
+        assert len(self._first(2, 11, entries=_MANY)) > 0
+
+    def test_as_many_come_as_are_asked_for(self) -> None:
+        assert len(self._first(7, 11, entries=6)) <= 6
+        if self.endless:
+            assert len(self._first(6, 11)) == 6
+
+    def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
+        found = self._first(6, 11)
+        assert found
+        assert len({each.id for each in found}) == len(found)
+        assert all(each.turns for each in found)
+
+    def test_conversations_can_be_stored(self) -> None:
+        for each in self._first(3, 11):
+            assert msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=Conversation) == each

@@ -1,0 +1,83 @@
+"""What every tokenizer must do."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from aiperf.tokenizer import Tokenizer
+
+TEXTS = (
+    "",
+    " ",
+    "Hello, world!",
+    "  two  spaces\tand a tab\nand lines\r\n\r\n",
+    "def f(x: int) -> int:\n    return x ** 2  # squared\n",
+    "Grüße aus Köln, çà et là, ñandú",
+    "Привет, как дела?",
+    "Γειά σου Κόσμε",
+    "你好，世界。今天天气很好",
+    "こんにちは世界",
+    "안녕하세요 세계",
+    "مرحبا بالعالم",
+    "שלום עולם",
+    "नमस्ते दुनिया",
+    "สวัสดีชาวโลก",
+    "🦜🇩🇪👩‍👩‍👧 emoji",
+    "e\u0301 and \u00e9",
+    "<|endoftext|> is text here, and so are </s> and [CLS]",
+    "0123456789 3.14159 1e-9",
+    "a" * 2000,
+)
+
+
+class TokenizerContract:
+    """Subclass with an open tokenizer::
+
+        class TestMineKeepsTheContract(TokenizerContract):
+            tokenizer = Mine().open("mine")
+
+    exact: whether decoding gives the very text back; some vocabularies normalise.
+    """
+
+    tokenizer: ClassVar[Tokenizer]
+    exact: ClassVar[bool] = True
+
+    @pytest.mark.parametrize("text", TEXTS)
+    def test_text_survives_the_round_trip(self, text: str) -> None:
+        back = self.tokenizer.decode(self.tokenizer.encode(text))
+        if self.exact:
+            assert back == text
+        else:  # what is lost is lost the first time
+            assert self.tokenizer.decode(self.tokenizer.encode(back)) == back
+
+    @pytest.mark.parametrize("text", TEXTS)
+    def test_the_count_is_the_number_of_ids(self, text: str) -> None:
+        assert self.tokenizer.count(text) == len(self.tokenizer.encode(text))
+
+    def test_ids_are_in_range(self) -> None:
+        for text in TEXTS:
+            assert all(0 <= each < self.tokenizer.size for each in self.tokenizer.encode(text))
+
+    def test_no_text_is_no_ids(self) -> None:
+        assert self.tokenizer.encode("") == []
+        assert self.tokenizer.decode([]) == ""
+
+    def test_the_same_text_gives_the_same_ids(self) -> None:
+        for text in TEXTS:
+            assert self.tokenizer.encode(text) == self.tokenizer.encode(text)
+
+    def test_half_a_character_is_replaced_and_never_fails(self) -> None:
+        ids = self.tokenizer.encode("🦜你")
+        for cut in range(len(ids) + 1):
+            assert isinstance(self.tokenizer.decode(ids[:cut]), str)
+            assert isinstance(self.tokenizer.decode(ids[cut:]), str)
+
+    def test_every_ordinary_id_is_some_text(self) -> None:
+        step = max(1, self.tokenizer.size // 500)
+        for each in range(0, self.tokenizer.size, step):
+            assert isinstance(self.tokenizer.decode([each]), str)
+
+    def test_it_has_a_name(self) -> None:
+        assert self.tokenizer.name
