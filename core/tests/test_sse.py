@@ -63,18 +63,18 @@ STREAMS = {
 
 
 @pytest.mark.parametrize(("stream", "events"), STREAMS.values(), ids=STREAMS.keys())
-def test_a_whole_stream_gives_its_events(stream, events):
+def test_a_whole_stream_gives_its_events(stream: bytes, events: list[Event]) -> None:
     assert split(stream) == events
 
 
 @pytest.mark.parametrize(("stream", "events"), STREAMS.values(), ids=STREAMS.keys())
-def test_one_cut_anywhere_changes_nothing(stream, events):
+def test_one_cut_anywhere_changes_nothing(stream: bytes, events: list[Event]) -> None:
     for at in range(len(stream) + 1):
         assert split(stream[:at], stream[at:]) == events, f"cut at {at}"
 
 
 @pytest.mark.parametrize(("stream", "events"), STREAMS.values(), ids=STREAMS.keys())
-def test_byte_by_byte_with_empty_reads_changes_nothing(stream, events):
+def test_byte_by_byte_with_empty_reads_changes_nothing(stream: bytes, events: list[Event]) -> None:
     reads = [piece for i in range(len(stream)) for piece in (stream[i : i + 1], b"")]
     assert split(*reads) == events
 
@@ -86,7 +86,7 @@ _scraps = st.sampled_from(
 
 
 @given(st.lists(_scraps, max_size=24).map(b"".join), st.data())
-def test_any_partition_gives_the_same_events(stream, data):
+def test_any_partition_gives_the_same_events(stream: bytes, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     edges = [0, *cuts, len(stream)]
     reads = [stream[a:b] for a, b in pairwise(edges)]
@@ -96,7 +96,9 @@ def test_any_partition_gives_the_same_events(stream, data):
 def by_the_book(stream: bytes) -> list[Event]:
     """The standard's algorithm on a whole stream, as plainly as it can be written."""
     text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    events, data, name = [], [], b""
+    events: list[Event] = []
+    data: list[bytes] = []
+    name = b""
     for line in [*text.split(b"\n"), b""]:
         if line == b"":
             if data or name == b"error":
@@ -116,13 +118,13 @@ def by_the_book(stream: bytes) -> list[Event]:
     return events
 
 
-def test_an_event_is_out_as_soon_as_its_blank_line_is_in():
+def test_an_event_is_out_as_soon_as_its_blank_line_is_in() -> None:
     splitter = Splitter()
     assert splitter.feed(b"data: a\r\n\r") == [Event(b"a")]
     assert splitter.feed(b"\ndata: b\n\n") == [Event(b"b")]
 
 
-def test_ids_and_retry_times_are_kept_beside_the_events():
+def test_ids_and_retry_times_are_kept_beside_the_events() -> None:
     splitter = Splitter()
     splitter.feed(b"id: 4\nretry: 1500\ndata: a\n\nid: 5\0\nretry: soon\ndata: b\n\n")
     assert (splitter.last_id, splitter.retry_ms) == (b"4", 1500)
@@ -130,13 +132,13 @@ def test_ids_and_retry_times_are_kept_beside_the_events():
     assert (splitter.last_id, splitter.retry_ms) == (b"", 1500)
 
 
-def test_a_long_line_in_many_reads_is_put_together_once():
+def test_a_long_line_in_many_reads_is_put_together_once() -> None:
     line = b"data: " + b"x" * 3_000_000 + b"\n\n"
     reads = [line[i : i + 1000] for i in range(0, len(line), 1000)]
     assert split(*reads) == [Event(b"x" * 3_000_000)]
 
 
-def test_the_splitter_brings_nothing_but_the_standard_library():
+def test_the_splitter_brings_nothing_but_the_standard_library() -> None:
     code = "import sys, aiperf; before = set(sys.modules); import aiperf.sse; print(*sorted(set(sys.modules) - before))"
     brought = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert set(brought) <= {"aiperf.sse", *sys.stdlib_module_names}

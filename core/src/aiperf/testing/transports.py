@@ -262,6 +262,37 @@ class TransportContract:
 
         self.play(scene, [*OK, UntilClosed()], reuse=False)
 
+    def test_connections_can_be_opened_ahead(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.transport.warm(3)
+            exchanges = [stage.exchange() for _ in range(4)]
+            for exchange in exchanges:
+                stage.transport.send(exchange)
+            await stage.ear.until(lambda: len(stage.ear.ends) == 4)
+            assert [bool(each.flags & REUSED) for each in exchanges] == [True, True, True, False]
+            assert len(stage.server.links) == stage.transport.statistics["opened"] == 4
+
+        self.play(scene, OK)
+
+    def test_nothing_is_opened_ahead_where_nothing_is_kept(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.transport.warm(3)
+            await stage.ask()
+            assert len(stage.server.links) == 1
+
+        self.play(scene, OK, reuse=False)
+
+    def test_opening_ahead_leaves_errors_to_the_requests(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+        async def scene(stage: Stage) -> None:
+            await stage.transport.warm(3)
+            assert stage.ear.ends == {}
+            await stage.fail(url=f"{url}/v1")
+
+        self.play(scene, OK, urls=(url,))
+
     def test_the_engine_may_send_from_inside_done(self) -> None:
         async def scene(stage: Stage) -> None:
             others = [stage.exchange() for _ in range(4)]

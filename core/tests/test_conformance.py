@@ -1,0 +1,349 @@
+"""The conformance suite itself: it must let good plugins pass, and catch bad ones."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from _pytest.outcomes import Failed, Skipped
+from aiperf import BadResponse, Conversation, Dataset, Delta, Endpoint, HttpRequest, Metric, RecordBatch, Target, Turn, Unit
+from aiperf.columns import Column
+from aiperf.dataset import DatasetContext
+from aiperf.endpoint import Capabilities, in_band_error, unreadable
+from aiperf.engine.transport import KernelTransport
+from aiperf.exporter import BatchExporter, Scored
+from aiperf.reduce import NUMBERS, TEXTS
+from aiperf.testing import (
+    BatchExporterContract,
+    DatasetContract,
+    EndpointContract,
+    MetricContract,
+    TokenizerContract,
+    absent,
+    sample_batch,
+)
+from aiperf.testing.manifests import check_row, row_of
+
+_NEEDS_A_PACKAGE = {
+    "test_the_capabilities_are_the_manifests",
+    "test_its_manifest_says_what_it_is",
+    "test_importing_it_stays_light_for_workers",
+}
+
+
+def verdicts(contract: Any, **given: Any) -> set[str]:
+    """Names of the contract's tests that fail, for a plugin that no package registers."""
+    failed = set()
+    for name, test in inspect.getmembers(contract, callable):
+        if not name.startswith("test_") or name in _NEEDS_A_PACKAGE:
+            continue
+        for arguments in _arguments(test, given):
+            try:
+                test(**arguments)
+            except Skipped:
+                pass
+            except (Exception, Failed):  # noqa: BLE001  # that it failed is the finding
+                failed.add(name)
+    return failed
+
+
+def _arguments(test: Callable[..., Any], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    fixtures = {name: given[name] for name in inspect.signature(test).parameters if name in given}
+    marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+    if not marks:
+        yield fixtures
+    for mark in marks:
+        for value in mark.args[1]:
+            yield fixtures | {mark.args[0]: value}
+
+
+# Endpoints
+
+
+class Plain(Endpoint):
+    """``{"t": text}`` an event."""
+
+    capabilities = Capabilities(path="/plain", streaming=True, produces_tokens=True)
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        return HttpRequest("/plain", msgspec.json.encode({"q": turn.text, **turn.extra}))
+
+    def decode(self, event: bytes) -> Delta | None:
+        if event == b"[END]":
+            return None
+        try:
+            said = msgspec.json.decode(event, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise unreadable("plain", event, error) from error
+        wrong = in_band_error(event)
+        if wrong is not None:
+            raise wrong
+        return Delta(text=said["t"])
+
+
+class PlainContract(EndpointContract):
+    endpoint = Plain()
+    transcript = (b'{"t":"a"}', b'{"t":"b"}', b"[END]")
+    answer = "ab"
+    whole = b'{"t":"ab"}'
+    silent = (b'{"t":""}',)
+
+
+def with_endpoint(**methods: Any) -> EndpointContract:
+    own = {"endpoint": type("Bad", (Plain,), methods)(), "turn": Turn(texts=("Hello",), model="m", extra={"seed": 1})}
+    contract = type("Changed", (PlainContract,), own)()
+    assert isinstance(contract, EndpointContract)
+    return contract
+
+
+def test_a_good_endpoint_passes() -> None:
+    assert verdicts(PlainContract()) == set()
+
+
+def _changing(self: Endpoint, turn: Turn) -> HttpRequest:
+    turn.extra["n"] = turn.extra.get("n", 0) + 1
+    return HttpRequest("/plain", msgspec.json.encode(turn.extra))
+
+
+def _raising(self: Endpoint, event: bytes) -> Delta | None:
+    return Delta(text=msgspec.json.decode(event)["t"]) if event != b"[END]" else None
+
+
+def _forgetting(self: Plain, event: bytes) -> Delta | None:
+    try:
+        return Plain.decode(self, event)
+    except BadResponse as error:
+        raise BadResponse(str(error)) from error
+
+
+def _remembering(self: Any, event: bytes) -> Delta | None:
+    self.seen = getattr(self, "seen", "") + event.decode()
+    return Delta(text=self.seen) if event != b"[END]" else None
+
+
+@pytest.mark.parametrize(
+    ("methods", "caught"),
+    [
+        ({"encode": _changing}, "test_the_same_turn_gives_the_same_bytes"),
+        ({"encode": lambda self, turn: HttpRequest("/plain", b"{")}, "test_a_request_is_whole"),
+        ({"encode": lambda self, turn: HttpRequest("/other", b"{}")}, "test_the_path_is_the_declared_one"),
+        ({"decode": _raising}, "test_garbage_is_a_bad_response_that_keeps_its_bytes"),
+        ({"decode": _raising}, "test_an_error_in_band_is_a_bad_response_in_the_servers_words"),
+        ({"decode": _forgetting}, "test_garbage_is_a_bad_response_that_keeps_its_bytes"),
+        ({"decode": _remembering}, "test_an_event_means_the_same_every_time"),
+        ({"decode": lambda self, event: Delta(text="?")}, "test_what_shows_nothing_is_not_content"),
+        ({"decode": lambda self, event: Delta(text="?")}, "test_the_transcript_is_the_answer"),
+    ],
+)
+def test_a_bad_endpoint_is_caught(methods: dict[str, Any], caught: str) -> None:
+    assert caught in verdicts(with_endpoint(**methods))
+
+
+# Metrics
+
+
+class Wait(Metric):
+    tag, title, unit = "wait", "Wait", Unit.NANOSECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_token_ns"] - batch["started_ns"]
+
+
+def with_metric(column: Callable[[Any, RecordBatch], Column]) -> MetricContract:
+    contract = type("Changed", (MetricContract,), {"metric": type("Bad", (Wait,), {"column": column})()})()
+    assert isinstance(contract, MetricContract)
+    return contract
+
+
+def test_a_good_metric_passes() -> None:
+    assert verdicts(with_metric(Wait.column)) == set()
+    assert verdicts(with_metric(lambda self, batch: batch.lists("gap_ns"))) == set()
+
+
+def _spoiling(self: Any, batch: RecordBatch) -> Column:
+    batch["started_ns"][:] += 1
+    return batch["started_ns"]
+
+
+@pytest.mark.parametrize(
+    ("column", "caught"),
+    [
+        (
+            lambda self, batch: batch["started_ns"] - batch["started_ns"].min(initial=1e18),
+            "test_halves_give_what_the_whole_gives",
+        ),
+        (lambda self, batch: np.arange(float(len(batch))), "test_order_does_not_matter"),
+        (lambda self, batch: batch["started_ns"][batch.valid], "test_every_request_has_its_place"),
+        (lambda self, batch: batch["started_ns"][:1] + batch["n"], "test_an_empty_batch_gives_an_empty_column"),
+        (lambda self, batch: np.full(len(batch), np.nan), "test_some_request_has_a_value"),
+        (lambda self, batch: 1 / (batch["n"] - 3), "test_no_value_is_infinite"),
+        (lambda self, batch: np.array([int(each) for each in batch["status"]]), "test_where_nothing_is_known_nothing_fails"),
+        (_spoiling, "test_the_batch_is_left_as_it_was"),
+        (lambda self, batch: batch["other_metric"], "test_every_request_has_its_place"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_a_bad_metric_is_caught(column: Callable[[Any, RecordBatch], Column], caught: str) -> None:
+    failed = verdicts(with_metric(column))
+    assert caught in failed or (caught == "test_an_empty_batch_gives_an_empty_column" and failed)
+
+
+def test_the_sample_has_what_a_run_gives() -> None:
+    batch = sample_batch()
+    assert set(batch.columns) == {*NUMBERS, "chunk_ns", "gap_ns"}
+    assert set(batch.texts) == set(TEXTS)
+    assert {len(column) for column in batch.columns.values()} == {len(batch)}
+    assert batch.valid.any() and not batch.valid.all()
+    nothing = absent(batch)
+    assert np.isnan(nothing["started_ns"]).all() and len(nothing.lists("gap_ns").values) == 0
+
+
+# Exporters
+
+
+class Lines(BatchExporter):
+    kind = "lines.txt"
+
+    def rows(self, scored: Scored) -> bytes:
+        return b"".join(b"%d\n" % n for n in scored.batch["n"])
+
+
+class Counted(Lines):
+    written = 0
+
+    def rows(self, scored: Scored) -> bytes:
+        self.written += 1
+        return b"%d\n" % self.written + super().rows(scored)
+
+
+class Writing(Lines):
+    def rows(self, scored: Scored) -> bytes:
+        self.target.directory.joinpath("own").write_bytes(b"")
+        return super().rows(scored)
+
+
+@pytest.mark.parametrize(
+    ("exporter", "caught"),
+    [
+        (Lines, set()),
+        (
+            Counted,
+            {
+                "test_the_same_batch_gives_the_same_bytes",
+                "test_no_requests_are_no_rows",
+                "test_parts_of_a_batch_join_to_the_whole",
+            },
+        ),
+        (Writing, {"test_it_leaves_the_directory_to_the_kernel"}),
+    ],
+)
+def test_a_bad_exporter_is_caught(exporter: type[BatchExporter], caught: set[str], tmp_path: Path) -> None:
+    contract = type("Changed", (BatchExporterContract,), {"exporter": exporter})()
+    assert verdicts(contract, target=Target(tmp_path)) == caught
+
+
+# Data sets
+
+
+class Numbers(Dataset):
+    def __iter__(self) -> Iterator[Conversation]:
+        for n in range(self.context.entries):
+            yield Conversation(f"c{n}", (Turn(texts=(f"{self.context.seed}:{n}",)),))
+
+
+class Listed(Numbers):
+    def __iter__(self) -> Iterator[Conversation]:
+        if self.context.entries > 1000:
+            raise MemoryError("it would all have to be there at once")
+        return iter(list(super().__iter__()))
+
+
+class Alike(Numbers):
+    def __iter__(self) -> Iterator[Conversation]:
+        for each in super().__iter__():
+            yield msgspec.structs.replace(each, id="same")
+
+
+class Counting(Numbers):
+    """Gives other conversations the second time."""
+
+    def __iter__(self) -> Iterator[Conversation]:
+        self.round = getattr(self, "round", 0) + 1
+        for each in super().__iter__():
+            yield msgspec.structs.replace(each, id=f"{self.round}-{each.id}")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "caught"),
+    [
+        (Numbers, set()),
+        (Listed, {"test_it_streams"}),
+        (Alike, {"test_conversations_can_be_told_apart_and_have_turns"}),
+        (Counting, {"test_going_through_it_twice_gives_the_same_conversations"}),
+    ],
+)
+def test_a_bad_data_set_is_caught(dataset: type[Dataset], caught: set[str]) -> None:
+    class Contract(DatasetContract):
+        def make(self, entries: int, seed: int) -> Dataset:
+            return dataset(None, DatasetContext(entries, seed, True, None, Capabilities()))
+
+    assert verdicts(Contract()) == caught
+
+
+# Tokenizers
+
+
+class Bytes:
+    """A token a byte."""
+
+    name = "bytes"
+    size = 256
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: Any) -> str:
+        return bytes(ids).decode("utf-8", "replace")
+
+    def count(self, text: str) -> int:
+        return len(text.encode())
+
+
+class Strict(Bytes):
+    def decode(self, ids: Any) -> str:
+        return bytes(ids).decode()
+
+
+class Characters(Bytes):
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "caught"),
+    [
+        (Bytes(), set()),
+        (Strict(), {"test_half_a_character_is_replaced_and_never_fails", "test_every_ordinary_id_is_some_text"}),
+        (Characters(), {"test_the_count_is_the_number_of_ids"}),
+    ],
+)
+def test_a_bad_tokenizer_is_caught(tokenizer: Any, caught: set[str]) -> None:
+    assert verdicts(type("Changed", (TokenizerContract,), {"tokenizer": tokenizer})()) == caught
+
+
+# Manifests
+
+
+def test_the_kernels_own_transport_is_in_its_manifest() -> None:
+    row = check_row("transports", KernelTransport)
+    assert (row.name, row.aliases) == ("kernel", ("http",))
+
+
+def test_a_plugin_that_no_package_registers_has_no_row() -> None:
+    with pytest.raises(AssertionError, match="no entry point"):
+        row_of("endpoints", Plain)
