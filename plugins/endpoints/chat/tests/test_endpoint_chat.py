@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 from aiperf import BadDataset, BadResponse, ConfigError, Delta, Media, Message, Turn
+from aiperf.testing import EndpointContract
 from aiperf_endpoint_chat import Chat
 
 
-def sent(turn: Turn, chat: Chat | None = None) -> dict:
+def sent(turn: Turn, chat: Chat | None = None) -> Any:
     return msgspec.json.decode((chat or Chat()).encode(turn).body)
 
 
-def content(*texts: str, media: tuple[Media, ...] = ()):
+def content(*texts: str, media: tuple[Media, ...] = ()) -> Any:
     return sent(Turn(texts=texts, media=media, model="m"))["messages"][0]["content"]
 
 
 # Out
 
 
-def test_the_body_is_exactly_this():
+def test_the_body_is_exactly_this() -> None:
     turn = Turn(texts=("What is shown?",), model="m1", stream=True, max_tokens=40, extra={"temperature": 0})
     request = Chat().encode(turn)
     assert request.body == (
@@ -31,7 +33,7 @@ def test_the_body_is_exactly_this():
     assert (request.path, request.method, request.content_type) == ("/v1/chat/completions", "POST", "application/json")
 
 
-def test_without_streaming_the_field_is_there_and_usage_is_not_asked_for():
+def test_without_streaming_the_field_is_there_and_usage_is_not_asked_for() -> None:
     assert sent(Turn(texts=("Hi",), model="m")) == {
         "messages": [{"role": "user", "content": "Hi"}],
         "model": "m",
@@ -39,7 +41,7 @@ def test_without_streaming_the_field_is_there_and_usage_is_not_asked_for():
     }
 
 
-def test_the_legacy_option_renames_the_length():
+def test_the_legacy_option_renames_the_length() -> None:
     legacy = Chat(SimpleNamespace(use_legacy_max_tokens=True))
     body = sent(Turn(texts=("Hi",), model="m", max_tokens=7), legacy)
     assert body["max_tokens"] == 7 and "max_completion_tokens" not in body
@@ -47,7 +49,7 @@ def test_the_legacy_option_renames_the_length():
     assert sent(Turn(texts=("Hi",), model="m", max_tokens=7), modern)["max_completion_tokens"] == 7
 
 
-def test_extras_overwrite_the_top_level_and_bring_tools():
+def test_extras_overwrite_the_top_level_and_bring_tools() -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]
     body = sent(
         Turn(texts=("Hi",), model="m", max_tokens=7, extra={"model": "other", "max_completion_tokens": 9, "tools": tools})
@@ -65,29 +67,29 @@ def test_extras_overwrite_the_top_level_and_bring_tools():
         ({"stream_options": "all"}, "all"),
     ],
 )
-def test_usage_is_asked_for_without_overwriting_the_author(extra, options):
+def test_usage_is_asked_for_without_overwriting_the_author(extra: dict[str, Any], options: Any) -> None:
     turn = Turn(texts=("Hi",), model="m", stream=True, extra=extra)
     before = msgspec.json.encode(extra)
     assert sent(turn)["stream_options"] == options
     assert msgspec.json.encode(extra) == before  # the turn is frozen, and so is what hangs on it
 
 
-def test_an_extra_that_switches_streaming_decides_about_usage():
+def test_an_extra_that_switches_streaming_decides_about_usage() -> None:
     assert "stream_options" not in sent(Turn(texts=("Hi",), model="m", stream=True, extra={"stream": False}))
     assert sent(Turn(texts=("Hi",), model="m", extra={"stream": True}))["stream_options"] == {"include_usage": True}
 
 
-def test_a_lone_text_is_a_string_and_nothing_is_an_empty_one():
+def test_a_lone_text_is_a_string_and_nothing_is_an_empty_one() -> None:
     assert content("Hi") == "Hi"
     assert content("") == ""
     assert content() == ""
 
 
-def test_several_texts_are_parts_without_the_empty_ones():
+def test_several_texts_are_parts_without_the_empty_ones() -> None:
     assert content("a", "", "b") == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 
 
-def test_media_follow_the_texts_in_a_fixed_order():
+def test_media_follow_the_texts_in_a_fixed_order() -> None:
     media = (Media("video", "v.mp4"), Media("audio", "wav,QUJD"), Media("image", "i.png", uuid="u1"), Media("image", "j.png"))
     assert content("see", media=media) == [
         {"type": "text", "text": "see"},
@@ -108,17 +110,17 @@ def test_media_follow_the_texts_in_a_fixed_order():
         ("data:audio/ogg,QUJD", "ogg"),
     ],
 )
-def test_audio_says_its_format(value, form):
+def test_audio_says_its_format(value: str, form: str) -> None:
     assert content(media=(Media("audio", value),))[0]["input_audio"] == {"data": "QUJD", "format": form}
 
 
 @pytest.mark.parametrize("media", [Media("audio", "http://host/a.wav"), Media("audio", "http://h/a,b"), Media("scent", "x")])
-def test_media_that_cannot_be_said_are_refused(media):
+def test_media_that_cannot_be_said_are_refused(media: Media) -> None:
     with pytest.raises(BadDataset, match="chat can't send"):
         content("Hi", media=(media,))
 
 
-def test_history_stands_before_the_turn():
+def test_history_stands_before_the_turn() -> None:
     history = (Message("system", ("Be terse.",)), Message("user", ("Hi",)), Message("assistant", ("Hello",)))
     messages = sent(Turn(texts=("And?",), model="m", history=history))["messages"]
     assert [(each["role"], each["content"]) for each in messages] == [
@@ -129,13 +131,13 @@ def test_history_stands_before_the_turn():
     ]
 
 
-def test_a_runs_system_message_joins_the_data_sets():
+def test_a_runs_system_message_joins_the_data_sets() -> None:
     history = (Message("system", ("Run.",)), Message("system", ("Data.",)))
     messages = sent(Turn(texts=("Hi",), model="m", history=history))["messages"]
     assert messages == [{"role": "system", "content": "Run.\n\nData."}, {"role": "user", "content": "Hi"}]
 
 
-def test_parts_can_be_forced(monkeypatch):
+def test_parts_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_ENDPOINT_FORCE_CONTENT_PARTS", "1")
     assert content("Hi") == [{"type": "text", "text": "Hi"}]
     monkeypatch.setenv("AIPERF_ENDPOINT_FORCE_CONTENT_PARTS", "perhaps")
@@ -143,7 +145,7 @@ def test_parts_can_be_forced(monkeypatch):
         Chat()
 
 
-def test_text_of_all_scripts_travels_as_itself():
+def test_text_of_all_scripts_travels_as_itself() -> None:
     assert "Grüße 你好 🦜".encode() in Chat().encode(Turn(texts=("Grüße 你好 🦜",), model="m")).body
 
 
@@ -217,7 +219,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize(("event", "delta"), EVENTS.values(), ids=EVENTS.keys())
-def test_an_event_means(event, delta):
+def test_an_event_means(event: bytes, delta: Delta | None) -> None:
     assert Chat().decode(event) == delta
 
 
@@ -241,7 +243,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("event", "said"), ERRORS.values(), ids=ERRORS.keys())
-def test_an_error_in_band_is_the_servers_own(event, said):
+def test_an_error_in_band_is_the_servers_own(event: bytes, said: tuple[str, int | None, str | None]) -> None:
     with pytest.raises(BadResponse) as caught:
         Chat().decode(event)
     assert (str(caught.value), caught.value.code, caught.value.kind) == said
@@ -262,13 +264,13 @@ def test_an_error_in_band_is_the_servers_own(event, said):
     ],
     ids=["proxy page", "cut", "null", "list", "choices a number", "text a number", "not UTF-8", "deep"],
 )
-def test_what_is_not_chat_is_a_bad_response_and_keeps_its_bytes(event):
+def test_what_is_not_chat_is_a_bad_response_and_keeps_its_bytes(event: bytes) -> None:
     with pytest.raises(BadResponse, match=r"^chat: not ") as caught:
         Chat().decode(event)
     assert caught.value.raw == event
 
 
-def test_bodies_cut_at_different_places_are_one_kind_of_error():
+def test_bodies_cut_at_different_places_are_one_kind_of_error() -> None:
     whole = chunk('{"content":"Cat"}')
     messages = set()
     for at in range(1, len(whole)):
@@ -276,3 +278,25 @@ def test_bodies_cut_at_different_places_are_one_kind_of_error():
             Chat().decode(whole[:at])
         messages.add(str(caught.value))
     assert messages == {"chat: not JSON"}
+
+
+class TestChatKeepsTheContract(EndpointContract):
+    endpoint = Chat()
+    transcript = (
+        chunk('{"role":"assistant","content":""}'),
+        chunk('{"reasoning_content":"hm "}'),
+        chunk('{"content":"Grüße, "}'),
+        chunk('{"content":"cat"}', ',"finish_reason":"stop"'),
+        b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}',
+        b"[DONE]",
+    )
+    answer = "hm Grüße, cat"
+    usage = USAGE
+    whole = '{"object":"chat.completion","choices":[{"message":{"reasoning":"hm ","content":"Grüße, cat"}}]}'.encode()
+    silent = (
+        b"[DONE]",
+        chunk('{"role":"assistant"}'),
+        chunk('{"content":""}'),
+        chunk("{}", ',"finish_reason":"stop"'),
+        b'{"choices":[],"usage":{"total_tokens":1}}',
+    )

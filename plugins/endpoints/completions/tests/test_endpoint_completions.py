@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from aiperf import BadDataset, BadResponse, Delta, Media, Message, Turn
+from aiperf.testing import EndpointContract
 from aiperf_endpoint_completions import Completions
 
 
-def sent(turn: Turn) -> dict:
+def sent(turn: Turn) -> Any:
     return msgspec.json.decode(Completions().encode(turn).body)
 
 
-def test_the_body_is_exactly_this():
+def test_the_body_is_exactly_this() -> None:
     request = Completions().encode(Turn(texts=("Once",), model="m1", max_tokens=8))
     assert request.body == b'{"prompt":"Once","model":"m1","stream":false,"max_tokens":8}'
     assert (request.path, request.method) == ("/v1/completions", "POST")
 
 
-def test_several_texts_are_a_list_and_none_is_an_empty_prompt():
+def test_several_texts_are_a_list_and_none_is_an_empty_prompt() -> None:
     assert sent(Turn(texts=("a", "b"), model="m"))["prompt"] == ["a", "b"]
     assert sent(Turn(model="m"))["prompt"] == ""
 
 
-def test_extras_overwrite_and_streams_ask_for_usage_last():
+def test_extras_overwrite_and_streams_ask_for_usage_last() -> None:
     turn = Turn(texts=("Hi",), model="m", stream=True, max_tokens=8, extra={"max_tokens": 9, "temperature": 0})
     assert Completions().encode(turn).body == (
         b'{"prompt":"Hi","model":"m","stream":true,"max_tokens":9,"temperature":0,"stream_options":{"include_usage":true}}'
@@ -34,7 +37,7 @@ def test_extras_overwrite_and_streams_ask_for_usage_last():
     ("given", "options"),
     [({"include_usage": False}, {"include_usage": False}), ({"x": 1}, {"include_usage": True, "x": 1}), (None, None)],
 )
-def test_the_authors_stream_options_stand(given, options):
+def test_the_authors_stream_options_stand(given: Any, options: Any) -> None:
     assert sent(Turn(texts=("Hi",), model="m", stream=True, extra={"stream_options": given}))["stream_options"] == options
 
 
@@ -46,7 +49,7 @@ def test_the_authors_stream_options_stand(given, options):
     ],
     ids=["history", "media"],
 )
-def test_what_a_prompt_cannot_say_is_refused(turn):
+def test_what_a_prompt_cannot_say_is_refused(turn: Turn) -> None:
     with pytest.raises(BadDataset, match="completions can't send"):
         Completions().encode(turn)
 
@@ -65,11 +68,11 @@ EVENTS = {
 
 
 @pytest.mark.parametrize(("event", "delta"), EVENTS.values(), ids=EVENTS.keys())
-def test_an_event_means(event, delta):
+def test_an_event_means(event: bytes, delta: Delta | None) -> None:
     assert Completions().decode(event) == delta
 
 
-def test_an_error_in_band_is_the_servers_own():
+def test_an_error_in_band_is_the_servers_own() -> None:
     event = b'{"error":{"message":"busy","type":"overloaded","code":529}}'
     with pytest.raises(BadResponse, match=r"^busy$") as caught:
         Completions().decode(event)
@@ -77,7 +80,25 @@ def test_an_error_in_band_is_the_servers_own():
 
 
 @pytest.mark.parametrize("event", [b"<html>", b'{"choices":[{"text":"a', b"7", b'{"choices":[{"text":7}]}'])
-def test_what_is_no_completion_is_a_bad_response_and_keeps_its_bytes(event):
+def test_what_is_no_completion_is_a_bad_response_and_keeps_its_bytes(event: bytes) -> None:
     with pytest.raises(BadResponse, match=r"^completions: not ") as caught:
         Completions().decode(event)
     assert caught.value.raw == event
+
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
+
+
+class TestCompletionsKeepsTheContract(EndpointContract):
+    endpoint = Completions()
+    transcript = (
+        b'{"choices":[{"text":""}]}',
+        '{"choices":[{"text":" grüße"}]}'.encode(),
+        b'{"choices":[{"text":" cat","finish_reason":"stop"}]}',
+        b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}',
+        b"[DONE]",
+    )
+    answer = " grüße cat"
+    usage = USAGE
+    whole = '{"choices":[{"text":" grüße cat"}]}'.encode()
+    silent = (b"[DONE]", b'{"choices":[{"text":""}]}', b'{"choices":[],"usage":{"total_tokens":1}}')

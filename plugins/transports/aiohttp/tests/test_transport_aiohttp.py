@@ -6,7 +6,7 @@ import pytest
 import uvloop
 from aiperf.journal import NO_STAMP
 from aiperf.testing import TransportContract
-from aiperf.testing.server import Expect, Scripted, Send, answer
+from aiperf.testing.server import Expect, Scripted, Send, Step, answer
 from aiperf.testing.transports import Stage, play
 from aiperf_transport_aiohttp import AiohttpTransport
 from aiperf_transport_aiohttp.proxies import proxy_for
@@ -22,7 +22,7 @@ class TestAiohttpKeepsTheContractOnUvloop(TransportContract):
     loop_factory = uvloop.new_event_loop
 
 
-OK = [Expect(), Send(answer(b'{"a":1}'))]
+OK: list[Step] = [Expect(), Send(answer(b'{"a":1}'))]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,9 @@ OK = [Expect(), Send(answer(b'{"a":1}'))]
         ({"http_proxy": "http://p:3128", "no_proxy": "*"}, None),
     ],
 )
-def test_the_environment_names_the_proxy(monkeypatch, environment, proxy):
+def test_the_environment_names_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], proxy: URL | None
+) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -47,7 +49,7 @@ def test_the_environment_names_the_proxy(monkeypatch, environment, proxy):
 
 
 @pytest.mark.parametrize("trust_env", [True, False])
-def test_a_proxy_is_used_where_the_environment_is_trusted(monkeypatch, trust_env):
+def test_a_proxy_is_used_where_the_environment_is_trusted(monkeypatch: pytest.MonkeyPatch, trust_env: bool) -> None:
     async def scene(stage: Stage) -> None:
         async with Scripted(OK) as proxy:
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
@@ -61,7 +63,7 @@ def test_a_proxy_is_used_where_the_environment_is_trusted(monkeypatch, trust_env
     play(AiohttpTransport, scene, OK, trust_env=trust_env)
 
 
-def test_reads_are_said_to_have_no_kernel_stamp():
+def test_reads_are_said_to_have_no_kernel_stamp() -> None:
     async def scene(stage: Stage) -> None:
         exchange = await stage.ask()
         assert exchange.flags & NO_STAMP
@@ -71,7 +73,7 @@ def test_reads_are_said_to_have_no_kernel_stamp():
     play(AiohttpTransport, scene, OK)
 
 
-def test_nothing_is_left_behind_by_a_closed_transport():
+def test_nothing_is_left_behind_by_a_closed_transport() -> None:
     async def scene(stage: Stage) -> None:
         await stage.ask()
         await stage.transport.close()

@@ -18,6 +18,8 @@ from aiperf_transport_aiohttp.proxies import proxy_for
 from aiperf_transport_aiohttp.tracing import StampedBody, traced
 
 _KEEPALIVE_S = 300.0
+_WARM_S = 5.0
+_WARM_AT_ONCE = 64
 _LINE_BYTES = 65536
 _READ_BYTES = 65536
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
@@ -77,6 +79,38 @@ class AiohttpTransport:
             return
         self._pool = self._session(context, reuse=self.settings.reuse)
         self._single = self._session(context, reuse=False)  # where a retry goes: it must not find a dead connection again
+
+    async def warm(self, connections: int) -> None:
+        """Connections in the pool before the first request; those that can't be opened are left to the requests."""
+        pool = self._pool
+        if pool is None or pool.connector is None or not self.settings.reuse:
+            return
+        held: list[aiohttp.connector.Connection] = []
+        try:
+            async with asyncio.timeout(_WARM_S):
+                for url in map(URL, self.settings.urls):
+                    for first in range(0, connections, _WARM_AT_ONCE):
+                        count = min(_WARM_AT_ONCE, connections - first)
+                        opening = [self._connection(pool, url) for _ in range(count)]
+                        found = await asyncio.gather(*opening, return_exceptions=True)
+                        held += [one for one in found if isinstance(one, aiohttp.connector.Connection)]
+                        if any(isinstance(one, BaseException) for one in found):
+                            break
+        except TimeoutError:
+            pass
+        finally:
+            for connection in held:  # together, at the end: one given back early would only be found again
+                connection.release()
+
+    async def _connection(self, pool: aiohttp.ClientSession, url: URL) -> aiohttp.connector.Connection:
+        connector = pool.connector
+        assert connector is not None
+        proxy = proxy_for(url) if self.settings.trust_env else None
+        # The same request that send() makes, as far as the pool's key goes.
+        request = aiohttp.ClientRequest("POST", url, loop=self.loop, session=pool, proxy=proxy)
+        connection = await connector.connect(request, [], aiohttp.ClientTimeout())
+        self._opened += 1
+        return connection
 
     def settle(self) -> None:
         return
