@@ -186,3 +186,48 @@ def test_a_waiting_turn_takes_a_tick_before_a_new_session() -> None:
         driver.stop()
 
     asyncio.run(check())
+
+
+def test_at_a_rate_the_end_of_the_last_session_is_the_end_whatever_is_still_due() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost(turns=2)
+        never = monotonic_ns() + 3600 * 10**9
+        driver = paced(host, loop, [1, 2, 3, 4, never, never + 1], session_count=2)
+        driver.begin(LONG_AGO_NS)
+        driver._tick()
+        assert [session for _, session, _, _ in host.started] == [0, 1], "two sessions, and two ticks that were nobody's"
+        driver._due = memoryview(array("q", [1, 2, 3, 4, 5, 6, never]))
+        host.answer(driver)
+        host.answer(driver)
+        driver._tick()
+        assert [(session, turn) for _, session, turn, _ in host.started[2:]] == [(0, 1), (1, 1)]
+        host.answer(driver)
+        assert not driver.complete
+        host.answer(driver)
+        assert driver.complete
+
+    on_loop(check)
+
+
+def test_under_a_ceiling_no_more_sessions_start_than_were_asked_for() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost()
+        driver = paced(host, loop, list(range(1, 9)), session_count=3, concurrency=1)
+        driver.begin(LONG_AGO_NS)
+        driver._tick()
+        while host.open:
+            host.answer(driver)
+            driver._freed()
+        assert [session for _, session, _, _ in host.started] == [0, 1, 2]
+        assert driver.complete
+
+    on_loop(check)
+
+
+def test_a_shard_without_a_session_ends_at_once() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        driver = paced(FakeHost(), loop, [1, 2, 3, 4], shard=2, of=4, session_count=2)
+        driver.begin(LONG_AGO_NS)
+        assert driver.complete
+
+    on_loop(check)

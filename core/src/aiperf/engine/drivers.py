@@ -165,7 +165,7 @@ class PacedDriver(Driver):
 
     *due* are ns after the phase's start, for all shards; this one owns every *of*-th from *shard* on.  At a tick a session
     that waits for its next turn goes first, else a new session starts.  Under a ceiling an arrival without a slot waits
-    and leaves the moment one frees.
+    and leaves the moment one frees.  Under a session count the end of the last session is the end, whatever is still due.
     """
 
     def __init__(
@@ -189,7 +189,10 @@ class PacedDriver(Driver):
 
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns
-        self._arm()
+        if self._all_started:
+            self._done()
+        else:
+            self._arm()
 
     def stop(self) -> None:
         self._timer.close()
@@ -204,6 +207,12 @@ class PacedDriver(Driver):
             return
         self._alive -= 1
         self.slots.give()
+        if self._all_started and not self._alive and not self.complete:
+            self._done()
+
+    @property
+    def _all_started(self) -> bool:
+        return self.phase.session_count is not None and self._session >= self.phase.session_count
 
     def _tick(self) -> None:
         due, n, start = self._due, self._n, self._start_ns
@@ -229,8 +238,8 @@ class PacedDriver(Driver):
     def _arrive(self, n: int, at: int) -> None:
         if self._ready:
             self.host.send(self._ready.popleft(), n, at)
-        elif self.phase.session_count is not None and self._session >= self.phase.session_count:
-            return  # every session has started: the tick is nobody's
+        elif self._all_started:
+            return  # the tick is nobody's
         elif not self._waiting and self.slots.take():
             self._start(n, at)
         else:
@@ -238,8 +247,10 @@ class PacedDriver(Driver):
             self.slots.wanted(self._freed)
 
     def _freed(self) -> None:
-        while self._waiting and self.slots.take():
+        while self._waiting and not self._all_started and self.slots.take():
             self._start(*self._waiting.popleft())
+        if self._all_started:
+            self._waiting.clear()
         if not self._waiting:
             self.slots.wanted(None)
             if self._n >= len(self._due) and not self.complete:
