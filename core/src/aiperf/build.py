@@ -10,9 +10,8 @@ import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
-import msgspec
 from msgspec.structs import replace
 
 from aiperf import pairs
@@ -27,6 +26,8 @@ from aiperf.model import Conversation, HttpRequest, names
 from aiperf.plan import PhasePlan, Plan
 from aiperf.rundir import RunClock
 from aiperf.store import Store, StoreWriter
+from aiperf.strangers import failure, who, why
+from aiperf.strangers import load as load
 from aiperf.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -68,22 +69,10 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
         raise
     except Exception as error:  # a stranger's code; without it there is no run
         raise BadTokenizer(
-            f"the tokenizer {plan.tokenizer_name!r} can't be had: {_why(error)}",
+            f"the tokenizer {plan.tokenizer_name!r} can't be had: {why(error)}",
             "--tokenizer builtin counts without any download",
         ) from error
     return tokenizer
-
-
-def load(ref: PluginRef) -> Any:
-    """Import a plugin the plan names.
-
-    Raises:
-        PluginError: It doesn't import; names package and version.
-    """
-    try:
-        return ref.load()
-    except (Exception, SystemExit) as error:  # a stranger's module may raise anything while it is imported
-        raise PluginError(f"{_who(ref)} can't be imported: {_why(error)}") from error
 
 
 def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
@@ -91,6 +80,9 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     endpoint: Endpoint = _made(plan.endpoint, plan.plugin_options(plan.endpoint))
     context = DatasetContext(plan.entries, plan.seed, plan.seeded, tokenizer, endpoint.capabilities)
     dataset: Dataset = _made(plan.dataset, plan.plugin_options(plan.dataset), context)
+    order = plan.sampling or dataset.preferred_sampling
+    if order not in _ORDERS:
+        raise PluginError(f"{who(plan.dataset)} prefers the order {order!r}; there are {names(_ORDERS)}")
     encoder = _Encoder(plan, endpoint, tokenizer)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.journal), len(plan.models)))
@@ -108,9 +100,6 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
         for export in exports:
             export.finish()
         entries = store.entries
-    order = plan.sampling or dataset.preferred_sampling
-    if order not in _ORDERS:
-        raise PluginError(f"{_who(plan.dataset)} prefers the order {order!r}; there are {names(_ORDERS)}")
     config = {**plan.config}
     if config.get("datasets"):
         first, *others = config["datasets"]
@@ -126,7 +115,7 @@ def _made(ref: PluginRef, *arguments: Any) -> Any:
     except AiperfError:
         raise
     except Exception as error:  # strangers' code
-        _fail(ref, "can't be used", error)
+        raise failure(who(ref), "can't be used", error) from error
 
 
 def _conversations(ref: PluginRef, dataset: Dataset) -> Iterator[Conversation]:
@@ -141,7 +130,7 @@ def _conversations(ref: PluginRef, dataset: Dataset) -> Iterator[Conversation]:
     except AiperfError:
         raise
     except Exception as error:  # strangers' code
-        _fail(ref, f"failed after {given} conversations", error)
+        raise failure(who(ref), f"failed after {given} conversations", error) from error
 
 
 class _Encoder:
@@ -180,7 +169,8 @@ class _Encoder:
         except AiperfError:
             raise
         except Exception as error:  # strangers' code
-            _fail(self._plan.endpoint, f"can't encode turn {index} of conversation {conversation.id!r}", error)
+            what = f"can't encode turn {index} of conversation {conversation.id!r}"
+            raise failure(who(self._plan.endpoint), what, error) from error
         return replace(request, headers=pairs.merged(request.headers, turn.headers)) if turn.headers else request
 
     def _check(self, conversation: Conversation) -> None:
@@ -261,8 +251,8 @@ class _Export:
             yield
         except OSError:  # the disk, not the exporter
             raise
-        except Exception as error:  # noqa: BLE001  # strangers' code
-            log.error("%s failed, and %s is not written: %s", _who(self._ref), self._path.name, _why(error))
+        except Exception as error:  # strangers' code
+            log.error("%s failed, and %s is not written: %s", who(self._ref), self._path.name, why(error))
             log.debug("the traceback:", exc_info=error)
             self._drop()
 
@@ -297,16 +287,3 @@ def _fitted(plan: Plan) -> tuple[PhasePlan, ...]:
         else:
             fitted.append(replace(phase, first_entry=0, entries=there - sum(warmups) if apart else there))
     return tuple(fitted)
-
-
-def _who(ref: PluginRef) -> str:
-    return f"the plugin {ref.category}:{ref.name} of {ref.distribution} {ref.version}"
-
-
-def _why(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _fail(ref: PluginRef, what: str, error: Exception) -> NoReturn:
-    log.debug("the traceback:", exc_info=error)
-    raise PluginError(f"{_who(ref)} {what}: {_why(error)}") from error

@@ -1,0 +1,164 @@
+"""Due times of a phase, from its schedule to a file that workers map."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from aiperf import hooks
+from aiperf.descriptor import PluginRef
+from aiperf.errors import AiperfError, ConfigError, PluginError
+from aiperf.schedule import BLOCK, Schedule, ScheduleContext, entry_for
+from aiperf.strangers import failure, load, who, why
+
+if TYPE_CHECKING:
+    from aiperf.columns import Ints
+    from aiperf.plan import PhasePlan, Plan
+    from aiperf.store import Store
+
+log = logging.getLogger(__name__)
+
+_SPARE_NS = 3600 * 10**9
+_MOST_SPARE = 1 << 22
+
+
+def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
+    """The phase with its due file; a phase whose schedule paces nothing comes back as it is.
+
+    Arrivals below the request count, before the end of the duration.  Under a session count every turn takes a tick, and a
+    tick that finds no turn ready and every session started is nobody's: how many there will be depends on the answers.  So
+    the file then holds the sessions' turns, and spare ticks behind them for an hour of waiting (at most four million); the
+    worker stops at the sessions' end, not at the file's.
+
+    Raises:
+        ConfigError: Nothing is due before the phase ends.
+        PluginError: The schedule breaks its contract.
+    """
+    schedule, maker = make_schedule(plan, phase)
+    if not schedule.paced:
+        return phase
+    path = Path(plan.journal) / f"due-{phase.index}.bin"
+    planned = 0
+    with path.open("wb") as file:
+        for due in _blocks(schedule, maker, phase, _turns(plan, phase, store), spare=store.max_turns > 1):
+            file.write((due if sys.byteorder == "little" else due.byteswap()).tobytes())
+            planned += len(due)
+    if planned == 0:
+        lasts = "" if phase.duration_ns is None else f" of {phase.duration_ns / 1e9:g} s"
+        rate = "" if phase.rate is None else f" at {phase.rate:g} requests/s"
+        raise ConfigError(f"no request is due within the {phase.name}{lasts}{rate}", "raise the rate, or the duration")
+    return replace(phase, planned=planned, due_file=str(path))
+
+
+def make_schedule(plan: Plan, phase: PhasePlan) -> tuple[Schedule, str]:
+    """The schedule the phase names, a hook's or else the plugin of that name; and who made it, for messages.
+
+    Raises:
+        PluginError: It can't be had.
+    """
+    for name, call in _implementations(plan):
+        try:
+            found: Schedule | None = call(plan=plan, phase=phase)
+        except AiperfError:
+            raise
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            log.warning("hook plugin %s: aiperf_make_schedule failed: %s", name, why(error))
+            continue
+        if found is not None:
+            return found, f"hook plugin {name}"
+    ref = plan.schedules[phase.schedule]
+    gaps = None if phase.pattern is None else load(plan.arrivals[phase.pattern])
+    try:
+        schedule: Schedule = load(ref)(ScheduleContext(plan.seed, phase, gaps))
+    except AiperfError:
+        raise
+    except Exception as error:  # strangers' code
+        raise failure(who(ref), "can't be used", error) from error
+    return schedule, who(ref)
+
+
+def _turns(plan: Plan, phase: PhasePlan, store: Store) -> int | None:
+    """The most requests the phase can make; None where only time ends it."""
+    if phase.request_count is not None or phase.session_count is None:
+        return phase.request_count
+    if store.max_turns == 1:
+        return phase.session_count
+    entries = (phase.first_entry + entry_for(plan.sampling, plan.seed, s, phase.entries) for s in range(phase.session_count))
+    return sum(map(store.turns, entries))
+
+
+def _blocks(schedule: Schedule, maker: str, phase: PhasePlan, limit: int | None, *, spare: bool) -> Iterator[Ints]:
+    """Due times in blocks, until the phase ends or the schedule does."""
+    import numpy as np
+
+    spare = spare and phase.session_count is not None and phase.request_count is None
+    end_ns = math.inf if phase.duration_ns is None else phase.duration_ns
+    most = math.inf if limit is None else limit + (_MOST_SPARE if spare else 0)
+    n, last_ns = 0, 0
+    while n < most:
+        count = int(min(BLOCK, most - n))
+        if spare and limit is not None and n < limit:
+            count = min(count, limit - n)
+        due = _drawn(schedule, maker, n, count, last_ns)
+        kept = due[: int(np.searchsorted(due, end_ns, side="left"))] if end_ns != math.inf else due
+        yield kept
+        if len(kept) < count:
+            return
+        n += count
+        last_ns = int(kept[-1])
+        if spare and n == limit:
+            end_ns = min(end_ns, last_ns + _SPARE_NS)
+
+
+def _drawn(schedule: Schedule, maker: str, first: int, count: int, last_ns: int) -> Ints:
+    """A block of the schedule, held to its contract."""
+    import numpy as np
+
+    try:
+        due: Ints = np.asarray(schedule.due_block(first, count))
+    except AiperfError:
+        raise
+    except Exception as error:  # strangers' code
+        raise failure(maker, f"failed at arrival {first}", error) from error
+    if due.dtype != np.int64 or due.ndim != 1 or len(due) > count:
+        raise PluginError(f"{maker} gave {due.dtype} of shape {due.shape} for {count} arrivals; due times are int64, one each")
+    if len(due) and (due[0] < last_ns or (np.diff(due) < 0).any()):
+        raise PluginError(f"{maker} gave due times that go back in time, at or after arrival {first}")
+    return due
+
+
+def _implementations(plan: Plan) -> Iterator[tuple[str, Any]]:
+    """Who implements the hook, the last registered first, as pluggy calls them."""
+    if not plan.hooks:
+        return
+    from pluggy import PluginManager
+
+    manager = PluginManager("aiperf")
+    manager.add_hookspecs(hooks)
+    for ref in plan.hooks:
+        with _reported(ref):
+            found = ref.load()
+            manager.register(found() if isinstance(found, type) else found, f"{ref.name} ({ref.distribution} {ref.version})")
+    for implementation in reversed(manager.hook.aiperf_make_schedule.get_hookimpls()):
+        yield implementation.plugin_name, partial(_call, implementation.function, implementation.argnames)
+
+
+def _call(function: Callable[..., Any], wanted: Sequence[str], **given: Any) -> Any:
+    """With the arguments the implementation asks for, and no others."""
+    return function(**{name: given[name] for name in wanted})
+
+
+@contextlib.contextmanager
+def _reported(ref: PluginRef) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        log.warning("%s is left out: %s", who(ref), why(error))

@@ -1,0 +1,468 @@
+"""From a plan to files: the data set, what exporters make of it, and due times."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiperf.build import build, open_tokenizer
+from aiperf.descriptor import PluginRef
+from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
+from aiperf.plan import PhasePlan, Plan, TlsPlan
+from aiperf.store import Store
+
+FAKES = '''
+import msgspec
+import numpy as np
+from aiperf import BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest, Media, Turn
+from aiperf import hookimpl, uniforms
+
+
+class Echo(Endpoint):
+    """Says everything it was told."""
+
+    capabilities = Capabilities(tokenizes_input=True, multi_turn=True, media_in=("image",))
+
+    def encode(self, turn):
+        if turn.texts == ("explode",):
+            raise ZeroDivisionError("no luck")
+        said = [[message.role, *message.texts] for message in turn.messages]
+        body = {"said": said, "model": turn.model, "stream": turn.stream, **turn.extra}
+        return HttpRequest("/echo", msgspec.json.encode(body), {"X-Kind": "echo"})
+
+
+class Single(Echo):
+    capabilities = Capabilities(tokenizes_input=True)
+
+
+class Numbered(Dataset):
+    """As many conversations as *there* says, else as were asked for."""
+
+    def __iter__(self):
+        there = getattr(self.options, "there", None)
+        turns = getattr(self.options, "turns", 1)
+        for number in range(self.context.entries if there is None else there):
+            draw = uniforms(self.context.seed, "numbered", number, 1)[0]
+            lines = tuple(Turn((f"{number}.{turn} {draw}",), max_tokens=7) for turn in range(turns))
+            yield Conversation(f"c{number}", lines)
+
+
+class Listed(Dataset):
+    """What stands in the options."""
+
+    preferred_sampling = "shuffle"
+
+    def __iter__(self):
+        for row in self.options.rows:
+            yield msgspec.convert(row, Conversation)
+        if getattr(self.options, "then", None):
+            raise KeyError(self.options.then)
+
+
+class Odd(Dataset):
+    preferred_sampling = "backwards"
+
+    def __iter__(self):
+        yield Conversation("c", (Turn(("x",)),))
+
+
+class Huge(Dataset):
+    def __iter__(self):
+        for number in range(self.context.entries):
+            yield Conversation(f"c{number}", (Turn(("x" * 2000,)),))
+
+
+class Words:
+    name = "words"
+    size = 1
+
+    def encode(self, text):
+        return [0] * len(text.split(" "))
+
+    def decode(self, ids):
+        return "x"
+
+    def count(self, text):
+        return len(self.encode(text))
+
+
+class WordSource:
+    def __init__(self, options=None):
+        pass
+
+    def recognises(self, name):
+        return True
+
+    def open(self, name):
+        if name == "nowhere":
+            raise BadTokenizer("there is no nowhere")
+        if name == "broken":
+            raise ZeroDivisionError("a bug of its own")
+        return Words()
+
+
+class Lines(DatasetExporter):
+    label, kind = "Lines", "lines.txt"
+
+    def header(self):
+        return b"begin\\n"
+
+    def entry(self, conversation, bodies, *, first):
+        return b"%s%s %s\\n" % (b"" if first else b",", conversation.id.encode(), b" ".join(bodies))
+
+    def footer(self):
+        return b"end\\n"
+
+
+class Bad(Lines):
+    kind = "bad.txt"
+
+    def entry(self, conversation, bodies, *, first):
+        raise ZeroDivisionError("a bug of its own")
+
+
+class Given:
+    """A schedule of a stranger's."""
+
+    paced = True
+    times = [10, 20, 30]
+
+    def __init__(self, context):
+        pass
+
+    def due_block(self, first, count):
+        return np.array(self.times[first:first + count], dtype=np.int64)
+
+
+class Backwards(Given):
+    times = [10, 5, 30]
+
+
+class Fractions(Given):
+    def due_block(self, first, count):
+        return np.array([0.5] * count)
+
+
+class Hooked:
+    @hookimpl
+    def aiperf_make_schedule(self, phase):
+        return Given(None) if phase.schedule == "theirs" else None
+
+
+class Buggy:
+    @hookimpl
+    def aiperf_make_schedule(self, plan, phase):
+        raise ZeroDivisionError("a bug of its own")
+'''
+KERNEL = {"request_rate": "RequestRate", "burst": "Burst"}
+
+
+@pytest.fixture(autouse=True)
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "fake_parts.py").write_text(FAKES)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.delitem(sys.modules, "fake_parts", raising=False)
+
+
+def ref(category: str, value: str) -> PluginRef:
+    where = value if ":" in value else f"fake_parts:{value}"
+    return PluginRef(category, value.rpartition(":")[2].lower(), where, "acme", "1.2")
+
+
+def phase(**changes: Any) -> PhasePlan:
+    return PhasePlan(**{"name": "profiling", "kind": "profiling", "index": 0, "schedule": "burst", "entries": 3, **changes})
+
+
+def rate(**changes: Any) -> PhasePlan:
+    return phase(**{"schedule": "request_rate", "rate": 10.0, "pattern": "constant", **changes})
+
+
+def make(folder: Path, *phases: PhasePlan, dataset: str = "Numbered", endpoint: str = "Echo", **changes: Any) -> Plan:
+    (folder / "journal").mkdir(parents=True, exist_ok=True)
+    phases = phases or (phase(request_count=3),)
+    options = {"datasets:" + dataset.lower(): changes.pop("data")} if "data" in changes else {}
+    plan = Plan(
+        run_id="0123456789ab", version="0", seed=7, seeded=True, command="aiperf", phases=phases, models=("m",),
+        model_strategy="round_robin", urls=("http://h",), path="/echo", endpoint=ref("endpoints", endpoint),
+        transport=ref("transports", "x"), dataset=ref("datasets", dataset), tokenizer=ref("tokenizers", "WordSource"),
+        tokenizer_name="words", streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(), sampling="",
+        entries=sum(phase.entries for phase in phases), workers=1, reducers=1, journal=str(folder / "journal"),
+        artifacts=str(folder), export_prefix=None, export_level="records", use_server_token_count=False, options=options,
+        schedules={name: ref("schedules", f"aiperf.schedule:{value}") for name, value in KERNEL.items()},
+        arrivals={name: ref("arrivals", f"aiperf.schedule:{name}_gaps") for name in ("constant", "poisson", "gamma")},
+    )  # fmt: skip
+    return msgspec.structs.replace(plan, **changes)
+
+
+def listed(folder: Path, *rows: dict[str, Any], **changes: Any) -> Plan:
+    return make(folder, dataset="Listed", data={"rows": list(rows)}, **changes)
+
+
+def body(plan: Plan, entry: int, turn: int = 0, model: int = 0) -> Any:
+    return json.loads(Store(Path(plan.journal)).body(entry, turn, model))
+
+
+def due(plan: Plan, index: int = 0) -> list[int]:
+    name = plan.phases[index].due_file
+    assert name is not None
+    return [int(time) for time in np.fromfile(name, dtype="<i8")]
+
+
+# The data set
+
+
+def test_every_turn_is_encoded_for_every_model(tmp_path: Path) -> None:
+    plan = build(make(tmp_path, models=("a", "b"), data={"turns": 2}, streaming=True))
+    assert [body(plan, 1, turn, model)["model"] for turn in (0, 1) for model in (0, 1)] == ["a", "b", "a", "b"]
+    assert body(plan, 1, 1)["stream"] is True
+    assert body(plan, 1, 1)["said"][0][1].startswith("1.1 ")
+    assert Store(tmp_path / "journal").max_tokens(0, 0) == 7
+
+
+def test_the_prelude_stands_before_the_first_turn_alone(tmp_path: Path) -> None:
+    row = {"id": "c", "system": "be kind", "context": "in Rome", "turns": [{"texts": ["hi"]}, {"texts": ["bye"]}]}
+    plan = build(listed(tmp_path, row))
+    assert body(plan, 0)["said"] == [["system", "be kind"], ["user", "in Rome"], ["user", "hi"]]
+    assert body(plan, 0, 1)["said"] == [["user", "bye"]]
+
+
+def test_what_a_turn_says_itself_wins(tmp_path: Path) -> None:
+    rows = [{"id": "c", "turns": [{"texts": ["x"], "model": "own", "extra": {"a": 2}, "headers": {"x-kind": "row"}}]}]
+    plan = build(listed(tmp_path, *rows, extra={"a": 1, "b": 1}))
+    assert {key: body(plan, 0)[key] for key in ("model", "a", "b")} == {"model": "own", "a": 2, "b": 1}
+    store = Store(tmp_path / "journal")
+    assert store.shapes[store.shape(0, 0)].headers == {"x-kind": "row"}
+
+
+@pytest.mark.parametrize(("row", "tokens"), [
+    ({"turns": [{"texts": ["one two", "three"]}]}, 3),
+    ({"system": "be kind", "turns": [{"texts": ["one two"], "input_tokens": 2}]}, 4),
+    ({"turns": [{"texts": ["one two"], "input_tokens": 99}]}, 99),
+    ({"turns": [{"texts": ["one", "two"], "input_tokens": 99}]}, 2),
+])  # fmt: skip
+def test_input_tokens_are_those_of_all_parts_joined_with_one_space(tmp_path: Path, row: dict[str, Any], tokens: int) -> None:
+    build(listed(tmp_path, {"id": "c", **row}))
+    assert Store(tmp_path / "journal").input_tokens(0, 0) == tokens
+
+
+def test_nobody_counts_where_the_server_does_or_where_live_answers_stand_before(tmp_path: Path) -> None:
+    row = {"id": "c", "turns": [{"texts": ["one"]}, {"texts": ["two"]}]}
+    build(listed(tmp_path, row))
+    assert [Store(tmp_path / "journal").input_tokens(0, turn) for turn in (0, 1)] == [1, -1]
+    build(listed(tmp_path, row, use_server_token_count=True))
+    assert Store(tmp_path / "journal").input_tokens(0, 0) == -1
+
+
+def test_the_order_is_the_one_given_else_the_data_sets_own(tmp_path: Path) -> None:
+    row = {"id": "c", "turns": [{"texts": ["x"]}]}
+    config = {"datasets": [{"type": "listed", "entries": 3}], "other": 1}
+    plan = build(listed(tmp_path, row, config=config))
+    assert plan.sampling == "shuffle"
+    assert plan.config == {"datasets": [{"type": "listed", "entries": 1, "sampling": "shuffle"}], "other": 1}
+    assert config["datasets"] == [{"type": "listed", "entries": 3}]
+    assert build(listed(tmp_path, row, sampling="random")).sampling == "random"
+    assert build(make(tmp_path)).sampling == "sequential"
+
+
+@pytest.mark.parametrize(("there", "profiling", "warmup"), [
+    (13, (0, 10), (10, 3)), (40, (0, 37), (37, 3)), (8, (0, 5), (5, 3)), (6, (0, 6), (3, 3)), (2, (0, 2), (0, 2)),
+])  # fmt: skip
+def test_phases_share_the_entries_that_there_really_are(
+    tmp_path: Path, there: int, profiling: tuple[int, int], warmup: tuple[int, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    warm = phase(name="warmup", kind="warmup", first_entry=10, entries=3, request_count=3)
+    plan = build(make(tmp_path, warm, phase(index=1, entries=10, request_count=10), data={"there": there}))
+    assert [(found.first_entry, found.entries) for found in plan.phases] == [warmup, profiling]
+    assert ("use the same ones" in caplog.text) == (there in (6, 2))
+    assert plan.entries == there
+
+
+def test_memory_does_not_grow_with_the_entries(tmp_path: Path) -> None:
+    peaks = []
+    for entries in (500, 8000):
+        tracemalloc.start()
+        build(make(tmp_path, phase(request_count=9, entries=entries), dataset="Huge"))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 500_000, "while 7,500 more bodies of 2 kB were written"
+
+
+# What is wrong with it
+
+
+@pytest.mark.parametrize(("row", "endpoint", "said"), [
+    ({"turns": []}, "Echo", "conversation 'c' has no turns"),
+    ({"turns": [{}, {}]}, "Single", "conversation 'c' has 2 turns, and the endpoint type 'single' sends single turns only"),
+    ({"turns": [{"media": [{"kind": "video", "value": "u"}]}]}, "Echo", "turn 0 of conversation 'c' has video"),
+    ({"turns": [{"media": [{"kind": "video", "value": "u"}]}]}, "Single", "takes text alone"),
+    ({"turns": [{"headers": {"X": "a\nb"}}]}, "Echo", "turn 0 of conversation 'c': the value of X has a line break"),
+])  # fmt: skip
+def test_what_the_endpoint_cannot_take_is_refused_before_load(
+    tmp_path: Path, row: dict[str, Any], endpoint: str, said: str
+) -> None:
+    with pytest.raises(BadDataset) as caught:
+        build(listed(tmp_path, {"id": "c", **row}, endpoint=endpoint))
+    assert said in caught.value.message
+
+
+def test_an_empty_data_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadDataset, match="empty"):
+        build(listed(tmp_path))
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"data": {"rows": [{"id": "a", "turns": [{}]}], "then": "line 2"}},
+     "datasets:listed of acme 1.2 failed after 1 conversations: KeyError: 'line 2'"),
+    ({"data": {"rows": [{"id": "a", "turns": [{"texts": ["explode"]}]}]}},
+     "endpoints:echo of acme 1.2 can't encode turn 0 of conversation 'a': ZeroDivisionError: no luck"),
+    ({"dataset": "Odd"}, "datasets:odd of acme 1.2 prefers the order 'backwards'"),
+    ({"dataset": "Missing"}, "datasets:missing of acme 1.2 can't be imported"),
+    ({"endpoint": "nowhere_at_all:X"}, "can't be imported: ModuleNotFoundError"),
+])  # fmt: skip
+def test_a_plugin_that_breaks_is_named_with_package_and_version(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        build(make(tmp_path, **{"dataset": "Listed", **changes}))
+    assert said in caught.value.message
+    with pytest.raises(AiperfError):
+        Store(tmp_path / "journal")
+
+
+def test_a_tokenizer_that_cannot_be_had_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BadTokenizer, match="there is no nowhere"):
+        open_tokenizer(make(tmp_path, tokenizer_name="nowhere"))
+    with pytest.raises(BadTokenizer, match="'broken' can't be had: ZeroDivisionError") as caught:
+        open_tokenizer(make(tmp_path, tokenizer_name="broken"))
+    assert "--tokenizer builtin" in caught.value.hints[0]
+    assert open_tokenizer(make(tmp_path, tokenizer=None)) is None
+
+
+def test_a_journal_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    plan = msgspec.structs.replace(make(tmp_path), journal=str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigError, match="the data set can't be written to"):
+        build(plan)
+
+
+# What exporters make of it
+
+
+def test_a_data_set_exporter_sees_every_entry_once_with_the_body_sent_first(tmp_path: Path) -> None:
+    plan = make(tmp_path, models=("a", "b"), exporters=(ref("exporters", "Lines"),))
+    build(plan)
+    lines = (tmp_path / "lines.txt").read_text().splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("begin", "end", 5)
+    assert [line.split(" ")[0] for line in lines[1:-1]] == ["c0", ",c1", ",c2"]
+    assert [('"model":"a"' in line) for line in lines[1:-1]] == [True, False, True]
+
+
+def test_an_exporter_that_fails_is_reported_and_leaves_no_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    build(make(tmp_path, exporters=(ref("exporters", "Bad"), ref("exporters", "Lines"))))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "lines.txt", "modules"]
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    why = "failed, and bad.txt is not written: ZeroDivisionError: a bug of its own"
+    assert errors == [f"the plugin exporters:bad of acme 1.2 {why}"]
+
+
+def test_a_data_set_that_breaks_leaves_no_half_written_export(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("of an earlier run")
+    rows: list[dict[str, Any]] = [{"id": "a", "turns": [{}]}, {"id": "b", "turns": []}]
+    with pytest.raises(BadDataset):
+        build(listed(tmp_path, *rows, exporters=(ref("exporters", "Lines"),)))
+    assert (tmp_path / "lines.txt").read_text() == "of an earlier run"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "lines.txt", "modules"]
+
+
+# Due times
+
+
+def test_a_burst_has_no_due_times(tmp_path: Path) -> None:
+    found = build(make(tmp_path)).phases[0]
+    assert (found.planned, found.due_file) == (None, None)
+
+
+@pytest.mark.parametrize(("given", "times"), [
+    ({"request_count": 4}, [100, 200, 300, 400]),
+    ({"duration_ns": 350_000_000}, [100, 200, 300]),
+    ({"duration_ns": 300_000_000}, [100, 200]),
+    ({"request_count": 2, "duration_ns": 350_000_000}, [100, 200]),
+    ({"session_count": 3}, [100, 200, 300]),
+])  # fmt: skip
+def test_arrivals_stay_below_the_count_and_before_the_end(tmp_path: Path, given: dict[str, int], times: list[int]) -> None:
+    plan = build(make(tmp_path, rate(**given)))
+    assert due(plan) == [time * 10**6 for time in times]
+    assert plan.phases[0].planned == len(times)
+
+
+def test_long_phases_are_written_in_blocks(tmp_path: Path) -> None:
+    plan = build(make(tmp_path, rate(rate=1000.0, duration_ns=10 * 10**9)))
+    assert due(plan) == [n * 10**6 for n in range(1, 10_000)]
+
+
+def test_sessions_of_several_turns_get_ticks_to_spare(tmp_path: Path) -> None:
+    """11 turns, and an hour of waiting for answers at 10 ticks/s."""
+    plan = build(make(tmp_path, rate(session_count=11), data={"turns": 1}))
+    assert plan.phases[0].planned == 11
+    plan = build(make(tmp_path, rate(session_count=11), data={"turns": 3}))
+    assert plan.phases[0].planned == 3 * 11 + 36_000 - 1
+    plan = build(make(tmp_path, rate(session_count=11, request_count=20), data={"turns": 3}))
+    assert plan.phases[0].planned == 20
+
+
+def test_each_phase_has_its_own_due_times(tmp_path: Path) -> None:
+    warm = rate(name="warmup", kind="warmup", rate=20.0, request_count=2, first_entry=3, entries=2)
+    plan = build(make(tmp_path, warm, rate(index=1, request_count=2)))
+    assert (due(plan, 0), due(plan, 1)) == ([50_000_000, 100_000_000], [100_000_000, 200_000_000])
+
+
+def test_a_phase_in_which_nothing_is_due_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no request is due within the profiling of 0\.05 s at 10 requests/s"):
+        build(make(tmp_path, rate(duration_ns=50_000_000)))
+
+
+def test_a_strangers_schedule_may_end_by_itself(tmp_path: Path) -> None:
+    plan = make(tmp_path, phase(schedule="given", duration_ns=10**9), schedules={"given": ref("schedules", "Given")})
+    assert due(build(plan)) == [10, 20, 30]
+
+
+def test_a_hook_may_make_the_schedule_and_one_that_fails_does_not_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = (ref("hooks", "Hooked"), ref("hooks", "Buggy"), ref("hooks", "Missing"))
+    plan = build(make(tmp_path, phase(schedule="theirs", request_count=2), rate(index=1, request_count=1), hooks=hooks))
+    assert (due(plan, 0), due(plan, 1)) == ([10, 20], [100_000_000])
+    assert "buggy (acme 1.2): aiperf_make_schedule failed: ZeroDivisionError" in caplog.text
+    assert "hooks:missing of acme 1.2 is left out" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "said"), [("Backwards", "go back in time"), ("Fractions", "float64")])
+def test_a_schedule_that_breaks_its_contract_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(PluginError, match=said) as caught:
+        build(make(tmp_path, phase(schedule="x", request_count=3), schedules={"x": ref("schedules", name)}))
+    assert "of acme 1.2" in caught.value.message
+
+
+# Shards
+
+
+def test_the_same_seed_gives_the_same_bytes_for_1_2_and_5_shards(tmp_path: Path) -> None:
+    def files(workers: int, seed: int = 7) -> dict[str, bytes]:
+        folder = tmp_path / f"{workers}-{seed}"
+        warm = rate(name="warmup", kind="warmup", pattern="gamma", smoothness=0.5, request_count=50, first_entry=20, entries=5)
+        phases = warm, rate(index=1, pattern="poisson", request_count=5000, entries=20)
+        build(make(folder, *phases, workers=workers, seed=seed, exporters=(ref("exporters", "Lines"),)))
+        return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    one = files(1)
+    assert {"lines.txt", "due-0.bin", "due-1.bin", "dataset.bodies"} <= set(one)
+    assert files(2) == one
+    assert files(5) == one
+    other = files(1, seed=8)
+    assert other.keys() == one.keys()
+    assert all(other[name] != one[name] for name in ("lines.txt", "due-0.bin", "due-1.bin", "dataset.bodies"))
