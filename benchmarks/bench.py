@@ -173,7 +173,7 @@ class Bench:
             what = f"peak memory (summed PSS), {name} streamed requests"
             row = self.row(f"memory-{requests}", what, "MB", 250, digits=0, loops=False)
             enough = (Ours, Reference, AiohttpLoop) if requests == 30_000 else (Ours,)
-            tools = [tool for tool in self.tools if isinstance(tool, enough)]
+            tools: list[Tool] = [tool for tool in self.tools if isinstance(tool, enough)]
             for tool, said, _ in self.loads(0, 0, Load(64, requests, 32), tools, memory=True):
                 row.add(tool.name, said.peak_mb)
         self.runs = runs
