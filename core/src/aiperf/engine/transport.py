@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings
+from aiperf.engine.poller import make_poller
 from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
 from aiperf.model import ErrorDetails
 
@@ -102,6 +103,7 @@ class KernelTransport:
         self._origins: dict[tuple[str, str, int], Origin] = {}
         self._wires: dict[int, _Wire] = {}
         self._keeper: socket.socket | None = None
+        self.poller = make_poller(loop)
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -144,6 +146,7 @@ class KernelTransport:
     async def close(self) -> None:
         for connection in list(self.open_connections):
             connection.close()
+        self.poller.close()
         if self._keeper is not None:
             self._keeper.close()
             self._keeper = None
@@ -198,8 +201,11 @@ class KernelTransport:
             found = await self.loop.getaddrinfo(origin.host, origin.port, family=family, type=socket.SOCK_STREAM)
             if origin.scheme == "https":
                 origin.tls = self._tls()
-        except (OSError, ssl.SSLError) as error:
+        except OSError as error:  # certificates' errors too
             origin.error = ErrorDetails(f"{origin.host}: {error.strerror or error}", type=type(error).__name__)
+            return
+        except UnicodeError as error:  # a name that can't even be asked for
+            origin.error = ErrorDetails(f"{origin.host}: no host name: {error}", type=type(error).__name__)
             return
         origin.dns_ns = monotonic_ns() - before
         # IPv4 first: servers under test listen there more often than not, and a refused IPv6 attempt costs a round trip.
@@ -223,7 +229,7 @@ class Connection:
 
     def __init__(self, transport: KernelTransport, origin: Origin) -> None:
         self.transport, self.origin = transport, origin
-        self.loop, self.sink = transport.loop, transport.sink
+        self.loop, self.sink, self.poller = transport.loop, transport.sink, transport.poller
         self.sock: socket.socket | None = None
         self.fd = -1
         self.exchange: Exchange | None = None
@@ -266,23 +272,28 @@ class Connection:
         self.transport.opened += 1
         code = sock.connect_ex(address)
         if code in (0, errno.EINPROGRESS):
-            self.loop.add_writer(self.fd, self._connected)
+            self.poller.writer(self.fd, self._connected)
         else:
             self.loop.call_soon(self._refused, code)
 
     def _connected(self) -> None:
         if self.sock is None:
             return
-        self.loop.remove_writer(self.fd)
         code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
+            self.poller.writer(self.fd, None)
             self._refused(code)
             return
+        try:
+            self.sock.getpeername()
+        except OSError:  # a wake-up meant for a socket that had this number before
+            return
+        self.poller.writer(self.fd, None)
         exchange = self.exchange
         if exchange is not None:
             exchange.connect_ns = monotonic_ns() - self._began_ns
         self._recv = self.sock.recvmsg
-        self.loop.add_reader(self.fd, self._readable)
+        self.poller.reader(self.fd, self._readable)
         self._established()
 
     def _refused(self, code: int) -> None:
@@ -335,6 +346,7 @@ class Connection:
 
     def _start(self, exchange: Exchange, wire: _Wire) -> None:
         self.headed = self.complete = self.stray = False
+        self.headers.clear()
         if self.parser is None:
             self.parser = httptools.HttpResponseParser(self)
         head = wire.request(exchange)
@@ -364,7 +376,7 @@ class Connection:
             return
         left = bytes(data[count:])
         self.unsent = memoryview(left + bytes(rest)) if rest else memoryview(left)
-        self.loop.add_writer(self.fd, self._writable)
+        self.poller.writer(self.fd, self._writable)
 
     def _writable(self) -> None:
         exchange, sock, unsent = self.exchange, self.sock, self.unsent
@@ -381,7 +393,7 @@ class Connection:
             self.unsent = unsent[count:]
             return
         self.unsent = None
-        self.loop.remove_writer(self.fd)
+        self.poller.writer(self.fd, None)
         exchange.sent_end_ns = monotonic_ns()
 
     # Receiving
@@ -553,8 +565,7 @@ class Connection:
 
     def _shut(self) -> None:
         if self.sock is not None:
-            self.loop.remove_reader(self.fd)
-            self.loop.remove_writer(self.fd)
+            self.poller.forget(self.fd)
             self.sock.close()
             self.sock, self.fd = None, -1
             self.transport.open_connections.discard(self)
@@ -622,7 +633,7 @@ class TlsConnection(Connection):
             return
         del self._cipher[:count]
         if self._cipher:
-            self.loop.add_writer(self.fd, self._writable)
+            self.poller.writer(self.fd, self._writable)
 
     def _push(self, data: memoryview, rest: memoryview | None = None) -> None:
         self.unsent = memoryview(bytes(data) + bytes(rest)) if rest else data
@@ -630,7 +641,7 @@ class TlsConnection(Connection):
 
     def _writable(self) -> None:
         if self.sock is not None and not self._cipher:
-            self.loop.remove_writer(self.fd)
+            self.poller.writer(self.fd, None)
         self._flush()
         if not self._cipher:
             self._pump()
@@ -649,7 +660,7 @@ class TlsConnection(Connection):
                 return
         if self.unsent is None and not self._cipher:
             if self.fd >= 0:
-                self.loop.remove_writer(self.fd)
+                self.poller.writer(self.fd, None)
             exchange.sent_end_ns = monotonic_ns()
 
     def _received(self, data: bytes) -> None:
