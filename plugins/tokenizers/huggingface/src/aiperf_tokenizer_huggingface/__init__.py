@@ -1,0 +1,105 @@
+"""Tokenizers by path or hub id; what lies on this machine is read without asking anybody."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aiperf import BadTokenizer, Tokenizer
+
+from aiperf_tokenizer_huggingface.absence import NotThere
+
+if TYPE_CHECKING:
+    from aiperf_tokenizer_huggingface.slow import Slow
+
+_HUB_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?")
+_LONGEST_ID = 96
+_FILE = "tokenizer.json"
+_OLDER = ("tokenizer.model", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json")
+
+
+class HuggingFace:
+    """Opens a directory, a tokenizer.json, or a hub id: its cached files first, then the hub."""
+
+    def __init__(self, options: Any = None, *, patience_s: float = 5.0) -> None:
+        """*patience_s* is how long the hub may take to answer at all."""
+        self._revision: str | None = options.tokenizer_revision if options is not None else None
+        self._trust: bool = options is not None and options.tokenizer_trust_remote_code
+        self._patience_s = patience_s
+
+    def recognises(self, name: str) -> bool:
+        return _is_hub_id(name) or Path(name).expanduser().exists()
+
+    def open(self, name: str) -> Tokenizer:
+        """The tokenizer.
+
+        Raises:
+            BadTokenizer: It can't be had; says what was tried.
+        """
+        path = Path(name).expanduser()
+        # A directory that happens to be called like a model, and holds none, hides nothing.
+        if path.is_file() or _holds_tokenizer(path) or (path.exists() and not _is_hub_id(name)):
+            return self._local(name, path)
+        if not _is_hub_id(name):
+            raise BadTokenizer(
+                f"the tokenizer {name!r} is no file or directory, and no hub id either",
+                "a hub id is NAME or OWNER/NAME; '--tokenizer builtin' needs neither",
+            )
+        return self._from_hub(name)
+
+    def _local(self, name: str, path: Path) -> Tokenizer:
+        if self._revision is not None:
+            raise BadTokenizer(
+                f"--tokenizer-revision {self._revision} has no meaning for {name}, which is on this machine",
+                "drop --tokenizer-revision",
+            )
+        if path.is_dir() and not _holds_tokenizer(path):
+            raise BadTokenizer(
+                f"the directory {name} holds no tokenizer: there is no {_FILE} in it",
+                "download the model's tokenizer files into it, or use '--tokenizer builtin'",
+            )
+        file = path / _FILE if path.is_dir() else path
+        if path.is_dir() and (self._trust or not file.is_file()):
+            return self._slow(str(path), network=False)
+        return _fast(name, file)
+
+    def _from_hub(self, name: str) -> Tokenizer:
+        from aiperf_tokenizer_huggingface import hub
+
+        forbidden = hub.offline()
+        if not self._trust:
+            with contextlib.suppress(hub.NoSuchFile):
+                found = hub.cached(name, self._revision)
+                if found is None and forbidden is not None:
+                    raise hub.bad(name, f"it is not in the cache, and {forbidden} forbids the network", asked=False)
+                return _fast(name, found or hub.downloaded(name, self._revision, self._patience_s))
+        try:
+            return self._slow(name, network=False)
+        except NotThere:
+            if forbidden is not None:
+                raise
+        with contextlib.suppress(hub.NoSuchFile):
+            hub.probe(name, self._revision, self._patience_s)
+        return self._slow(name, network=True)
+
+    def _slow(self, name: str, *, network: bool) -> Slow:
+        from aiperf_tokenizer_huggingface.slow import loaded
+
+        why = "--tokenizer-trust-remote-code was given" if self._trust else f"it has no {_FILE}, only older files"
+        return loaded(name, why, revision=self._revision, trust=self._trust, network=network)
+
+
+def _fast(name: str, path: Path) -> Tokenizer:
+    from aiperf_tokenizer_huggingface.fast import Fast
+
+    return Fast(name, path)
+
+
+def _holds_tokenizer(path: Path) -> bool:
+    return any((path / file).is_file() for file in (_FILE, *_OLDER))
+
+
+def _is_hub_id(name: str) -> bool:
+    return len(name) <= _LONGEST_ID and _HUB_ID.fullmatch(name) is not None

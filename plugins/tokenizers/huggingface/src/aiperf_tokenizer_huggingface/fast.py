@@ -1,0 +1,54 @@
+"""Tokenizers of the ``tokenizers`` package: a tokenizer.json, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tokenizers
+from aiperf import BadTokenizer
+
+
+class Fast:
+    """A tokenizer.json.  What it says about padding and truncation is switched off: a count is of the whole text."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        """
+        Raises:
+            BadTokenizer: The file can't be read, or isn't a tokenizer.
+        """
+        self.name = name
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the package raises bare Exception
+            raise BadTokenizer(
+                f"the tokenizer {name!r} can't be read: {path}: {error}", "'--tokenizer builtin' needs no file"
+            ) from error
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        tokenizer.encode_special_tokens = True  # "<s>" in a prompt is text
+        self._tokenizer = tokenizer
+
+    @property
+    def size(self) -> int:
+        return int(self._tokenizer.get_vocab_size(with_added_tokens=False))
+
+    def encode(self, text: str) -> list[int]:
+        return list(self._encoded(text).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids)))
+
+    def count(self, text: str) -> int:
+        return len(self._encoded(text))
+
+    def _encoded(self, text: str) -> tokenizers.Encoding:
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError):  # a lone surrogate, which some server's broken JSON had
+            return self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
+
+
+def without_surrogates(text: str) -> str:
+    """The text, U+FFFD for each lone surrogate."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,12 @@
+"""What ``aiperf profile`` can be told about tokenizers from a hub."""
+
+from __future__ import annotations
+
+from aiperf.options import Options, option
+
+
+class HuggingFaceOptions(Options):
+    tokenizer_revision: str | None = option("--tokenizer-revision", group="Tokenizer", metavar="REV", shown="main",
+        min_length=1, help="Branch, tag or commit of a tokenizer from the hub.")
+    tokenizer_trust_remote_code: bool = option("--tokenizer-trust-remote-code", default=False, group="Tokenizer",
+        help="Let a tokenizer run the code that comes with it.")
