@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
-from time import time_ns
+from collections.abc import Callable, Iterator
+from time import sleep, time_ns
 
 import pytest
 import uvloop
 from aiperf.engine.contract import Exchange, TransportSettings
-from aiperf.engine.transport import KernelTransport
+from aiperf.engine.transport import _SO_TIMESTAMPNS, KernelTransport
 from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
 from aiperf.plan import TlsPlan
 from aiperf.testing.server import (
@@ -353,7 +353,24 @@ def test_a_tls_handshake_with_something_else_is_an_error(stage_play: Play, certi
 # Stamps
 
 
-def test_every_read_of_a_stream_has_the_kernels_stamp(stage_play: Play) -> None:
+@pytest.fixture
+def stamping() -> Iterator[None]:
+    """Linux switches stamping on for the whole machine, a moment after the first socket asks: hold it on, and wait for it."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
+        theirs, _ = server.accept()
+        with theirs:
+            ours.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            for _ in range(2000):
+                theirs.send(b"?")
+                if ours.recvmsg(1, 64)[1]:
+                    yield
+                    return
+                sleep(0.001)
+    pytest.skip("this machine stamps nothing")
+
+
+@pytest.mark.skipif(not _SO_TIMESTAMPNS, reason="no receive stamps on this platform")
+def test_every_read_of_a_stream_has_the_kernels_stamp(stage_play: Play, stamping: None) -> None:
     events = [Send(chunk(b"data: %d\n\n" % n)) for n in range(5)]
     steps = [step for event in events for step in (event, Sleep(0.003))]
 
