@@ -42,8 +42,8 @@ class Children:
     Standard input of each is a pipe that only this process holds open: it ends with us, however we end.
     """
 
-    def __init__(self, plan: Plan, address: str, log: Path) -> None:
-        self._plan, self._address, self._log = plan, address, log
+    def __init__(self, plan: Plan, address: str, journal: Path, log: Path) -> None:
+        self._plan, self._address, self._journal, self._log = plan, address, journal, log
         self.slots: dict[int, int] = {}
         self._fds = self._shared_fds() if plan.workers > 1 else []
         self.workers = [self._worker(index) for index in range(plan.workers)]
@@ -68,7 +68,8 @@ class Children:
         return Child("worker", index, self._start("aiperf.engine.worker", words, [fd for fd in self._fds if fd >= 0]))
 
     def _reducer(self, index: int) -> Child:
-        return Child("reducer", index, self._start("aiperf.reducer", [str(index), str(self._plan.reducers)], []))
+        words = [str(index), str(self._plan.reducers), str(self._journal)]
+        return Child("reducer", index, self._start("aiperf.reducer", words, []))
 
     def restart(self, child: Child) -> Child:
         """A new process in the place of a reducer that died; it goes on from its columns."""

@@ -1,6 +1,6 @@
 """A reducer process: follows the journal's segments and turns them into columns and folded metrics.
 
-    python -m aiperf.reducer ADDRESS INDEX REDUCERS
+    python -m aiperf.reducer ADDRESS INDEX REDUCERS JOURNAL
 
 It may lag, die and start again: the file is the queue.  When standard input ends the parent is gone, and what is not
 reduced yet waits for ``aiperf report``.
@@ -31,9 +31,8 @@ _LIVE_S = 0.5
 class Process:
     """Messages in, steps of work in between."""
 
-    def __init__(self, line: control.Line, index: int, of: int) -> None:
-        self.line, self.index, self.of = line, index, of
-        self.journal: Path | None = None
+    def __init__(self, line: control.Line, index: int, of: int, journal: Path) -> None:
+        self.line, self.index, self.of, self.journal = line, index, of, journal
         self.reducer: Reducer | None = None
         self.over = False
         self._told_s = 0.0
@@ -41,8 +40,7 @@ class Process:
 
     def run(self) -> None:
         self.line.send(control.Hello("reducer", self.index, os.getpid()))
-        from aiperf import reduce as _preloaded  # noqa: F401  # while the parent is still building the data set
-
+        self._preload()
         busy = False
         while not self.over:
             message = self.line.receive(0 if busy else _IDLE_MS)
@@ -54,10 +52,19 @@ class Process:
             busy = self.reducer is not None and self.reducer.step(_STEP_S)
             self._tell_live()
 
+    def _preload(self) -> None:
+        """Import, and read the tokenizer's table, while the data set is still being built."""
+        from aiperf import reduce as _imported  # noqa: F401
+        from aiperf.build import open_tokenizer
+        from aiperf.rundir import load_run
+
+        with contextlib.suppress(AiperfError):  # said, with its cause, by who builds the data set
+            open_tokenizer(load_run(self.journal)[0])
+
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Load():
-                self.line.send(control.Ready("reducer", self.index, self._trouble(lambda: self._load(message.journal))))
+                self.line.send(control.Ready("reducer", self.index, self._trouble(self._load)))
             case control.Finish():
                 self.line.send(control.Finished(self.index, self._trouble(self._finish)))
             case control.Summarize():
@@ -75,13 +82,13 @@ class Process:
             return "\n".join(error.lines()) if isinstance(error, AiperfError) else str(error)
         return None
 
-    def _load(self, journal: str) -> None:
+    def _load(self) -> None:
         from aiperf.reduce import Reducer
         from aiperf.rundir import load_run
 
-        self.journal = Path(journal)
         plan, clock = load_run(self.journal)
         self.reducer = Reducer(plan, self.journal, self.index, self.of, clock=clock)
+        yield_to_measuring()
 
     def _finish(self) -> None:
         take_part()
@@ -91,13 +98,12 @@ class Process:
     def _summarize(self, message: control.Summarize) -> None:
         from aiperf.report import write_summary
 
-        if self.journal is not None:
-            write_summary(
-                self.journal,
-                cancelled=message.cancelled,
-                incomplete_reason=message.incomplete_reason,
-                warnings=message.warnings,
-            )
+        write_summary(
+            self.journal,
+            cancelled=message.cancelled,
+            incomplete_reason=message.incomplete_reason,
+            warnings=message.warnings,
+        )
 
     def _tell_live(self) -> None:
         now = time.monotonic()
@@ -131,13 +137,14 @@ def take_part() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    address, index, of = arguments
+    address, index, of, journal = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    yield_to_measuring()
     line = control.Line(address, f"reducer-{index}")
-    Process(line, int(index), int(of)).run()
+    Process(line, int(index), int(of), Path(journal)).run()
     line.close()
+    sys.stderr.flush()
+    os._exit(0)  # nothing is left to do, and tearing an interpreter of this size down takes long
 
 
 if __name__ == "__main__":

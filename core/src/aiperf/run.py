@@ -143,7 +143,8 @@ class Run:
         save_run(self.journal, self.plan, self.clock)
         builder = Builder(self.plan)
         with self._switchboard() as self.board:
-            self.children = Children(self.plan, self.board.address, self.artifacts / "logs" / "aiperf.log")
+            log_file = self.artifacts / "logs" / "aiperf.log"
+            self.children = Children(self.plan, self.board.address, self.journal, log_file)
             try:
                 self.plan = self._await_build(builder)
                 save_run(self.journal, self.plan, self.clock)
@@ -153,14 +154,13 @@ class Run:
                     if self.signals.count or self.incomplete:
                         break
                     self._phase(phase)
-                summary = self._reduce()
+                return self._export(self._reduce())
             finally:
                 builder.end()
                 if self.display is not None:
                     self.display.clear()
                 self.children.end(2.0)
                 self._call("aiperf_teardown")
-        return self._export(summary)
 
     # Before load
 
@@ -449,6 +449,9 @@ class Run:
 
     def _export(self, summary: Summary) -> int:
         from aiperf import artifacts
+
+        if self.display is not None:
+            self.display.clear()
 
         self._call("aiperf_summary_made", summary=summary)
         target = artifacts.target_for(self.plan, self.clock)

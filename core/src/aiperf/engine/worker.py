@@ -541,6 +541,8 @@ def main(arguments: list[str]) -> None:
         uvloop.run(work)
     else:
         asyncio.run(work)
+    sys.stderr.flush()
+    os._exit(0)  # everything is written and closed
 
 
 if __name__ == "__main__":
