@@ -21,7 +21,7 @@ _WHERE = {
         "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target", "atomic",
     ),
     "summary": ("Measurement", "Result", "Summary"),
-    "schedule": ("Schedule", "ScheduleContext", "uniforms"),
+    "schedule": ("Schedule", "ScheduleContext", "normal", "uniform", "uniforms"),
     "plan": ("PhasePlan", "Plan"),
     "options": ("Options", "option"),
     "hooks": ("hookimpl", "hookspec"),
@@ -37,7 +37,7 @@ __all__ = [
     "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged", "RecordBatch", "RequestView", "Result",
     "RunMetric", "Schedule", "ScheduleContext", "Scored", "Summary", "SummaryExporter", "Target", "Tokenizer",
     "TokenizerSource", "Totals", "Turn", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
-    "integers", "option", "ragged", "uniforms", "unreadable",
+    "integers", "normal", "option", "ragged", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -64,6 +64,6 @@ if TYPE_CHECKING:
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.options import Options, option
     from aiperf.plan import PhasePlan, Plan
-    from aiperf.schedule import Schedule, ScheduleContext, uniforms
+    from aiperf.schedule import Schedule, ScheduleContext, normal, uniform, uniforms
     from aiperf.summary import Measurement, Result, Summary
     from aiperf.tokenizer import Tokenizer, TokenizerSource

@@ -100,7 +100,7 @@ class Engine:
         model = 0
         if count > 1:
             rotates = plan.model_strategy == "round_robin"
-            model = number % count if rotates else int(uniform(plan.seed, f"model:{phase.index}", number) * count)
+            model = number % count if rotates else int(uniform(plan.seed, f"model:{phase.name}", number) * count)
         identity = f"{self._session_prefixes[phase.index]}{number:012x}"
         return Session(phase.index, number, entry, self.store.turns(entry), model, number % len(plan.urls), identity)
 
@@ -493,7 +493,8 @@ def _hooked(plan: Plan) -> tuple[Prepare | None, Callable[..., Transport]]:
     manager = PluginManager("aiperf")
     manager.add_hookspecs(hooks)
     for ref in plan.hooks:
-        manager.register(ref.load(), f"{ref.name} ({ref.distribution} {ref.version})")
+        plugin = ref.load()
+        manager.register(plugin() if isinstance(plugin, type) else plugin, f"hooks:{ref.name}")
     calls: list[Any] = [found.function for found in manager.hook.aiperf_request_prepared.get_hookimpls()]
 
     def prepare(request: HttpRequest, turn: Turn) -> HttpRequest:

@@ -69,7 +69,7 @@ def test_a_line_has_the_references_fields():
     assert export([row | {"due_ns": 3}]) == [
         {
             "metadata": {
-                "session_num": 4, "turn_index": 1, "credit_issued_ns": WALL + 5, "request_start_ns": WALL + 5,
+                "session_num": 4, "turn_index": 1, "credit_issued_ns": WALL + 3, "request_start_ns": WALL + 5,
                 "request_end_ns": WALL + 9, "benchmark_phase": "profiling", "phase_index": 0, "phase_name": "profiling",
                 "phase_kind": "profiling", "was_cancelled": False, "context_overflow_skip": False, "agent_depth": 0,
                 "due_ns": WALL + 3, "request_ack_ns": WALL + 6, "conversation_num": 2, "profiling_index": 0,

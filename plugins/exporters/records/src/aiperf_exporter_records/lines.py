@@ -69,7 +69,7 @@ def _ordered(metrics: Mapping[str, Declared]) -> list[str]:
 
 def _metadata(batch: RecordBatch, target: Target) -> Iterable[Metadata]:
     started, ended, last = batch["started_ns"], batch["ended_ns"], batch["last_byte_ns"]
-    wall = target.started_wall_ns
+    due, wall = batch["due_ns"], target.started_wall_ns
     starts = integers(started, wall)
     over = np.where(np.isnan(last), np.where(np.isnan(ended), started, ended), last)
     # A transport sees the headers when it reads them, the kernel stamps the bytes behind them when they come.
@@ -83,7 +83,7 @@ def _metadata(batch: RecordBatch, target: Target) -> Iterable[Metadata]:
         Metadata,
         integers(batch["n"]),
         integers(batch["turn"]),
-        starts,
+        integers(np.where(np.isnan(due), started, due), wall),
         starts,
         integers(over, wall),
         kinds,
@@ -93,7 +93,7 @@ def _metadata(batch: RecordBatch, target: Target) -> Iterable[Metadata]:
         cancelled.tolist(),
         repeat(False),
         repeat(0),
-        integers(batch["due_ns"], wall),
+        integers(due, wall),
         integers(ack, wall),
         integers(np.where(cancelled, ended, np.nan), wall),
         integers(batch["session"]),

@@ -19,7 +19,7 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
 
     session_num: Annotated[int, Meta(description="Number of the request in its phase, as in the reference.")]
     turn_index: Annotated[int, Meta(description="Index of the turn in its conversation.")]
-    credit_issued_ns: Annotated[WallNs, Meta(description="When the request was started: here that is one instant.")]
+    credit_issued_ns: Annotated[WallNs, Meta(description="When it was due; when it was started, where nothing was scheduled.")]
     request_start_ns: WallNs
     request_end_ns: Annotated[WallNs, Meta(description="Last bytes of the answer; without any, when it was given up.")]
     benchmark_phase: Annotated[str, Meta(description="warmup or profiling.")]
