@@ -12,7 +12,7 @@ from typing import Any
 
 from aiperf.errors import BadResponse
 from aiperf.model import Delta
-from aiperf.sse import Splitter
+from aiperf.sse import Event, Splitter
 
 Read = tuple[int, int, int, bytes]
 
@@ -77,6 +77,7 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
     splitter: Splitter | None = None
     before = 0
     first_output = None
+    unreadable: BadResponse | None = None
     events: list[bytes] | tuple[bytes]
     try:
         for stamp, read, hidden, body in reads:
@@ -86,11 +87,17 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
             else:
                 if splitter is None:
                     splitter = Splitter()
-                events = [event.data for event in splitter.feed(body)]
+                events = [_data(event, decode) for event in splitter.feed(body)]
             left = len(events)
             for event in events:
                 left -= 1
-                delta = decode(event)
+                try:
+                    delta = decode(event)
+                except BadResponse as bad:
+                    if not bad.unreadable:
+                        raise
+                    unreadable = unreadable or bad
+                    continue
                 if delta is None:
                     continue
                 if delta.usage is not None:
@@ -130,12 +137,31 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
             before = read
         if splitter is not None:
             for last in splitter.close():
-                _take_last(answer, decode(last.data), reads[-1][0], texts, reasonings)
+                _take_last(answer, decode(_data(last, decode)), reads[-1][0], texts, reasonings)
     except BadResponse as error:
         answer.error = error
+    if unreadable is not None and not stamps:
+        answer.error = answer.error or unreadable
     answer.text, answer.reasoning = "".join(texts), "".join(reasonings)
     answer.first_output_ns = first_output if first_output is not None else answer.first_output_ns
     return answer
+
+
+def _data(event: Event, decode: Callable[[bytes], Delta | None]) -> bytes:
+    """An event's data.
+
+    Raises:
+        BadResponse: The event is named ``error``; code 502 and type SSEResponseError where the data name none.
+    """
+    if event.event != b"error":
+        return event.data
+    message, code, kind = event.data.decode("utf-8", "replace") or "the server sent an error event", None, None
+    try:
+        decode(event.data)
+    except BadResponse as said:
+        code, kind = said.code, said.kind
+        message = message if said.unreadable else said.message
+    raise BadResponse(message, raw=event.data, code=code or 502, kind=kind or "SSEResponseError")
 
 
 def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str], reasonings: list[str]) -> None:

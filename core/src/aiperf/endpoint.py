@@ -76,7 +76,7 @@ def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
     """What to raise for an event that a typed decoder refused; the message is the same wherever the bytes were cut."""
     if isinstance(error, msgspec.ValidationError):
         return BadResponse(f"{dialect}: not of this dialect: {error}", raw=event)
-    return BadResponse(f"{dialect}: not JSON", raw=event)
+    return BadResponse(f"{dialect}: not JSON", raw=event, unreadable=True)
 
 
 def in_band_error(event: bytes) -> BadResponse | None:

@@ -66,11 +66,15 @@ class BadJournal(AiperfError):
 class BadResponse(AiperfError):
     """A server's answer is not what its dialect promises, or is an error said in-band.
 
-    *raw* keeps the bytes; *code* and *kind* are the server's own where it gave them (spec: error records).
+    *raw* keeps the bytes; *code* and *kind* are the server's own where it gave them (spec: error records).  *unreadable*:
+    the bytes said nothing at all; in the middle of a stream that is passed over and counted.
     """
 
-    def __init__(self, message: str, *, raw: bytes = b"", code: int | None = None, kind: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, raw: bytes = b"", code: int | None = None, kind: str | None = None, unreadable: bool = False
+    ) -> None:
         super().__init__(message)
+        self.unreadable = unreadable
         self.raw = raw
         self.code = code
         self.kind = kind

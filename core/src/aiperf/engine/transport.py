@@ -514,9 +514,14 @@ class Connection:
 
     # Ends
 
+    @property
+    def idle_out(self) -> bool:
+        """Everything that was to be sent has been taken by the socket."""
+        return self.unsent is None
+
     def _finished(self, exchange: Exchange) -> None:
         self.exchange = exchange.connection = None
-        if self.keep and not self.stray and self.transport.settings.reuse and self.unsent is None:
+        if self.keep and not self.stray and self.transport.settings.reuse and self.idle_out:
             self.origin.idle.append(self)
             self.transport.hot = self  # just read dry: no need to peek if it is taken at once
             self.sink.done(exchange, None)
@@ -599,6 +604,10 @@ class TlsConnection(Connection):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=self.origin.host)
         self._handshake()
 
+    @property
+    def idle_out(self) -> bool:
+        return self.unsent is None and not self._cipher
+
     def _handshake(self) -> None:
         exchange, tls = self.exchange, self._tls
         if tls is None:
@@ -649,7 +658,7 @@ class TlsConnection(Connection):
     def _pump(self) -> None:
         """Encrypt and send a piece at a time; the next when the socket has taken the last."""
         exchange, tls = self.exchange, self._tls
-        if exchange is None or tls is None or self.unsent is None:
+        if exchange is None or tls is None or exchange.sent_end_ns:
             return
         while self.unsent is not None and not self._cipher:
             piece, left = self.unsent[:_WRITE_BYTES], self.unsent[_WRITE_BYTES:]
