@@ -554,7 +554,7 @@ class Connection:
             # The server closed it while idle.  The only retry there is: the old connection never gave an answer's byte.
             self.close()
             exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
-            exchange.connected_ns = 0
+            exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
             self.transport.fresh(exchange, wire)
             return
         self._fail(ErrorDetails(f"{error.strerror or error}", type=type(error).__name__))
