@@ -35,6 +35,7 @@ class Process:
         self.line, self.index, self.of, self.journal = line, index, of, journal
         self.reducer: Reducer | None = None
         self.over = False
+        self.trouble: str | None = None
         self._told_s = 0.0
         self._done = -1
 
@@ -49,8 +50,19 @@ class Process:
                 continue
             if _parent_gone():
                 return
-            busy = self.reducer is not None and self.reducer.step(_STEP_S)
+            busy = self._step()
             self._tell_live()
+
+    def _step(self) -> bool:
+        """Reduce what is new; True if there was something.  A disk that takes nothing more ends it, not the process."""
+        if self.reducer is None or self.trouble is not None:
+            return False
+        try:
+            return self.reducer.step(_STEP_S)
+        except OSError as error:
+            self.trouble = f"results can't be written: {error.strerror or error}"
+            self.line.send(control.Trouble("reducer", self.index, self.trouble))
+            return False
 
     def _preload(self) -> None:
         """Import, and read the tokenizer's table, while the data set is still being built."""
@@ -91,6 +103,8 @@ class Process:
         yield_to_measuring()
 
     def _finish(self) -> None:
+        if self.trouble is not None:
+            raise AiperfError(self.trouble)
         take_part()
         if self.reducer is not None:
             self.reducer.finish()

@@ -1,0 +1,97 @@
+"""The same plan on 1, 2 and 5 workers: same inputs, same due times, every arrival once, ceilings kept.  The server judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf_command_simulate.testing import Simulator, running
+from program import Done, Program
+
+SHARDS = (1, 2, 5)
+
+
+def run(aiperf: Program, simulator: Simulator, workers: int, *words: str) -> Done:
+    aiperf.environment["AIPERF_WORKERS"] = str(workers)
+    done = aiperf(
+        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", "30", "--osl", "4",
+        "--random-seed", "7", "--workers-max", "5", "--ui", "none", "--artifact-dir", str(aiperf.folder / f"w{workers}"), *words,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return done
+
+
+def ledger(done: Done) -> list[dict[str, Any]]:
+    return done.lines("profile_export_arrivals.jsonl")
+
+
+def bytes_of(done: Done, name: str) -> bytes:
+    return (done.artifacts / name).read_bytes()
+
+
+def test_inputs_due_times_and_arrivals_do_not_depend_on_the_number_of_workers(aiperf: Program, simulator: Simulator) -> None:
+    load = ["--request-rate", "300", "--arrival-pattern", "gamma", "--arrival-smoothness", "0.5", "--request-count", "120"]
+    found = []
+    for workers in SHARDS:
+        simulator.reset()
+        done = run(aiperf, simulator, workers, *load)
+        rows = sorted(ledger(done), key=lambda row: row["n"])
+        assert [row["n"] for row in rows] == list(range(120))
+        assert {row["worker"] for row in rows} == {f"worker-{i}" for i in range(workers)}
+        seen = {row["request_id"] for row in simulator.truth()["requests"]}
+        assert seen == {row["x_request_id"] for row in rows}
+        found.append((bytes_of(done, "inputs.json"), bytes_of(done, "journal/due-0.bin"), [row["session"] for row in rows]))
+    assert found[0] == found[1] == found[2]
+
+
+def test_five_workers_together_keep_a_ceiling_of_three(aiperf: Program) -> None:
+    with running(first_token_ms=20, decode_ms=2, decode_batch_us=0) as simulator:
+        done = run(aiperf, simulator, 5, "--request-rate", "400", "--concurrency", "3", "--request-count", "60")
+        assert simulator.summary()["in_flight_max"] == 3
+    assert sorted(row["n"] for row in ledger(done)) == list(range(60))
+
+
+def test_a_burst_on_two_workers_sends_every_index_once_and_keeps_its_concurrency(aiperf: Program) -> None:
+    with running(first_token_ms=10, decode_ms=1, decode_batch_us=0) as simulator:
+        done = run(aiperf, simulator, 2, "--concurrency", "4", "--request-count", "50", "--streaming")
+        assert simulator.summary()["in_flight_max"] == 4
+        assert simulator.summary()["requests"] == 50
+    rows = ledger(done)
+    assert sorted(row["n"] for row in rows) == list(range(50))
+    assert {row["worker"] for row in rows} == {"worker-0", "worker-1"}
+    assert done.json()["request_count"]["avg"] == 50
+
+
+def test_two_reducers_count_what_one_counts(aiperf: Program, simulator: Simulator) -> None:
+    load = ["--concurrency", "4", "--request-count", "40", "--streaming"]
+    one = run(aiperf, simulator, 4, *load, "--record-processors", "1")
+    counted = one.json()
+    aiperf.folder = aiperf.folder / "two"
+    aiperf.folder.mkdir()
+    two = run(aiperf, simulator, 4, *load, "--record-processors", "2")
+    assert len(list((two.artifacts / "journal").glob("columns-*"))) == 2
+    for tag in ("request_count", "total_osl", "total_isl"):
+        assert two.json()[tag] == counted[tag]
+    assert len(two.lines("profile_export.jsonl")) == len(one.lines("profile_export.jsonl")) == 40
+
+
+@pytest.mark.parametrize("transport", ["kernel", "aiohttp"])
+def test_both_transports_deliver_the_same(aiperf: Program, simulator: Simulator, transport: str) -> None:
+    done = run(aiperf, simulator, 1, "--transport", transport, "--concurrency", "3", "--request-count", "12", "--streaming")
+    results = done.json()
+    assert results["request_count"]["avg"] == 12
+    assert results["output_sequence_length"]["avg"] == 4
+    assert simulator.summary()["requests"] == 12
+    assert simulator.summary()["in_flight_max"] <= 3
+
+
+def test_the_journal_can_be_reported_again_with_the_same_numbers(aiperf: Program, simulator: Simulator) -> None:
+    done = run(aiperf, simulator, 2, "--concurrency", "4", "--request-count", "30", "--streaming")
+    before = done.json()
+    again = aiperf("report", str(done.artifacts), "--output", str(Path(done.artifacts).with_name("again")))
+    assert again.code == 0, again.err
+    after = Done(0, "", "", Path(done.artifacts).with_name("again")).json()
+    assert {tag: found for tag, found in before.items() if isinstance(found, dict) and "unit" in found} == {
+        tag: found for tag, found in after.items() if isinstance(found, dict) and "unit" in found
+    }
