@@ -32,8 +32,8 @@ FORBIDDEN = (
 FLOORS = """
 columns command descriptor errors exporter fold hooks ids journal logs model options progress sse tokenizer
     usage
-addresses answer argv endpoint environment findings metric pairs plan settings store strangers summary
-artifacts certificates dataset helptext optionspec outputs phases pipeline rundir schedule
+addresses argv endpoint environment findings metric pairs plan settings store strangers summary
+answer artifacts certificates dataset helptext optionspec outputs phases pipeline rundir schedule
 due engine registry
 build children commandline selection testing trust
 application configure inspection reduce

@@ -1,15 +1,17 @@
 """What one request's bytes come to: when content arrived, what it said, what the server counted.
 
 Reads are ``(stamp, read, hidden, body)``: receive stamp and read stamp in ns since the run's start, TCP segments merged into
-the read beyond the last, body bytes.  Events of one read share its stamp.  Where segments were merged, all events of the
-read but the last are only known to have come since the read before; they are marked, kept out of gaps, and counted.
+the read beyond the last, body bytes.  Events of one read share its stamp, and stamps never go back.  Where segments were
+merged, only what the last one completed came at the stamp; all events before are only known to have come since the read
+before: they are marked, kept out of gaps, and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from aiperf.endpoint import in_band_error
 from aiperf.errors import BadResponse
 from aiperf.model import Delta
 from aiperf.sse import Event, Splitter
@@ -50,11 +52,14 @@ def read_answer(reads: list[Read], decode: Callable[[bytes], Delta | None], *, s
 
 def _whole(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer:
     answer = Answer()
-    body = reads[0][3] if len(reads) == 1 else b"".join(read[3] for read in reads)
+    body = reads[0][3] if len(reads) == 1 else b"".join([read[3] for read in reads])
     try:
         delta = decode(body)
     except BadResponse as error:
         answer.error = error
+        return answer
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        answer.error = _broken(error)
         return answer
     if delta is None:
         return answer
@@ -75,35 +80,40 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
     texts: list[str] = []
     reasonings: list[str] = []
     splitter: Splitter | None = None
-    before = 0
+    before = now = 0
     first_output = None
-    unreadable: BadResponse | None = None
-    events: list[bytes] | tuple[bytes]
+    events: Sequence[tuple[bytes, bytes]]
     try:
         for stamp, read, hidden, body in reads:
+            # A read without a kernel stamp has its own, which may be behind the kernel's of the next.
+            if stamp > now:
+                now = stamp
             # Nearly every read is one whole event; the splitter answers for all the others, and from then on.
+            doubtful = 0
             if splitter is None and body[:6] == b"data: " and body[-2:] == b"\n\n" and body.find(b"\n", 6) == len(body) - 2:
-                events = (body[6:-2],)
+                events = ((body[6:-2], b""),)
             else:
                 if splitter is None:
                     splitter = Splitter()
-                events = [_data(event, decode) for event in splitter.feed(body)]
-            left = len(events)
-            for event in events:
-                left -= 1
-                try:
-                    delta = decode(event)
-                except BadResponse as bad:
-                    if not bad.unreadable:
-                        raise
-                    unreadable = unreadable or bad
-                    continue
+                events = splitter.feed(body)
+                if hidden:
+                    doubtful = len(events) - body.endswith((b"\n", b"\r"))
+            for event, name in events:
+                if name and name == b"error":
+                    raise _said(event)
+                delta = decode(event)
+                mark = 0
+                if doubtful > 0:
+                    doubtful -= 1
+                    mark = MARKED
                 if delta is None:
                     continue
-                if delta.usage is not None:
+                if delta.usage:
                     answer.usage = delta.usage
                 if delta.finish is not None:
                     answer.finish = delta.finish
+                if delta.extra is not None:
+                    answer.extra = delta.extra
                 if delta.text:
                     texts.append(delta.text)
                     kind = TEXT
@@ -114,8 +124,6 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
                     reasonings.append(delta.reasoning)
                     kind = REASONING
                 elif not delta.tool and not delta.items:
-                    if delta.extra is not None:
-                        answer.extra = delta.extra
                     continue
                 else:
                     kind = 0
@@ -125,43 +133,28 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
                 if delta.items:
                     answer.items += delta.items
                     kind |= ITEM
-                if hidden and left and stamps:
-                    # Not for the very first content: TTFT may only be late by what the interval says, and is kept.
+                if first_output is None and kind != REASONING:
+                    first_output = now
+                if mark:
                     kind |= MARKED
                     answer.marked += 1
-                    answer.intervals.append(stamp - before)
-                if first_output is None and kind & ~(REASONING | MARKED):
-                    first_output = stamp
-                stamps.append(stamp)
+                    if stamps:  # before the first content nothing says when the socket was last seen empty
+                        answer.intervals.append(now - before)
+                stamps.append(now)
                 kinds.append(kind)
             before = read
         if splitter is not None:
-            for last in splitter.close():
-                _take_last(answer, decode(_data(last, decode)), reads[-1][0], texts, reasonings)
+            for event, name in splitter.close():
+                if name == b"error":
+                    raise _said(event)
+                _take_last(answer, decode(event), now, texts, reasonings)
     except BadResponse as error:
         answer.error = error
-    if unreadable is not None and not stamps:
-        answer.error = answer.error or unreadable
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        answer.error = _broken(error)
     answer.text, answer.reasoning = "".join(texts), "".join(reasonings)
     answer.first_output_ns = first_output if first_output is not None else answer.first_output_ns
     return answer
-
-
-def _data(event: Event, decode: Callable[[bytes], Delta | None]) -> bytes:
-    """An event's data.
-
-    Raises:
-        BadResponse: The event is named ``error``; code 502 and type SSEResponseError where the data name none.
-    """
-    if event.event != b"error":
-        return event.data
-    message, code, kind = event.data.decode("utf-8", "replace") or "the server sent an error event", None, None
-    try:
-        decode(event.data)
-    except BadResponse as said:
-        code, kind = said.code, said.kind
-        message = message if said.unreadable else said.message
-    raise BadResponse(message, raw=event.data, code=code or 502, kind=kind or "SSEResponseError")
 
 
 def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str], reasonings: list[str]) -> None:
@@ -170,6 +163,7 @@ def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str]
         return
     answer.usage = delta.usage or answer.usage
     answer.finish = delta.finish or answer.finish
+    answer.extra = delta.extra or answer.extra
     if delta.content:
         texts += (delta.text, delta.tool)
         reasonings.append(delta.reasoning)
@@ -178,6 +172,19 @@ def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str]
         answer.kinds.append(_kind(delta))
         if answer.first_output_ns is None and (delta.text or delta.tool or delta.items):
             answer.first_output_ns = stamp
+
+
+def _said(data: bytes) -> BadResponse:
+    """The error of an event that is named ``error``; what it doesn't say is as the reference has it."""
+    found = in_band_error(data)
+    if found is None:
+        text = data.decode("utf-8", "replace") or "the stream says that there was an error, and not which"
+        found = BadResponse(text, raw=data)
+    return BadResponse(found.message, raw=data, code=found.code or 502, kind=found.kind or "SSEResponseError")
+
+
+def _broken(error: Exception) -> BadResponse:
+    return BadResponse(f"the endpoint can't read the answer: {type(error).__name__}: {error}", kind="EndpointError")
 
 
 def _kind(delta: Delta) -> int:

@@ -124,5 +124,5 @@ class Transport(Protocol):
 
     @property
     def statistics(self) -> dict[str, int]:
-        """Counters for the measurement section: ``stamps_missing``, ``reads``, ``coalesced_reads``, ``opened``."""
+        """Counters for the measurement section: ``stamps_missing``, ``coalesced_reads``, ``opened``."""
         ...

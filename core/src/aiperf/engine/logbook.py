@@ -25,7 +25,7 @@ _BACKLOG_BYTES = 256 << 20
 class Logbook:
     """Append-only segments of shard *shard*.
 
-    *position* is (segment, offset) of what is safely written; *trouble* says why writing stopped, None while it works.
+    *position* is (segment, offset) of what is safely written; *reads* counts rows of chunks; *trouble* says why writing stopped, None while it works.
     """
 
     def __init__(self, directory: Path, shard: int, about: dict[str, Any]) -> None:
@@ -38,6 +38,7 @@ class Logbook:
         self._done: list[int] = []
         self._texts: list[tuple[int, str, Any]] = []
         self._size = 0
+        self.reads = 0
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
         self._queued = self._written = 0
         self.position = (0, 0)
@@ -85,6 +86,7 @@ class Logbook:
         if self._chunks:
             rows = array("q", self._chunks).tobytes()
             out.append(pack(journal.CHUNKS, b"".join((rows, *self._bodies)), *clocks, len(self._bodies)))
+            self.reads += len(self._bodies)
             self._chunks.clear()
             self._bodies.clear()
         if self._texts:

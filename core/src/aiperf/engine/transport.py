@@ -99,7 +99,7 @@ class KernelTransport:
         self.stamps = settings.stamps and _SO_TIMESTAMPNS != 0
         self.open_connections: set[Connection] = set()
         self.hot: Connection | None = None
-        self.reads = self.stamps_missing = self.coalesced_reads = self.opened = 0
+        self.stamps_missing = self.coalesced_reads = self.opened = 0
         self._origins: dict[tuple[str, str, int], Origin] = {}
         self._wires: dict[int, _Wire] = {}
         self._keeper: socket.socket | None = None
@@ -108,7 +108,6 @@ class KernelTransport:
     @property
     def statistics(self) -> dict[str, int]:
         return {
-            "reads": self.reads,
             "stamps_missing": self.stamps_missing,
             "coalesced_reads": self.coalesced_reads,
             "opened": self.opened,
@@ -431,7 +430,6 @@ class Connection:
             self.close()
             return
         self.reads += 1
-        self.transport.reads += 1
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:

@@ -70,6 +70,8 @@ class Engine:
         self._request = 0
         self._ending: int | None = None
         self._endpoint = plan.endpoint.load()(plan.plugin_options(plan.endpoint))
+        self._log_chunk = logbook.chunk
+        self._models, self._urls = len(plan.models), len(plan.urls)
         self._request_prefix = request_prefix(plan.run_id, shard)
         self._session_prefixes = [session_prefix(plan.run_id, phase.index) for phase in plan.phases]
         self._prepare = prepare
@@ -94,15 +96,18 @@ class Engine:
     # What drivers ask
 
     def session(self, phase: PhasePlan, number: int) -> Session:
-        plan = self.plan
+        plan, index = self.plan, phase.index
         entry = phase.first_entry + entry_for(plan.sampling, plan.seed, number, phase.entries)
-        count = len(plan.models)
-        model = 0
-        if count > 1:
-            rotates = plan.model_strategy == "round_robin"
-            model = number % count if rotates else int(uniform(plan.seed, f"model:{phase.name}", number) * count)
-        identity = f"{self._session_prefixes[phase.index]}{number:012x}"
-        return Session(phase.index, number, entry, self.store.turns(entry), model, number % len(plan.urls), identity)
+        model = self._model(phase, number) if self._models > 1 else 0
+        identity = f"{self._session_prefixes[index]}{number:012x}"
+        return Session(index, number, entry, self.store.turns(entry), model, number % self._urls, identity)
+
+    def _model(self, phase: PhasePlan, number: int) -> int:
+        """Which of several models a session uses."""
+        plan = self.plan
+        if plan.model_strategy == "round_robin":
+            return number % self._models
+        return int(uniform(plan.seed, f"model:{phase.name}", number) * self._models)
 
     def delay_ns(self, session: Session) -> int:
         return self.store.delay_ns(session.entry, session.turn)
@@ -157,7 +162,7 @@ class Engine:
     # What the transport says
 
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
-        self.logbook.chunk(exchange.request, kernel_ns, read_ns, body, hidden)
+        self._log_chunk(exchange.request, kernel_ns, read_ns, body, hidden)
         collect = exchange.owner.collect  # type: ignore[attr-defined]  # the owner is always the session
         if collect is not None:
             collect.append(body)
@@ -458,7 +463,8 @@ class Worker:
     def _loop_frame(self) -> None:
         if self.logbook is not None and self.engine is not None and self._phase_open | bool(self._lags):
             about = {"lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._born_ns}
-            about |= {"statistics": self.engine.transport.statistics, "in_phase": self._phase_open}
+            statistics = {"reads": self.logbook.reads} | self.engine.transport.statistics
+            about |= {"statistics": statistics, "in_phase": self._phase_open}
             self.logbook.frame(journal.LOOP, about)
             self._lags = []
 
