@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aiperf.endpoint import in_band_error
 from aiperf.errors import BadResponse
 from aiperf.model import Delta
-from aiperf.sse import Event, Splitter
+from aiperf.sse import Splitter
 
 Read = tuple[int, int, int, bytes]
 
@@ -82,6 +81,7 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
     splitter: Splitter | None = None
     before = now = 0
     first_output = None
+    unreadable: BadResponse | None = None
     events: Sequence[tuple[bytes, bytes]]
     try:
         for stamp, read, hidden, body in reads:
@@ -99,13 +99,19 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
                 if hidden:
                     doubtful = len(events) - body.endswith((b"\n", b"\r"))
             for event, name in events:
-                if name and name == b"error":
-                    raise _said(event)
-                delta = decode(event)
                 mark = 0
                 if doubtful > 0:
                     doubtful -= 1
                     mark = MARKED
+                if name and name == b"error":
+                    raise _said(event, decode)
+                try:
+                    delta = decode(event)
+                except BadResponse as bad:
+                    if not bad.unreadable:
+                        raise
+                    unreadable = unreadable or bad
+                    continue
                 if delta is None:
                     continue
                 if delta.usage:
@@ -146,12 +152,17 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
         if splitter is not None:
             for event, name in splitter.close():
                 if name == b"error":
-                    raise _said(event)
+                    raise _said(event, decode)
                 _take_last(answer, decode(event), now, texts, reasonings)
     except BadResponse as error:
-        answer.error = error
+        if error.unreadable:  # the stream's end, cut
+            unreadable = unreadable or error
+        else:
+            answer.error = error
     except Exception as error:  # noqa: BLE001  # strangers' code
         answer.error = _broken(error)
+    if unreadable is not None and not stamps:
+        answer.error = answer.error or unreadable
     answer.text, answer.reasoning = "".join(texts), "".join(reasonings)
     answer.first_output_ns = first_output if first_output is not None else answer.first_output_ns
     return answer
@@ -174,13 +185,15 @@ def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str]
             answer.first_output_ns = stamp
 
 
-def _said(data: bytes) -> BadResponse:
-    """The error of an event that is named ``error``; what it doesn't say is as the reference has it."""
-    found = in_band_error(data)
-    if found is None:
-        text = data.decode("utf-8", "replace") or "the stream says that there was an error, and not which"
-        found = BadResponse(text, raw=data)
-    return BadResponse(found.message, raw=data, code=found.code or 502, kind=found.kind or "SSEResponseError")
+def _said(data: bytes, decode: Callable[[bytes], Delta | None]) -> BadResponse:
+    """The error of an event named ``error``; code 502 and type SSEResponseError where the data name none."""
+    message, code, kind = data.decode("utf-8", "replace") or "the server sent an error event", None, None
+    try:
+        decode(data)
+    except BadResponse as said:
+        code, kind = said.code, said.kind
+        message = message if said.unreadable else said.message
+    return BadResponse(message, raw=data, code=code or 502, kind=kind or "SSEResponseError")
 
 
 def _broken(error: Exception) -> BadResponse:

@@ -1,0 +1,185 @@
+"""One request's bytes to what they say and when they came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiperf.answer import MARKED, REASONING, TEXT, TOOL, Answer, Read, read_answer
+from aiperf.errors import BadResponse
+from aiperf.model import Delta
+from aiperf.testing.journals import Plain, event
+from hypothesis import given
+from hypothesis import strategies as st
+
+DONE = b"data: [DONE]\n\n"
+decode = Plain().decode
+
+
+def read(stamp: int, body: bytes, hidden: int = 0) -> Read:
+    return stamp, stamp + 1, hidden, body
+
+
+def streamed(*reads: Read) -> Answer:
+    return read_answer(list(reads), decode, streamed=True)
+
+
+def test_events_in_reads_of_their_own_have_instants_of_their_own() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b")), read(30, DONE))
+    assert (answer.text, answer.stamps, answer.marked) == ("ab", [10, 20], 0)
+
+
+def test_events_sent_together_share_their_instant_and_none_is_marked() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b") + event(text="c") + DONE))
+    assert answer.stamps == [10, 20, 20]
+    assert (list(answer.kinds), answer.marked, answer.intervals) == ([TEXT] * 3, 0, [])
+
+
+def test_of_merged_segments_all_events_but_the_last_are_marked_with_their_interval() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b") + event(text="c") + event(text="d"), hidden=2))
+    assert list(answer.kinds) == [TEXT, TEXT | MARKED, TEXT | MARKED, TEXT]
+    assert (answer.marked, answer.intervals) == (2, [9, 9])  # read at 11, stamped at 20
+
+
+def test_an_end_marker_merged_behind_the_last_content_marks_that() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b") + DONE, hidden=1))
+    assert list(answer.kinds) == [TEXT, TEXT | MARKED]
+
+
+def test_a_merged_read_that_ends_inside_an_event_marks_the_whole_ones_before_it() -> None:
+    whole = event(text="c")
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b") + whole[:9], hidden=1), read(30, whole[9:]))
+    assert answer.stamps == [10, 20, 30]
+    assert list(answer.kinds) == [TEXT, TEXT | MARKED, TEXT]
+
+
+def test_an_event_that_several_merged_segments_carry_is_whole_with_the_last() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b" * 9000), hidden=5))
+    assert (answer.stamps, answer.marked) == ([10, 20], 0)
+
+
+def test_first_content_that_was_merged_is_counted_but_has_no_interval() -> None:
+    # Nothing says when the socket was last seen empty before it.
+    answer = streamed(read(10, event(text="a") + event(text="b"), hidden=1))
+    assert (list(answer.kinds), answer.marked, answer.intervals) == ([TEXT | MARKED, TEXT], 1, [])
+
+
+def test_pieces_that_show_nothing_have_no_instant() -> None:
+    answer = streamed(
+        read(5, event(text="")),
+        read(10, event(text="a")),
+        read(20, event(finish="stop")),
+        read(30, event(usage={"x": 1})),
+        read(40, DONE),
+    )
+    assert (answer.stamps, answer.finish, answer.usage) == ([10], "stop", {"x": 1})
+
+
+def test_first_output_is_behind_reasoning_and_before_or_at_a_tool_call() -> None:
+    answer = streamed(read(10, event(reasoning="hm")), read(20, event(tool="f{}")), read(30, event(text="a", reasoning="b")))
+    assert (answer.first_output_ns, answer.stamps[0]) == (20, 10)
+    assert list(answer.kinds) == [REASONING, TOOL, TEXT | REASONING]
+    assert (answer.text, answer.reasoning) == ("f{}a", "hmb")
+
+
+def test_reasoning_alone_is_no_output() -> None:
+    assert streamed(read(10, event(reasoning="hm"))).first_output_ns is None
+
+
+def test_the_last_usage_that_says_something_counts() -> None:
+    answer = streamed(read(10, event(text="a", usage={"n": 1})), read(20, event(usage={"n": 2})), read(30, event(usage={})))
+    assert answer.usage == {"n": 2}
+
+
+def test_numbers_the_server_gives_are_kept_wherever_they_stand() -> None:
+    assert streamed(read(10, event(text="a", extra={"t": 1.5})), read(20, event(text="b"))).extra == {"t": 1.5}
+
+
+def test_an_error_in_band_keeps_what_came_before_and_what_the_server_said() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, b'data: {"error":"full"}\n\n'), read(30, event(text="b")))
+    assert (answer.text, answer.stamps) == ("a", [10])
+    assert answer.error is not None
+    assert (answer.error.message, answer.error.code, answer.error.kind) == ("full", 503, "overloaded")
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "code", "kind"),
+    [
+        (b"event: error\ndata: out of memory\n\n", "out of memory", 502, "SSEResponseError"),
+        (b"event: error\n\n", "the server sent an error event", 502, "SSEResponseError"),
+        (b'event: error\ndata: {"error":"full"}\n\n', "full", 503, "overloaded"),
+    ],
+)
+def test_an_event_named_error_is_one_whatever_it_carries(data: bytes, message: str, code: int, kind: str) -> None:
+    for answer in (
+        streamed(read(10, event(text="a")), read(20, data)),
+        streamed(read(10, event(text="a")), read(20, data[:-1])),
+    ):
+        assert answer.error is not None
+        assert (answer.error.message, answer.error.code, answer.error.kind) == (message, code, kind)
+
+
+def test_an_endpoint_that_fails_is_an_error_of_this_answer_alone() -> None:
+    def fails(data: bytes) -> Delta:
+        raise KeyError("choices")
+
+    for whole in (True, False):
+        answer = read_answer([read(10, event(text="a"))], fails, streamed=not whole)
+        assert answer.error is not None
+        assert answer.error.message == "the endpoint can't read the answer: KeyError: 'choices'"
+        assert answer.error.kind == "EndpointError"
+
+
+def test_an_answer_that_does_not_stream_came_with_its_last_read() -> None:
+    answer = read_answer([read(10, b'{"text":"a b",'), read(20, b'"reasoning":"c","usage":{"n":1}}')], decode, streamed=False)
+    assert (answer.text, answer.reasoning, answer.stamps, answer.first_output_ns) == ("a b", "c", [20], 20)
+    assert answer.usage == {"n": 1}
+
+
+def test_an_answer_that_does_not_stream_and_shows_nothing_has_no_instant() -> None:
+    assert read_answer([read(10, b'{"usage":{"n":1}}')], decode, streamed=False).stamps == []
+
+
+def test_the_last_event_needs_no_blank_line() -> None:
+    answer = streamed(read(10, event(text="a")), read(20, event(text="b", finish="stop")[:-2]))
+    assert (answer.text, answer.stamps, answer.finish) == ("ab", [10, 20], "stop")
+
+
+def test_stamps_of_one_answer_never_go_back() -> None:
+    # Without a kernel stamp the read's own serves, which may be behind the kernel's stamp of the next.
+    answer = read_answer([(15, 15, 0, event(text="a")), (12, 16, 0, event(text="b"))], decode, streamed=True)
+    assert answer.stamps == [15, 15]
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.builds(lambda text: event(text=text), st.text(max_size=5)),
+        st.builds(lambda text: event(reasoning=text), st.text(max_size=3)),
+        st.sampled_from([DONE, b": still here\n\n", event(usage={"n": 3}), event(text="x").replace(b"\n", b"\r\n")]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(PIECES, st.data())
+def test_where_the_bytes_were_cut_changes_nothing_that_was_said(pieces: list[bytes], data: Any) -> None:
+    stream = b"".join(pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    parts = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    whole, cut = streamed(read(1, stream)), streamed(*(read(1, part) for part in parts if part))
+    for name in ("text", "reasoning", "usage", "stamps", "kinds", "first_output_ns", "finish"):
+        assert getattr(whole, name) == getattr(cut, name), name
+
+
+def test_bytes_of_another_dialect_are_a_bad_response() -> None:
+    answer = streamed(read(10, b"data: <html>\n\n"))
+    assert isinstance(answer.error, BadResponse)
+    assert answer.error.raw == b"<html>"
+
+
+def test_an_unreadable_event_between_readable_ones_is_passed_over() -> None:
+    answer = streamed(
+        read(10, event(text="a")), read(20, b"data: keep-alive\n\n"), read(30, event(text="b")), read(40, b"data: {")
+    )
+    assert (answer.text, answer.stamps, answer.error) == ("ab", [10, 30], None)
