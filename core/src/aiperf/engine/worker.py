@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns, process_time_ns
 from typing import Any
@@ -361,7 +362,7 @@ class Worker:
         engine.sent = engine.completed = engine.errors = 0
         engine.driver = self._driver(engine, phase)
         engine.driver.on_complete = self._sending_complete
-        engine.on_idle = self._phase_ended
+        engine.on_idle = partial(self._phase_ended, phase.index)
         self._phase_open = True
         logbook.frame(journal.PHASE, {"phase": phase.index, "event": "begin", "at_ns": message.start_ns})
         if phase.duration_ns is not None:
@@ -399,11 +400,13 @@ class Worker:
         self._tell(control.SendingComplete(self.index, index))
         if not engine.open:
             # Not from inside: the driver may still be in the middle of starting what completed it.
-            self.loop.call_soon(self._phase_ended)
+            self.loop.call_soon(self._phase_ended, index)
 
-    def _phase_ended(self) -> None:
+    def _phase_ended(self, index: int) -> None:
         engine, logbook = self.engine, self.logbook
         if engine is None or logbook is None or not self._phase_open or engine.open:
+            return
+        if engine.phase.index != index:  # said already, and the next phase has begun since
             return
         self._phase_open = False
         for handle in self._handles:
