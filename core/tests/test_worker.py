@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any
 
 import msgspec
@@ -54,12 +55,15 @@ def test_a_phase_that_begins_before_the_loop_has_caught_up_is_not_ended_by_the_o
     async def check() -> None:
         made, line, transport = await make_worker(tmp_path)
         made._begin(control.Begin(0, 1))
-        line.waiting.append(control.Begin(1, 1))  # as quick as a parent can be
+        # As quick as a parent can be, and for an instant that is still to come.
+        line.waiting.append(control.Begin(1, monotonic_ns() + 10_000_000))
         while transport.open:
             transport.answer()
         for _ in range(5):
             await asyncio.sleep(0)
         assert ended(line) == [0]
+        while not transport.open:
+            await asyncio.sleep(0.001)
         while transport.open:
             transport.answer()
         for _ in range(5):
