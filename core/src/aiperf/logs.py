@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 _LEVELS = {
     "trace": 5,
@@ -23,14 +25,26 @@ def level_of(log_level: str, *, verbose: bool, extra_verbose: bool) -> int:
     return _LEVELS["trace" if extra_verbose else "debug" if verbose else log_level]
 
 
-def to_stderr(level: int) -> None:
-    """Short lines for a person."""
+class _Console(logging.StreamHandler[TextIO]):
+    """Standard error; *before* takes a live display away, so that a line doesn't end up in the middle of it."""
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        super().__init__(sys.stderr)
+        self._before = before
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._before()
+        super().emit(record)
+
+
+def to_stderr(level: int, before: Callable[[], None] = lambda: None) -> None:
+    """Short lines for a person; *before* is called ahead of each."""
     root = logging.getLogger("aiperf")
     root.setLevel(min(level, logging.INFO))
     root.propagate = False
     for handler in list(root.handlers):
         root.removeHandler(handler)
-    console = logging.StreamHandler(sys.stderr)
+    console = _Console(before)
     console.setLevel(level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)

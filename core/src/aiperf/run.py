@@ -84,10 +84,12 @@ def profile(settings: Settings, registry: Registry) -> int:
     kernel = settings.kernel
     level = logs.level_of(kernel.log_level, verbose=kernel.verbose, extra_verbose=kernel.extra_verbose)
     logs.to_stderr(level)
+    display = _display(settings)
+    if display is not None:
+        logs.to_stderr(level, display.clear)
     environment.check()
     with Signals().caught() as signals:
         plan, secrets = configure.plan(settings, registry)
-        display = _display(settings)
         try:
             return Run(plan, secrets, registry, settings, signals, display).execute()
         except Interruption:

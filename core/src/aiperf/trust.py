@@ -116,6 +116,10 @@ def measurement(
         reasons.append(f"{missing:,} of {reads:,} reads came without a kernel stamp; their times are ours")
     if clock_steps:
         reasons.append(f"the wall clock was set {clock_steps} times during the run; reads around it carry our own stamps")
+    if found.never_sent:
+        reasons.append(
+            f"{found.never_sent:,} of {found.planned:,} planned arrivals were never sent: the load asked for was not delivered"
+        )
     lost = found.unfinished
     if lost:
         reasons.append(f"{lost:,} requests have no end: the process that sent them was lost")
