@@ -1,0 +1,201 @@
+from importlib.metadata import entry_points
+
+import numpy as np
+import pytest
+from aiperf import Metric, Needs, RecordBatch, ragged
+from aiperf.testing import MetricContract
+from aiperf.testing.batches import columns_of
+from aiperf.testing.manifests import check_row
+from aiperf_metric_latency import (
+    DecodeDuration,
+    EffectiveLatency,
+    EndToEndOutputTokenThroughput,
+    InterChunkLatency,
+    InterTokenLatency,
+    OutputTokenThroughputPerUser,
+    PrefillThroughputPerUser,
+    RequestLatency,
+    ResponseLatency,
+    ScheduleSlip,
+    TimeToFirstOutputToken,
+    TimeToFirstToken,
+    TimeToSecondToken,
+)
+
+MS = 1e6
+ABSENT = float("nan")
+
+
+class Outputs(Metric):
+    """Stands for another package's metric of this name."""
+
+    tag = "output_sequence_length"
+    title = "OSL"
+
+    def column(self, batch):
+        return batch["output_tokens"]
+
+
+class Inputs(Metric):
+    tag = "input_sequence_length"
+    title = "ISL"
+
+    def column(self, batch):
+        return batch["input_tokens"]
+
+
+NEEDED = {
+    InterTokenLatency: (Outputs(),),
+    OutputTokenThroughputPerUser: (Outputs(), InterTokenLatency()),
+    EndToEndOutputTokenThroughput: (Outputs(), RequestLatency()),
+    PrefillThroughputPerUser: (Inputs(), TimeToFirstToken()),
+}
+ALL = (
+    TimeToFirstToken, TimeToSecondToken, TimeToFirstOutputToken, RequestLatency, ResponseLatency, EffectiveLatency,
+    ScheduleSlip, DecodeDuration, InterTokenLatency, InterChunkLatency, OutputTokenThroughputPerUser,
+    EndToEndOutputTokenThroughput, PrefillThroughputPerUser,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.tag)
+class TestEachKeepsTheContract(MetricContract):
+    metric = TimeToFirstToken()
+
+    @pytest.fixture(autouse=True)
+    def of(self, kind):
+        self.metric, self.needed = kind(), NEEDED.get(kind, ())
+
+
+def one(**columns: float | list[float]) -> RecordBatch:
+    """A batch of one request, times in ms."""
+
+    def column(name, value):
+        if isinstance(value, list):
+            return ragged([[each * MS for each in value]], [[0.0] * len(value)])
+        return np.array([value * MS if name.endswith("_ns") else value])
+
+    names = ("due", "started", "first_token", "second_token", "first_output", "last_token", "last_byte")
+    known = {f"{name}_ns": np.array([ABSENT]) for name in names}
+    return RecordBatch(known | {name: column(name, value) for name, value in columns.items()}, np.array([True]))
+
+
+def value(kind: type[Metric], batch: RecordBatch) -> float | None:
+    column = columns_of((*NEEDED.get(kind, ()), kind()), batch)[kind.tag]
+    return None if np.isnan(column[0]) else float(column[0])
+
+
+# Started at 10 ms, due at 8; reasoning at 30, text at 45 and 100, the stream's end at 104; 5 tokens.
+ANSWER = {
+    "due_ns": 8, "started_ns": 10, "first_token_ns": 30, "second_token_ns": 45, "first_output_ns": 45, "last_token_ns": 100,
+    "last_byte_ns": 104, "output_tokens": 5, "input_tokens": 40,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (TimeToFirstToken, 20 * MS),
+        (TimeToSecondToken, 15 * MS),
+        (TimeToFirstOutputToken, 35 * MS),
+        (RequestLatency, 90 * MS),  # the end marker doesn't count
+        (ResponseLatency, 96 * MS),  # the whole answer, from the due time
+        (EffectiveLatency, 96 * MS),
+        (ScheduleSlip, 2 * MS),
+        (DecodeDuration, 70 * MS),
+        (InterTokenLatency, 70 / 4 * MS),
+        (OutputTokenThroughputPerUser, 1000 / 17.5),
+        (EndToEndOutputTokenThroughput, 5 / 0.090),
+        (PrefillThroughputPerUser, 40 / 0.020),
+    ],
+)
+def test_values_are_those_worked_out_by_hand(kind, expected):
+    assert value(kind, one(**ANSWER)) == pytest.approx(expected, rel=1e-15)
+
+
+def test_one_token_has_no_time_between_tokens():
+    answer = one(**ANSWER | {"output_tokens": 1})
+    assert value(InterTokenLatency, answer) is None
+    assert value(OutputTokenThroughputPerUser, answer) is None
+
+
+def test_many_tokens_at_one_instant_have_no_time_between_them_and_never_zero():
+    answer = one(**ANSWER | {"last_token_ns": 30})
+    assert value(InterTokenLatency, answer) is None
+    assert value(OutputTokenThroughputPerUser, answer) is None
+    assert value(DecodeDuration, answer) == 0
+
+
+def test_an_answer_whose_tokens_nobody_counted_has_no_rates():
+    answer = one(**ANSWER | {"output_tokens": ABSENT})
+    for kind in (InterTokenLatency, OutputTokenThroughputPerUser, EndToEndOutputTokenThroughput):
+        assert value(kind, answer) is None
+
+
+def test_reasoning_alone_has_a_first_token_and_no_first_output():
+    answer = one(**ANSWER | {"first_output_ns": ABSENT})
+    assert value(TimeToFirstToken, answer) == 20 * MS
+    assert value(TimeToFirstOutputToken, answer) is None
+
+
+def test_what_was_never_due_has_neither_slip_nor_response_latency():
+    for kind in (ScheduleSlip, ResponseLatency, EffectiveLatency):
+        assert value(kind, one(**ANSWER | {"due_ns": ABSENT})) is None
+
+
+def test_an_instant_at_the_start_gives_no_rate_rather_than_infinity():
+    answer = one(**ANSWER | {"first_token_ns": 10, "last_token_ns": 10})
+    assert value(PrefillThroughputPerUser, answer) is None
+    assert value(EndToEndOutputTokenThroughput, answer) is None
+
+
+def test_chunk_latencies_are_the_gaps_that_are_known():
+    batch = one(started_ns=0, gap_ns=[4.0, 3.5, 11.0])
+    assert InterChunkLatency().column(batch).row(0).tolist() == [4 * MS, 3.5 * MS, 11 * MS]
+
+
+def test_one_gap_of_one_token_a_chunk_averages_to_the_time_between_tokens():
+    answer = one(**ANSWER | {"output_tokens": 3, "gap_ns": [15.0, 55.0]})
+    assert InterChunkLatency().column(answer).values.mean() == value(InterTokenLatency, answer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "order", "heading", "unit", "larger"),
+    [
+        (TimeToFirstToken, 100, ("Time to First Token", "TTFT"), "ms", False),
+        (TimeToSecondToken, 200, ("Time to Second Token", "TTST"), "ms", False),
+        (TimeToFirstOutputToken, 210, ("Time to First Output Token", "TTFO"), "ms", False),
+        (RequestLatency, 300, ("Request Latency", "Req Latency"), "ms", False),
+        (DecodeDuration, 350, ("Decode Duration", ""), "ms", False),
+        (InterTokenLatency, 400, ("Inter Token Latency", "ITL"), "ms", False),
+        (InterChunkLatency, None, ("Inter Chunk Latency", "ICL"), "ms", False),
+        (OutputTokenThroughputPerUser, 500, ("Output Token Throughput Per User", "Output TPS/User"), "tokens/sec/user", True),
+        (EndToEndOutputTokenThroughput, 510, ("E2E Output Token Throughput", "E2E Output TPS/User"), "tokens/sec/user", True),
+        (PrefillThroughputPerUser, None, ("Prefill Throughput Per User", ""), "tokens/sec/user", True),
+    ],
+)
+def test_readers_of_the_references_files_find_the_names_they_know(kind, order, heading, unit, larger):
+    metric = kind()
+    assert (metric.order, (metric.title, metric.short), metric.shown.value) == (order, heading, unit)
+    assert metric.larger_is_better is larger
+
+
+def test_response_latency_stands_right_behind_request_latency():
+    orders = sorted(kind().order for kind in ALL if kind().order is not None)
+    assert orders[orders.index(RequestLatency().order) :][:3] == [300, ResponseLatency().order, ScheduleSlip().order]
+    assert EffectiveLatency().order is None
+
+
+def test_only_what_streams_has_a_first_token_and_only_what_is_paced_a_slip():
+    streamed = {kind.tag for kind in ALL if kind.requires & Needs.STREAMING}
+    assert streamed == {kind.tag for kind in ALL} - {
+        "request_latency", "response_latency", "effective_latency", "schedule_slip", "e2e_output_token_throughput",
+    }  # fmt: skip
+    paced = {kind.tag for kind in ALL if kind.requires & Needs.PACED}
+    assert paced == {"response_latency", "effective_latency", "schedule_slip"}
+
+
+def test_every_metric_is_registered_under_its_tag_and_described():
+    registered = {each.name: each.load() for each in entry_points(group="aiperf.metrics") if "metric_latency" in each.value}
+    assert registered == {kind.tag: kind for kind in ALL}
+    for kind in ALL:
+        check_row("metrics", kind)

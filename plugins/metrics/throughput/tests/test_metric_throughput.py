@@ -1,0 +1,140 @@
+from importlib.metadata import entry_points
+
+import numpy as np
+import pytest
+from aiperf import Fold, Over, RecordBatch, RunMetric
+from aiperf.testing import MetricContract
+from aiperf.testing.manifests import check_row
+from aiperf_metric_throughput import (
+    BenchmarkDuration,
+    CompletedRequestCount,
+    ErrorRequestCount,
+    InputTokenThroughput,
+    MaxResponseTimestamp,
+    MinRequestTimestamp,
+    OutputTokenThroughput,
+    RequestCount,
+    RequestErrorRate,
+    RequestThroughput,
+    TotalTokenThroughput,
+)
+
+PER_REQUEST = (RequestCount, ErrorRequestCount, MinRequestTimestamp, MaxResponseTimestamp)
+DERIVED = (
+    CompletedRequestCount, RequestErrorRate, BenchmarkDuration, RequestThroughput, OutputTokenThroughput,
+    InputTokenThroughput, TotalTokenThroughput,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PER_REQUEST, ids=lambda kind: kind.tag)
+class TestEachKeepsTheContract(MetricContract):
+    metric = RequestCount()
+
+    @pytest.fixture(autouse=True)
+    def of(self, kind):
+        self.metric = kind()
+
+
+class Run:
+    """A run's folded metrics, as a derived one sees them."""
+
+    window_s = 99.0
+
+    def __init__(self, duration_s: float | None, valid: int = 0, failed: int = 0, **values: float) -> None:
+        self.duration_s, self.valid, self.failed, self.values = duration_s, valid, failed, values
+
+    def sum(self, tag: str) -> float | None:
+        return self.values.get(tag)
+
+    def count(self, tag: str) -> int:
+        return int(tag in self.values)
+
+    def value(self, tag: str) -> float | None:
+        return self.values.get(tag)
+
+
+# 18 of 30 requests answered in 1.5 s from the first start to the last end.
+RUN = Run(1.5, valid=18, failed=12, request_count=18.0, total_isl=600.0, total_osl=2400.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (CompletedRequestCount, 30),
+        (RequestErrorRate, 40.0),
+        (BenchmarkDuration, 1.5),
+        (RequestThroughput, 12.0),
+        (OutputTokenThroughput, 1600.0),
+        (InputTokenThroughput, 400.0),
+        (TotalTokenThroughput, 2000.0),
+    ],
+)
+def test_values_are_those_worked_out_by_hand(kind, expected):
+    assert kind().number(RUN) == expected
+
+
+def test_throughput_times_duration_is_the_count():
+    assert RequestThroughput().number(RUN) * BenchmarkDuration().number(RUN) == RUN.value("request_count")
+
+
+def test_a_clean_run_has_an_error_rate_of_zero():
+    assert RequestErrorRate().number(Run(1.0, valid=5)) == 0.0
+
+
+def test_a_run_without_an_end_has_no_rates_and_no_duration():
+    nothing = Run(None, request_count=1.0, total_isl=1.0, total_osl=1.0)
+    for kind in (BenchmarkDuration, RequestThroughput, OutputTokenThroughput, InputTokenThroughput, TotalTokenThroughput):
+        assert kind().number(nothing) is None
+    assert RequestErrorRate().number(nothing) is None
+
+
+def test_a_total_rate_needs_both_directions():
+    assert TotalTokenThroughput().number(Run(1.0, total_isl=5.0)) is None
+
+
+def test_counts_are_of_requests_that_succeeded_or_failed_and_extremes_of_those_that_succeeded():
+    assert [(kind.fold, kind.over) for kind in PER_REQUEST] == [
+        (Fold.SUM, Over.VALID), (Fold.SUM, Over.FAILED), (Fold.MIN, Over.VALID), (Fold.MAX, Over.VALID),
+    ]  # fmt: skip
+
+
+def test_the_extremes_are_the_start_and_the_last_content():
+    batch = RecordBatch({"started_ns": np.array([5.0]), "last_token_ns": np.array([9.0])}, np.array([True]))
+    assert MinRequestTimestamp().column(batch).tolist() == [5.0]
+    assert MaxResponseTimestamp().column(batch).tolist() == [9.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "order", "title", "unit", "larger"),
+    [
+        (RequestCount, 1100, "Request Count", "requests", True),
+        (ErrorRequestCount, None, "Error Request Count", "requests", False),
+        (CompletedRequestCount, 1075, "Completed Requests (Success + Error)", "requests", False),
+        (RequestErrorRate, 1080, "Request Error Rate", "%", False),
+        (BenchmarkDuration, None, "Benchmark Duration", "sec", False),
+        (RequestThroughput, 900, "Request Throughput", "requests/sec", True),
+        (OutputTokenThroughput, 800, "Output Token Throughput", "tokens/sec", True),
+        (InputTokenThroughput, 805, "Input Token Throughput", "tokens/sec", True),
+        (TotalTokenThroughput, None, "Total Token Throughput", "tokens/sec", True),
+    ],
+)
+def test_readers_of_the_references_files_find_the_names_they_know(kind, order, title, unit, larger):
+    metric = kind()
+    assert (metric.order, metric.title, metric.shown.value, metric.larger_is_better) == (order, title, unit, larger)
+    assert not metric.hidden
+
+
+def test_the_extremes_are_for_other_metrics_alone():
+    assert MinRequestTimestamp.hidden and MaxResponseTimestamp.hidden
+
+
+def test_nothing_here_is_a_value_of_one_request():
+    assert not any(kind.per_record for kind in PER_REQUEST)
+    assert all(issubclass(kind, RunMetric) for kind in DERIVED)
+
+
+def test_every_metric_is_registered_under_its_tag_and_described():
+    registered = {each.name: each.load() for each in entry_points(group="aiperf.metrics") if "metric_throughput" in each.value}
+    assert registered == {kind.tag: kind for kind in (*PER_REQUEST, *DERIVED)}
+    for kind in registered.values():
+        check_row("metrics", kind)
