@@ -190,6 +190,11 @@ class Run:
         with contextlib.ExitStack() as stack:
             if kernel.zmq_host is not None:
                 address = f"tcp://{kernel.zmq_host}:*"
+                if not kernel.zmq_host.startswith("127.") and kernel.zmq_host not in ("localhost", "::1", "[::1]"):
+                    log.warning(
+                        "%s is not this machine's loopback: whoever reaches the port can steer the run, and read its API key",
+                        kernel.zmq_host,
+                    )
             else:
                 parent = kernel.zmq_ipc_path
                 if parent is not None:
