@@ -5,6 +5,7 @@ Keys and containers as real servers send them (OpenAI, Anthropic, Gemini, Bedroc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ _PROMPT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
 _COMPLETION_DETAILS = ("completion_tokens_details", "output_tokens_details")
 _APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens")
 _SAYS_INPUT = ("input_tokens", "inputTokens")
-_WRAPPERS = ("usageMetadata", "meta", "tokens")
+_WRAPPERS = ("response", "message", "usage", "usageMetadata", "meta", "tokens")
 
 
 class Usage(Struct, frozen=True):
@@ -63,7 +64,9 @@ def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value == value else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return int(value)
 
 
 def _first(flat: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, int | None]:
