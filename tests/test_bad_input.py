@@ -171,3 +171,17 @@ def test_some_failures_are_counted_by_kind_and_end_with_0(aiperf: Program) -> No
     assert set(found) == {429, 500}
     for code, count in found.items():
         assert count == sum(row["status"] == code for row in truth)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--zmq-host", "203.0.113.7"], "can't use tcp://203.0.113.7:*: Cannot assign requested address"),
+        (["--zmq-ipc-path", "x" * 120], "File name too long"),
+    ],
+)
+def test_an_address_that_control_messages_cannot_use(aiperf: Program, simulator: Simulator, words: list[str], said: str) -> None:
+    done = aiperf("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--request-count", 1, *words)
+    assert done.code == 1
+    assert said in done.err
+    assert simulator.summary()["requests"] == 0

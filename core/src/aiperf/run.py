@@ -143,8 +143,7 @@ class Run:
         mono_ns, wall_ns = read_clocks()
         self.clock = RunClock(mono_ns, wall_ns)
         save_run(self.journal, self.plan, self.clock)
-        builder = Builder(self.plan)
-        with self._switchboard() as self.board:
+        with contextlib.closing(Builder(self.plan)) as builder, self._switchboard() as self.board:
             log_file = self.artifacts / "logs" / "aiperf.log"
             self.children = Children(self.plan, self.board.address, self.journal, log_file)
             try:
@@ -158,7 +157,6 @@ class Run:
                     self._phase(phase)
                 return self._export(self._reduce())
             finally:
-                builder.end()
                 if self.display is not None:
                     self.display.clear()
                 self.children.end(2.0)
@@ -570,7 +568,8 @@ class Builder:
             raise error
         raise AiperfError("the data set could not be built: its process ended without a word")
 
-    def end(self) -> None:
+    def close(self) -> None:
+        """End the child, where it is still at work."""
         if self._pid > 0:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)

@@ -6,6 +6,7 @@ ZeroMQ, on a socket in a private directory or on a TCP port of loopback.
 
 from __future__ import annotations
 
+import os
 from typing import TypeAlias
 
 import msgspec
@@ -181,13 +182,21 @@ class Line:
 
 
 class Switchboard:
-    """The parent's end: one socket, children told apart by identity (``worker-0``)."""
+    """The parent's end: one socket, children told apart by identity (``worker-0``).
+
+    Raises:
+        OSError: The address can't be used.
+    """
 
     def __init__(self, address: str) -> None:
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 1000)
-        self._socket.bind(address)
+        try:
+            self._socket.bind(address)
+        except zmq.ZMQError as error:
+            self.close()
+            raise OSError(error.errno, os.strerror(error.errno or 0)) from error
         self.address = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
 
     def send(self, to: str, message: Message) -> None:
