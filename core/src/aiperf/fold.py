@@ -4,12 +4,15 @@ A fold keeps every value: in memory up to a bound, in a file of float64 beyond i
 time at the end, over the sorted values, with exact sums, so that neither order nor merging changes a number.
 
 Elements of list metrics may be many millions: beyond BUDGET they are kept as counts in logarithmic buckets, whose centres
-are within 0.1 % of any value in them; sum, minimum and maximum stay exact to rounding.
+are within 0.1 % of any value in them; sum, mean, minimum, maximum and standard deviation stay exact.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,83 +21,133 @@ import numpy as np
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from aiperf.columns import Floats, Ints
+    from aiperf.columns import Floats
 
 IN_MEMORY = 65_536
 """Values of one metric held in memory before they go to a file."""
 BUDGET = 4_000_000
-"""Elements of a list metric kept exactly."""
+"""Elements of a list metric kept exactly, over all reducers together."""
 _GROWTH = math.log(1.002)
 _PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+_BLOCK = 65_536
+_MANTISSA = 53
+_EXACT = float(1 << _MANTISSA)
+_SPLIT = 26
+
+
+class Sum(Struct):
+    """A sum of floats without rounding, as few floats that add up to it; the same whatever the order of adding."""
+
+    parts: list[float] = []
+
+    def add(self, values: Floats) -> None:
+        self._take(_exactly(values))
+
+    def merge(self, other: Sum) -> None:
+        self._take(sum(map(Fraction, other.parts), Fraction()))
+
+    def exact(self) -> Fraction:
+        return sum(map(Fraction, self.parts), Fraction())
+
+    def _take(self, more: Fraction) -> None:
+        rest = self.exact() + more
+        parts = []
+        while rest:
+            parts.append(float(rest))
+            rest -= Fraction(parts[-1])
+        self.parts = parts
+
+    def __float__(self) -> float:
+        return self.parts[0] if self.parts else 0.0
+
+
+def _exactly(values: Floats) -> Fraction:
+    """The sum of finite values, by adding integers."""
+    if not len(values):
+        return Fraction()
+    if np.abs(values).max() < _EXACT and (np.rint(values) == values).all():  # ns and tokens: nearly always
+        whole = values.astype(np.int64)
+        low = whole & ((1 << _SPLIT) - 1)
+        return Fraction((int((whole >> _SPLIT).sum()) << _SPLIT) + int(low.sum()))
+    fractions, exponents = np.frexp(values)
+    mantissas = (fractions * _EXACT).astype(np.int64)
+    high, low = mantissas >> _SPLIT, mantissas & ((1 << _SPLIT) - 1)
+    total = Fraction()
+    for exponent in np.unique(exponents).tolist():
+        here = exponents == exponent
+        units = (int(high[here].sum()) << _SPLIT) + int(low[here].sum())
+        total += Fraction(units) * Fraction(2) ** (exponent - _MANTISSA)
+    return total
 
 
 class Buckets(Struct):
-    """Counts by logarithm: bucket i holds values from 1.002^i to 1.002^(i + 1); zeros and less apart."""
+    """Counts by logarithm: bucket i holds values from 1.002^i to 1.002^(i + 1); *below* likewise those under zero."""
 
     counts: dict[int, int] = {}
-    rest: dict[float, int] = {}
+    below: dict[int, int] = {}
+    zeros: int = 0
     count: int = 0
-    sum: float = 0.0
-    squares: float = 0.0
+    sum: Sum = msgspec.field(default_factory=Sum)
+    squares: Sum = msgspec.field(default_factory=Sum)
     low: float = math.inf
     high: float = -math.inf
 
     def add(self, values: Floats) -> None:
+        """Take finite values."""
         if not len(values):
             return
-        positive = values[values > 0]
-        for i, n in zip(*np.unique(np.floor(np.log(positive) / _GROWTH).astype(np.int64), return_counts=True), strict=True):
-            self.counts[int(i)] = self.counts.get(int(i), 0) + int(n)
-        for value, n in zip(*np.unique(values[values <= 0], return_counts=True), strict=True):
-            self.rest[float(value)] = self.rest.get(float(value), 0) + int(n)
+        for counts, logarithms in ((self.counts, values[values > 0]), (self.below, -values[values < 0])):
+            numbers = np.floor(np.log(logarithms) / _GROWTH).astype(np.int64)
+            for i, n in zip(*(each.tolist() for each in np.unique(numbers, return_counts=True)), strict=True):
+                counts[i] = counts.get(i, 0) + n
+        self.zeros += int((values == 0).sum())
         self.count += len(values)
-        self.sum += math.fsum(values)
-        self.squares += math.fsum(values * values)
+        self.sum.add(values)
+        self.squares.add(values * values)
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
 
     def merge(self, other: Buckets) -> None:
-        for i, n in other.counts.items():
-            self.counts[i] = self.counts.get(i, 0) + n
-        for value, n in other.rest.items():
-            self.rest[value] = self.rest.get(value, 0) + n
+        for mine, theirs in ((self.counts, other.counts), (self.below, other.below)):
+            for i, n in theirs.items():
+                mine[i] = mine.get(i, 0) + n
+        self.zeros += other.zeros
         self.count += other.count
-        self.sum += other.sum
-        self.squares += other.squares
+        self.sum.merge(other.sum)
+        self.squares.merge(other.squares)
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
     def statistics(self, scale: float) -> dict[str, float]:
-        centres = {i: math.exp((i + 0.5) * _GROWTH) for i in self.counts}
-        ordered = sorted([*self.rest.items(), *((centres[i], n) for i, n in self.counts.items())])
+        ordered = [(-math.exp((i + 0.5) * _GROWTH), self.below[i]) for i in sorted(self.below, reverse=True)]
+        ordered += [(0.0, self.zeros)] if self.zeros else []
+        ordered += [(math.exp((i + 0.5) * _GROWTH), self.counts[i]) for i in sorted(self.counts)]
         values = np.clip(np.array([value for value, _ in ordered]), self.low, self.high)
         ends = np.cumsum([n for _, n in ordered])
 
         def at(rank: int) -> float:
             return float(values[np.searchsorted(ends, rank, side="right")])
 
-        def percentile(q: int) -> float:
-            i = q / 100 * (self.count - 1)
-            low = math.floor(i)
-            below, above = at(low), at(min(low + 1, self.count - 1))
-            return below + (i - low) * (above - below)
-
-        mean = self.sum / self.count
-        spread = math.sqrt(max(0.0, self.squares / self.count - mean * mean))
-        return _shown(mean, self.low, self.high, self.sum, [percentile(q) for q in _PERCENTILES], spread, self.count, scale)
+        mean = self.sum.exact() / self.count
+        variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
+        return _shown(
+            float(mean), self.low, self.high, float(self.sum), [_percentile(at, q, self.count) for q in _PERCENTILES],
+            math.sqrt(variance), self.count, scale,
+        )  # fmt: skip
 
 
 class Fold:
     """One metric's values in one phase.  *path* is where they go beyond IN_MEMORY; *listed*: elements of lists."""
 
     def __init__(self, path: Path, *, listed: bool = False) -> None:
-        self._path, self._listed = path, listed
+        self._path = path
+        self.listed = listed
         self._held: list[Floats] = []
         self._held_count = 0
         self.count = 0
         self.buckets: Buckets | None = None
 
     def add(self, values: Floats) -> None:
-        """Take values in base units; NaN is absent."""
-        values = values[~np.isnan(values)]
+        """Take values in base units; what isn't finite is absent."""
+        values = values[np.isfinite(values)]
         if not len(values):
             return
         self.count += len(values)
@@ -103,9 +156,10 @@ class Fold:
             return
         self._held.append(values)
         self._held_count += len(values)
-        if self._listed and self.count > BUDGET:
+        if self.listed and self.count > BUDGET:
             self.buckets = Buckets()
-            self.buckets.add(self.values())
+            for block in self.blocks():
+                self.buckets.add(block)
             self._held, self._held_count = [], 0
             self._path.unlink(missing_ok=True)
         elif self._held_count > IN_MEMORY:
@@ -119,15 +173,23 @@ class Fold:
                     file.write(values.astype(np.float64, copy=False).tobytes())
             self._held, self._held_count = [], 0
 
+    def blocks(self) -> Iterator[Floats]:
+        """All values that are kept exactly, in no particular order, some at a time."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                while len(block := np.fromfile(file, dtype=np.float64, count=_BLOCK)):
+                    yield block
+        yield from self._held
+
     def values(self) -> Floats:
-        """All values that are kept exactly, in no particular order."""
-        stored = np.fromfile(self._path, dtype=np.float64) if self._path.exists() else np.empty(0)
+        """The same at once; the caller's own array."""
+        stored: Floats = np.fromfile(self._path, dtype=np.float64) if self._path.exists() else np.empty(0)
         return np.concatenate([stored, *self._held]) if self._held else stored
 
     def dump(self) -> bytes:
         """The fold's state; its values are in the file."""
         self.spill()
-        return msgspec.msgpack.encode((str(self._path), self._listed, self.count, self.buckets))
+        return msgspec.msgpack.encode((str(self._path), self.listed, self.count, self.buckets))
 
     @classmethod
     def load(cls, data: bytes) -> Fold:
@@ -143,62 +205,83 @@ class Merged:
     def __init__(self, folds: list[Fold]) -> None:
         self._folds = folds
         self.count = sum(fold.count for fold in folds)
+        # By the count of all together, so that how many reducers there were changes no number.
+        listed = any(fold.listed for fold in folds)
+        self._bucketed = any(fold.buckets is not None for fold in folds) or (listed and self.count > BUDGET)
+        self._buckets: Buckets | None = None
         self._sum: float | None = None
 
-    def _sorted(self) -> Floats:
-        return np.sort(np.concatenate([fold.values() for fold in self._folds])) if self._folds else np.empty(0)
-
-    def _bucketed(self) -> Buckets | None:
-        if all(fold.buckets is None for fold in self._folds):
-            return None
-        merged = Buckets()
-        for fold in self._folds:
-            if fold.buckets is not None:
-                merged.merge(fold.buckets)
-            else:
-                merged.add(fold.values())
-        return merged
+    def _merged(self) -> Buckets:
+        if self._buckets is None:
+            self._buckets = Buckets()
+            for fold in self._folds:
+                if fold.buckets is not None:
+                    self._buckets.merge(fold.buckets)
+                    continue
+                for block in fold.blocks():
+                    self._buckets.add(block)
+        return self._buckets
 
     def sum(self) -> float | None:
-        """Exact sum in base units; None where there are no values."""
+        """Exact sum in base units, rounded once; None where there are no values."""
         if not self.count:
             return None
         if self._sum is None:
-            buckets = self._bucketed()
-            self._sum = buckets.sum if buckets is not None else math.fsum(self._sorted())
+            if self._bucketed:
+                self._sum = float(self._merged().sum)
+            else:
+                self._sum = float(sum((_exactly(block) for fold in self._folds for block in fold.blocks()), Fraction()))
         return self._sum
 
     def values(self) -> Floats:
-        """All values, where they are kept exactly."""
-        return self._sorted()
+        """All values, where they are kept exactly, in ascending order."""
+        parts = [fold.values() for fold in self._folds]
+        values: Floats = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+        values.sort()
+        return values
 
     def least(self) -> float | None:
-        return float(self._sorted()[0]) if self.count else None
+        if self._bucketed:
+            return self._merged().low
+        return min((float(block.min()) for fold in self._folds for block in fold.blocks()), default=None)
 
     def most(self) -> float | None:
-        return float(self._sorted()[-1]) if self.count else None
+        if self._bucketed:
+            return self._merged().high
+        return max((float(block.max()) for fold in self._folds for block in fold.blocks()), default=None)
 
     def statistics(self, scale: float) -> dict[str, float] | None:
         """Every statistic in the display unit (*scale* times the base unit); None where there are no values."""
         if not self.count:
             return None
-        buckets = self._bucketed()
-        return buckets.statistics(scale) if buckets is not None else statistics(self._sorted(), scale)
+        return self._merged().statistics(scale) if self._bucketed else statistics(self.values(), scale)
 
 
 def statistics(ordered: Floats, scale: float = 1.0) -> dict[str, float]:
-    """Statistics of sorted values: linear percentiles (R type 7), population standard deviation, exact sums."""
+    """Statistics of ascending values: linear percentiles (R type 7), population standard deviation, exact sums."""
     n = len(ordered)
-    total = math.fsum(ordered)
-    mean = total / n
-    spread = math.sqrt(math.fsum((ordered - mean) ** 2) / n) if n > 1 else 0.0
-    percentiles = []
-    for q in _PERCENTILES:
-        i = q / 100 * (n - 1)
-        low = math.floor(i)
-        below, above = float(ordered[low]), float(ordered[min(low + 1, n - 1)])
-        percentiles.append(below + (i - low) * (above - below))
-    return _shown(mean, float(ordered[0]), float(ordered[-1]), total, percentiles, spread, n, scale)
+    total = _exactly(ordered)
+    mean = float(total / n)
+    blocks = (ordered[at : at + _BLOCK] for at in range(0, n, _BLOCK))
+    spread = math.sqrt(_fsum((block - mean) ** 2 for block in blocks) / n) if n > 1 else 0.0
+
+    def at(rank: int) -> float:
+        return float(ordered[rank])
+
+    percentiles = [_percentile(at, q, n) for q in _PERCENTILES]
+    return _shown(mean, at(0), at(n - 1), float(total), percentiles, spread, n, scale)
+
+
+def _percentile(at: Callable[[int], float], q: int, count: int) -> float:
+    """Between the two values around rank q/100·(count - 1); *at* gives the value of a rank."""
+    rank = q / 100 * (count - 1)
+    low = math.floor(rank)
+    below, above = at(low), at(min(low + 1, count - 1))
+    return below + (rank - low) * (above - below)
+
+
+def _fsum(blocks: Iterable[Floats]) -> float:
+    return math.fsum(chain.from_iterable(block.tolist() for block in blocks))
 
 
 def _shown(
@@ -207,7 +290,3 @@ def _shown(
     shown = {"avg": mean * scale, "min": low * scale, "max": high * scale, "sum": total * scale}
     shown |= {f"p{q}": value * scale for q, value in zip(_PERCENTILES, percentiles, strict=True)}
     return shown | {"std": spread * scale, "count": count}
-
-
-def offsets_of(lengths: list[int]) -> Ints:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
