@@ -172,6 +172,25 @@ def test_where_the_bytes_were_cut_changes_nothing_that_was_said(pieces: list[byt
         assert getattr(whole, name) == getattr(cut, name), name
 
 
+@given(
+    st.lists(
+        st.sampled_from([event(text="a"), event(reasoning="b"), event(tool="c"), event(text=""), DONE]), min_size=1, max_size=8
+    ),
+    st.data(),
+)
+def test_read_by_columns_or_event_by_event_it_is_the_same(pieces: list[bytes], data: Any) -> None:
+    reads: list[Read] = []
+    while pieces:
+        count = data.draw(st.integers(1, len(pieces)))
+        reads.append(read(10 * len(reads) + 10, b"".join(pieces[:count]), data.draw(st.integers(0, 2))))
+        pieces = pieces[count:]
+    # Without the space it means the same, and is not what the columns are for.
+    careful = [(stamp, seen, hidden, body.replace(b"data: ", b"data:")) for stamp, seen, hidden, body in reads]
+    one, other = streamed(*reads), streamed(*careful)
+    for name in Answer.__slots__:
+        assert getattr(one, name) == getattr(other, name), name
+
+
 def test_bytes_of_another_dialect_are_a_bad_response() -> None:
     answer = streamed(read(10, b"data: <html>\n\n"))
     assert isinstance(answer.error, BadResponse)

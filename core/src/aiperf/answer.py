@@ -9,7 +9,10 @@ before: they are marked, kept out of gaps, and counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, compress, islice, repeat
 from typing import Any
+
+from msgspec.structs import astuple
 
 from aiperf.errors import BadResponse
 from aiperf.model import Delta
@@ -19,6 +22,8 @@ Read = tuple[int, int, int, bytes]
 
 TEXT, REASONING, TOOL, ITEM, MARKED = 1, 2, 4, 8, 16
 """Bits of a chunk's kind; MARKED: its instant is only known as an interval."""
+
+_NOTHING = Delta()
 
 
 class Answer:
@@ -73,37 +78,112 @@ def _whole(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer
 
 
 def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer:
-    """The reducer's innermost loop: about a microsecond a chunk, decoding included."""
+    answer = _plain(reads, decode)
+    return _careful(reads, decode) if answer is None else answer
+
+
+def _plain(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer | None:
+    """An answer as nearly all are: every event one line of data, every read whole events; None if it is another.
+
+    The reducer's innermost work, a column at a time: 0.3 µs a chunk beside decoding, half of what a loop takes.
+    """
+    stamps, seen, hiddens, bodies = zip(*reads, strict=True)
+    stream = b"".join(bodies)
+    if stream[:6] != b"data: " or not all(map(bytes.endswith, bodies, repeat(b"\n\n"))):
+        return None
+    data = stream[6:-2].split(b"\n\ndata: ")
+    if stream.count(b"\n") != 2 * len(data) or b"\r" in stream or list(stamps) != sorted(stamps):
+        return None
+    instants: Sequence[int] = stamps
+    lengths: Sequence[int] = ()
+    if len(data) != len(stamps):
+        last = bodies[-1].count(b"\n\n")
+        if len(data) == len(stamps) - 1 + last:  # the server's last words in one read, as nearly always
+            lengths = (*repeat(1, len(stamps) - 1), last)
+            instants = (*stamps, *repeat(stamps[-1], last - 1))
+        else:
+            lengths = list(map(bytes.count, bodies, repeat(b"\n\n")))
+            instants = list(chain.from_iterable(map(repeat, stamps, lengths)))
+    try:
+        deltas = list(map(decode, data))
+    except Exception:  # noqa: BLE001  # read again with care, which says what there is to say
+        return None
+    if not all(deltas):
+        deltas = [_NOTHING if delta is None else delta for delta in deltas]
+    rows = map(astuple, deltas)  # type: ignore[arg-type]  # no None is left
+    texts, reasonings, tools, usages, finishes, items, extras = islice(zip(*rows, strict=True), 7)
+    answer = Answer()
+    answer.usage = next(filter(None, reversed(usages)), None)
+    answer.finish = next((finish for finish in reversed(finishes) if finish is not None), None)
+    answer.extra = next((extra for extra in reversed(extras) if extra is not None), None)
+    if any(reasonings) or any(tools) or any(items):
+        answer.text = "".join(chain.from_iterable(zip(texts, tools, strict=True)))
+        answer.reasoning = "".join(reasonings)
+        answer.items = sum(items)
+        kinds = bytearray(map(_kind, deltas))  # type: ignore[arg-type]  # no None is left
+        answer.first_output_ns = next((at for at, kind in zip(instants, kinds, strict=True) if kind & ~REASONING), None)
+    else:
+        answer.text = "".join(texts)
+        kinds = bytearray(map(bool, texts))  # TEXT is 1
+        answer.first_output_ns = next(compress(instants, kinds), None)
+    if lengths and any(hiddens):
+        _mark(answer, kinds, stamps, seen, hiddens, lengths)
+    answer.stamps = list(compress(instants, kinds))
+    answer.kinds = kinds.replace(b"\0", b"")
+    return answer
+
+
+def _mark(
+    answer: Answer,
+    kinds: bytearray,
+    stamps: Sequence[int],
+    seen: Sequence[int],
+    hiddens: Sequence[int],
+    lengths: Sequence[int],
+) -> None:
+    """Mark the content of merged reads that came before their last event; *lengths*: events per read.
+
+    In the read of the first content it has no interval: what came before that says little of the time between two tokens.
+    """
+    begin = 0
+    shown = False
+    for i, (hidden, length) in enumerate(zip(hiddens, lengths, strict=True)):
+        end = begin + length
+        if hidden:
+            for k in range(begin, end - 1):
+                if kinds[k]:
+                    kinds[k] |= MARKED
+                    answer.marked += 1
+                    if shown:
+                        answer.intervals.append(stamps[i] - seen[i - 1])
+        shown = shown or any(kinds[begin:end])
+        begin = end
+
+
+def _careful(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer:
+    """Any answer, event by event."""
     answer = Answer()
     stamps, kinds = answer.stamps, answer.kinds
     texts: list[str] = []
     reasonings: list[str] = []
-    splitter: Splitter | None = None
+    splitter = Splitter()
     before = now = 0
     first_output = None
     unreadable: BadResponse | None = None
-    events: Sequence[tuple[bytes, bytes]]
     try:
         for stamp, read, hidden, body in reads:
             # A read without a kernel stamp has its own, which may be behind the kernel's of the next.
             if stamp > now:
                 now = stamp
-            # Nearly every read is one whole event; the splitter answers for all the others, and from then on.
-            doubtful = 0
-            if splitter is None and body[:6] == b"data: " and body[-2:] == b"\n\n" and body.find(b"\n", 6) == len(body) - 2:
-                events = ((body[6:-2], b""),)
-            else:
-                if splitter is None:
-                    splitter = Splitter()
-                events = splitter.feed(body)
-                if hidden:
-                    doubtful = len(events) - body.endswith((b"\n", b"\r"))
+            events = splitter.feed(body)
+            doubtful = len(events) - body.endswith((b"\n", b"\r")) if hidden else 0
+            shown = bool(stamps)
             for event, name in events:
                 mark = 0
                 if doubtful > 0:
                     doubtful -= 1
                     mark = MARKED
-                if name and name == b"error":
+                if name == b"error":
                     raise _said(event, decode)
                 try:
                     delta = decode(event)
@@ -144,16 +224,15 @@ def _streamed(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Ans
                 if mark:
                     kind |= MARKED
                     answer.marked += 1
-                    if stamps:  # before the first content nothing says when the socket was last seen empty
+                    if shown:
                         answer.intervals.append(now - before)
                 stamps.append(now)
                 kinds.append(kind)
             before = read
-        if splitter is not None:
-            for event, name in splitter.close():
-                if name == b"error":
-                    raise _said(event, decode)
-                _take_last(answer, decode(event), now, texts, reasonings)
+        for event, name in splitter.close():
+            if name == b"error":
+                raise _said(event, decode)
+            _take_last(answer, decode(event), now, texts, reasonings)
     except BadResponse as error:
         if error.unreadable:  # the stream's end, cut
             unreadable = unreadable or error
