@@ -9,6 +9,7 @@ from aiperf.testing.endpoints import EndpointContract
 from aiperf.testing.exporters import BatchExporterContract
 from aiperf.testing.metrics import MetricContract
 from aiperf.testing.server import Scripted
+from aiperf.testing.summaries import SummaryExporterContract, sample_summary
 from aiperf.testing.tokenizers import TokenizerContract
 from aiperf.testing.transports import TransportContract
 
@@ -18,9 +19,11 @@ __all__ = [
     "EndpointContract",
     "MetricContract",
     "Scripted",
+    "SummaryExporterContract",
     "TokenizerContract",
     "TransportContract",
     "absent",
     "sample_batch",
+    "sample_summary",
     "scored",
 ]

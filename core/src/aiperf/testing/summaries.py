@@ -1,0 +1,95 @@
+"""A made-up summary, and what every exporter of summaries must do with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from aiperf.errors import AiperfError
+from aiperf.exporter import LEVELS, SummaryExporter, Target
+from aiperf.summary import STATISTICS, Arrivals, DeliveredLoad, Measurement, PhaseSummary, Result, Summary
+from aiperf.testing.manifests import check_row
+
+_SPREAD = {name: 1.0 + place for place, name in enumerate(STATISTICS)} | {"count": 24.0}
+
+
+def sample_summary(*results: Result) -> Summary:
+    """A run of 24 requests, 6 of which failed.  Without *results*: one metric with statistics, one with a single value."""
+    given = results or (
+        Result("request_latency", "Request Latency", "ms", _SPREAD, order=300),
+        Result("request_throughput", "Request Throughput", "requests/sec", {"avg": 12.5}, order=900),
+    )
+    by_tag = {result.tag: result for result in given}
+    start_ns = 1_700_000_000_000_000_000
+    end_ns = start_ns + 2_000_000_000
+    arrivals = Arrivals(planned=24, sent=24, completed=18, errors=6)
+    return Summary(
+        run_id="0123456789ab",
+        version="0.1.0",
+        results=by_tag,
+        errors=(),
+        phases=(PhaseSummary("profiling", "profiling", 0, start_ns, end_ns, by_tag, valid=18, failed=6),),
+        measurement=Measurement("kernel", loopback=True, arrivals=arrivals, verdict="trustworthy"),
+        delivered=DeliveredLoad(sent_rate=12.0, on_time_share=None, never_sent=0),
+        plugins=(),
+        start_ns=start_ns,
+        end_ns=end_ns,
+        title="LLM Metrics",
+        command="aiperf profile --model m",
+        config={},
+        valid=18,
+        failed=6,
+        seed=1,
+        observation_window_s=2.0,
+        benchmark_duration_s=2.0,
+    )
+
+
+class SummaryExporterContract:
+    """Subclass with an exporter's class::
+
+        class TestMineKeepsTheContract(SummaryExporterContract):
+            exporter = Mine
+
+    writes: whether it writes files; one that only prints or sends sets it False.
+    """
+
+    exporter: ClassVar[type[SummaryExporter]]
+    options: ClassVar[Any] = None
+    writes: ClassVar[bool] = True
+
+    def _exported(self, directory: Path, summary: Summary) -> dict[str, bytes]:
+        """What a new exporter writes, by path below *directory*."""
+        made = type(self).exporter(Target(directory), type(self).options)
+        return {str(each.path.relative_to(directory)): each.path.read_bytes() for each in made.export(summary)}
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("exporters", self.exporter)
+        assert self.exporter.level in LEVELS
+
+    def test_it_names_every_file_it_writes(self, tmp_path: Path) -> None:
+        written = self._exported(tmp_path, sample_summary())
+        assert bool(written) is self.writes
+        assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == set(written)
+
+    def test_the_same_summary_gives_the_same_files(self, tmp_path: Path) -> None:
+        first = self._exported(tmp_path / "first", sample_summary())
+        assert first == self._exported(tmp_path / "second", sample_summary())
+
+    def test_a_run_without_results_is_survived(self, tmp_path: Path) -> None:
+        nothing = msgspec.structs.replace(
+            sample_summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
+            seed=None, observation_window_s=None, benchmark_duration_s=None,
+        )  # fmt: skip
+        self._exported(tmp_path, nothing)
+
+    def test_where_nothing_can_be_written_it_says_so_and_leaves_nothing(self, tmp_path: Path) -> None:
+        if not self.writes:
+            pytest.skip("it writes no file")
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises((OSError, AiperfError)):
+            self._exported(tmp_path / "file" / "below", sample_summary())
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
