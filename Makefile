@@ -5,9 +5,9 @@ VENV ?= .venv
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
-PACKAGES := core $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugins/*/*/pyproject.toml)))
+PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugins/*/*/pyproject.toml)))
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
-SOURCES := core/src $(addsuffix /src,$(filter plugins/%,$(PACKAGES)))
+SOURCES := $(addsuffix /src,$(PACKAGES))
 
 .PHONY: demo test check bench clean
 
@@ -29,15 +29,15 @@ bench: $(VENV)/.installed-tests
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd
 
-# Every package is installed editable, with the versions of constraints.txt.  The build backend comes first and is shared:
-# an environment of its own for each of the packages would take minutes.  It looks for its own program in PATH.
+# Every package is installed editable, with the versions of constraints.txt.  The build backends come first and are shared:
+# an environment of its own for each of the packages would take minutes.  uv_build looks for its own program in PATH.
 $(VENV)/.installed: $(PROJECTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: $(PYTHON) is older than Python 3.11; name a newer one: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make: $(PYTHON) can't make a virtual environment; install its venv module" >&2; exit 1; }
 	@echo "setting up $(VENV) ($(words $(PACKAGES)) packages, once)"
-	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1'
+	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1' hatchling
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -c constraints.txt --no-build-isolation $(addprefix -e ./,$(PACKAGES))
 	@touch $@
 

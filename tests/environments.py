@@ -16,8 +16,8 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -28,8 +28,15 @@ SUITE = "aiperf-suite"
 
 def projects() -> dict[str, Path]:
     """Folder of every first-party distribution, by its name; the meta-package last."""
-    folders = [ROOT / "core", *sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml")), ROOT]
+    plugins = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))
+    folders = [ROOT / "core", ROOT / "templates", *plugins, ROOT]
     return {tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"]: folder for folder in folders}
+
+
+def suite() -> list[str]:
+    """What the meta-package requires, which is what a new user has."""
+    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return found
 
 
 def normal(name: str) -> str:
@@ -40,14 +47,15 @@ def normal(name: str) -> str:
 class Shelf:
     """Every distribution an environment can be made of.
 
-    *folder* takes the unpacked wheels of the first-party ones.
+    *folder* takes the unpacked wheels.  *build*: folders to build wheels of, by distribution, None for every first-party one;
+    the others are linked as they are installed here, editable or not.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, build: Mapping[str, Path] | None = None) -> None:
         self._folder = folder
         self._found: dict[str, Distribution] = {normal(found.name): found for found in importlib.metadata.distributions()}
-        for name, project in projects().items():
-            self._found[name] = self._unpacked(name, project)
+        for name, project in (projects() if build is None else build).items():
+            self._found[normal(name)] = self._unpacked(name, project)
 
     def _unpacked(self, name: str, project: Path) -> Distribution:
         backend = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["build-backend"]
@@ -103,7 +111,16 @@ class Shelf:
                 link = site / entry.name
                 if not link.exists():
                     link.symlink_to(entry)
+            for script in found.entry_points.select(group="console_scripts"):
+                _write_script(folder / "bin", script)
         return folder / "bin" / "python"
+
+
+def _write_script(directory: Path, script: EntryPoint) -> None:
+    path = directory / script.name
+    call = f"import sys\nfrom {script.module} import {script.attr}\nsys.exit({script.attr}())\n"
+    path.write_text(f"#!{directory / 'python'}\n{call}")
+    path.chmod(0o755)
 
 
 def _applies(need: Requirement, extra: str) -> bool:

@@ -34,10 +34,10 @@ class Done:
 
 
 class Program:
-    """Runs ``aiperf`` in *folder*, with an environment without settings of ours."""
+    """Runs ``aiperf`` in *folder*, with an environment without settings of ours.  *python*: another than this one."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, python: Path | str = sys.executable) -> None:
+        self.folder, self.python = folder, str(python)
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
 
     def __call__(self, *words: str | float | Path) -> Done:
@@ -52,7 +52,7 @@ class Program:
         return self(*words)
 
     def start(self, *words: str | float | Path) -> Running:
-        command = [sys.executable, "-m", "aiperf", *map(str, words)]
+        command = [self.python, "-m", "aiperf", *map(str, words)]
         if words and words[0] == "profile" and not {"--artifact-dir", "--output-artifact-dir"} & set(words):
             command += ["--artifact-dir", str(self.folder / "artifacts")]
         directory = Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder

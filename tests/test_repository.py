@@ -35,7 +35,7 @@ columns command descriptor errors exporter fold hooks ids journal logs model opt
 addresses argv endpoint environment findings metric pairs plan settings store strangers summary
 answer artifacts certificates dataset helptext optionspec outputs phases pipeline rundir schedule
 due engine registry
-build children commandline selection testing trust
+build children commandline scaffold selection testing trust
 application configure inspection reduce
 report run
 cli reducer
@@ -170,7 +170,7 @@ def test_versions_are_pinned_by_name_and_nothing_else() -> None:
     assert [line for line in lines if not pin.fullmatch(line)] == []
     pinned = {named(line) for line in lines}
     wanted: set[str] = set()
-    for folder in (ROOT, ROOT / "core", *PLUGINS):
+    for folder in (ROOT, ROOT / "core", ROOT / "templates", *PLUGINS):
         declared = toml(folder)
         groups = [declared["project"]["dependencies"], declared.get("dependency-groups", {}).get("test", [])]
         extras = list(declared["project"].get("optional-dependencies", {}).values())
@@ -181,9 +181,12 @@ def test_versions_are_pinned_by_name_and_nothing_else() -> None:
 def test_the_suite_needs_packages_that_are_here() -> None:
     declared = toml(ROOT)
     ours = {toml(folder)["project"]["name"] for folder in (ROOT / "core", *PLUGINS)}
-    needs = {need.split(">")[0] for need in declared["project"]["dependencies"]}
+    ours |= {toml(ROOT / "templates")["project"]["name"]}
+    needs = {named(need) for need in declared["project"]["dependencies"]}
+    extras = {named(need) for needs in declared["project"]["optional-dependencies"].values() for need in needs}
     assert needs <= ours
-    assert set(declared["tool"]["uv"]["sources"]) == needs
+    assert extras <= {*ours, declared["project"]["name"]}
+    assert set(declared["tool"]["uv"]["sources"]) == needs | (extras - {declared["project"]["name"]})
 
 
 def test_kernel_imports_point_one_way() -> None:

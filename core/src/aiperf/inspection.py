@@ -23,13 +23,16 @@ _OPTIONS = (
     OptionSpec("json", ("--json",), "Print JSON.", "flag", "none"),
     OptionSpec("category", ("--category",), "The category, instead of a word.", metavar="CATEGORY"),
     OptionSpec("name", ("--name",), "The name, instead of a word.", metavar="NAME"),
+    OptionSpec("output", ("--output",), "new: where to make the package's directory.", "path", metavar="DIR", default="."),
 )
 
 _SUMMARY = "Show which plugins are installed, what they can do and what is wrong with them."
 _MORE = (
     "Without a word: packages. CATEGORY: its plugins. CATEGORY NAME: one of them. 'validate [DISTRIBUTION]' imports and checks"
-    " them, 'hooks' prints the hook reference, 'manifest [DIRECTORY]' writes the generated part of a manifest."
+    " them, 'hooks' prints the hook reference, 'manifest [DIRECTORY]' writes the generated part of a manifest, 'new CATEGORY"
+    " NAME' makes a package for a new plugin."
 )
+_NEW = "aiperf plugins new endpoint my-dialect"
 
 
 def plugins_face(registry: Registry, further: Sequence[OptionSpec]) -> Face:
@@ -38,11 +41,12 @@ def plugins_face(registry: Registry, further: Sequence[OptionSpec]) -> Face:
     def call(values: Values, words: list[str], read: Scan) -> int:
         given = values.get("", {})
         named = [str(given[field]) for field in ("category", "name") if field in given]
-        report = _report(registry, words + named, bool(given.get("all")), bool(given.get("validate")))
+        output = None if "output" not in given else Path(str(given["output"]))
+        report = _report(registry, words + named, bool(given.get("all")), bool(given.get("validate")), output)
         print(_json(report.plain) if given.get("json") else report.text)
         return report.code
 
-    return Face("plugins", _SUMMARY, options_of((*_OPTIONS, *further)), call, "[CATEGORY] [NAME]", _MORE)
+    return Face("plugins", _SUMMARY, options_of((*_OPTIONS, *further)), call, "[WORD] [CATEGORY] [NAME]", _MORE)
 
 
 class _Report:
@@ -58,7 +62,11 @@ def _json(plain: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
 
-def _report(registry: Registry, words: list[str], everything: bool, validate: bool) -> _Report:
+def _report(registry: Registry, words: list[str], everything: bool, validate: bool, output: Path | None) -> _Report:
+    if words[:1] == ["new"]:
+        return _new(registry, words[1:], Path() if output is None else output)
+    if output is not None:
+        raise UsageError("--output says where a new package goes", f"for example: {_NEW} --output DIR")
     if len(words) > 2:
         raise UsageError(f"left over: {', '.join(map(repr, words[2:]))}; aiperf plugins takes [CATEGORY] [NAME]")
     first, second = [*words, "", ""][:2]
@@ -266,3 +274,20 @@ def _manifest(where: Path) -> _Report:
         raise PluginError(f"{path} can't be written: {error.strerror}") from error
     lines = [f"{path}: {_count(number, 'option')} of {model}" for model, number in counts.items()]
     return _Report(lines or [f"{path}: no row has an options_model"], {"manifest": str(path), "options": counts})
+
+
+def _new(registry: Registry, words: list[str], output: Path) -> _Report:
+    from aiperf import scaffold
+
+    if len(words) != 2:
+        there_are = f"categories: {', '.join(scaffold.templates())}"
+        raise UsageError("aiperf plugins new takes CATEGORY NAME", there_are, f"for example: {_NEW}")
+    made = scaffold.new(registry, words[0], words[1], output)
+    lines = [
+        f"{made.path}: the package {made.distribution}, with the {singular(made.category)} plugin {made.name}",
+        "install it, then try it and check it:",
+        f"  pip install -e {made.path}",
+        f"  pytest {made.path}",
+        f"  aiperf plugins validate {made.distribution}",
+    ]
+    return _Report(lines, msgspec.to_builtins(made, enc_hook=str))

@@ -1,0 +1,229 @@
+"""What the templates give, without an edit: packages that install, keep their contracts, and take part in a run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from aiperf_command_simulate.testing import Simulator
+from environments import Shelf, projects, suite
+from program import Program
+from requirements import ROOT
+
+pytest.importorskip("aiperf_templates", reason="aiperf-templates is not installed: pip install -e templates")
+pytest.importorskip("cookiecutter", reason="cookiecutter is not installed: pip install aiperf-templates")
+if importlib.util.find_spec("uv_build") is None:
+    pytest.skip("the build backend uv_build is not installed, so no wheel can be made", allow_module_level=True)
+
+NAMES = {
+    "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "endpoint": "my-dialect",
+    "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
+}  # fmt: skip
+"""The templates, and what is made of each."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The packages of all templates, below *folder*.
+
+    tests_alone: a Python that has them, pytest and the kernel.  uses: one that has them and the whole suite.
+    """
+
+    folder: Path
+    tests_alone: Path
+    uses: Path
+
+    def package(self, word: str) -> Path:
+        return self.folder / key(word)
+
+
+def key(word: str) -> str:
+    return NAMES[word].replace("-", "_")
+
+
+def distribution(word: str) -> str:
+    return f"aiperf-{word}-{NAMES[word]}"
+
+
+def clean(**more: str) -> dict[str, str]:
+    """The environment without settings of ours, and with no package of this interpreter's path."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AIPERF_", "VIRTUAL_ENV"))}
+    return kept | more
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    work = tmp_path_factory.mktemp("templates")
+    program = Program(work)
+    for word, name in NAMES.items():
+        done = program("plugins", "new", word, name, "--output", work / "made")
+        assert done.code == 0, done.err
+        assert f"pip install -e {work / 'made' / key(word)}" in done.out
+    folder = work / "made"
+    shelf = Shelf(work / "shelf", {distribution(word): folder / key(word) for word in NAMES})
+    packages = [distribution(word) for word in NAMES]
+    alone = shelf.environment(work / "alone", [*packages, "pytest"])
+    return Made(folder, alone, shelf.environment(work / "suite", [*suite(), *packages]))
+
+
+@pytest.fixture(scope="module")
+def outcomes(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Outcome of every generated test, by the name of its file."""
+    report = tmp_path_factory.mktemp("report") / "report.xml"
+    tests = [str(made.package(word) / "tests") for word in NAMES]
+    subprocess.run(
+        [str(made.tests_alone), "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib",
+         f"--rootdir={made.folder}", f"--junitxml={report}", *tests],
+        cwd=made.folder, env=clean(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found: dict[str, list[str]] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        file = re.search(r"test_(\w+)", case.get("classname", "")) or re.search(r"test_(\w+)", case.get("name", ""))
+        assert file is not None
+        bad = [f"{case.get('name')}: {child.get('message')}" for child in case if child.tag in ("failure", "error")]
+        found.setdefault(file[1], []).append(bad[0] if bad else "")
+    return found
+
+
+@pytest.fixture(scope="module")
+def faults(made: Made) -> Callable[[str], list[str]]:
+    """What ``aiperf plugins validate`` finds, by distribution."""
+    done = subprocess.run(
+        [str(made.tests_alone), "-P", "-m", "aiperf", "plugins", "validate", "--json"],
+        env=clean(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    checked = json.loads(done.stdout)
+    assert checked["checked"] > len(NAMES)
+    return lambda name: [row["fault"] for row in checked["faults"] if row["distribution"] == name]
+
+
+@pytest.fixture(scope="module")
+def types(made: Made) -> list[str]:
+    """What mypy has to say, for all packages at once; it shares the repository's cache, whose kernel it has read already."""
+    paths = [made.package(word) for word in NAMES]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"),
+         "--strict", *(str(path / part) for path in paths for part in ("src", "tests"))],
+        env=clean(MYPYPATH=os.pathsep.join(str(path / "src") for path in paths)),
+        cwd=made.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if ": error:" in line]
+
+
+def test_every_template_is_tried() -> None:
+    assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("word", NAMES)
+class TestEveryTemplate:
+    def test_its_tests_pass_with_the_kernel_alone(self, outcomes: dict[str, list[str]], word: str) -> None:
+        found = outcomes[f"{word}_{key(word)}"]
+        assert found and not any(found), [each for each in found if each]
+
+    def test_ruff_finds_nothing(self, made: Made, word: str) -> None:
+        ruff = [sys.executable, "-m", "ruff", "check", "--no-cache", "--quiet"]
+        for rules in (["--isolated"], ["--config", str(ROOT / "pyproject.toml")]):
+            done = subprocess.run([*ruff, *rules, "."], cwd=made.package(word), capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout + done.stderr) == (0, ""), rules
+
+    def test_mypy_finds_nothing(self, types: list[str], word: str) -> None:
+        assert [line for line in types if f"/{key(word)}/" in line or line.startswith(f"{key(word)}/")] == []
+
+    def test_validate_finds_nothing(self, faults: Callable[[str], list[str]], word: str) -> None:
+        assert faults(distribution(word)) == []
+
+    def test_it_has_the_skeleton_of_the_packages_here(self, made: Made, word: str) -> None:
+        package = made.package(word)
+        module = f"aiperf_{word}_{key(word)}"
+        assert sorted(path.name for path in package.iterdir()) == ["README.md", "pyproject.toml", "src", "tests"]
+        wanted = {f"src/{module}/{name}" for name in ("__init__.py", "aiperf.yaml", "py.typed")}
+        files = {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()}
+        assert wanted <= files and f"tests/test_{word}_{key(word)}.py" in files
+        assert not [name for name in files if "cookiecutter" in name]
+
+    def test_plain_cookiecutter_gives_the_same(self, made: Made, word: str, tmp_path: Path) -> None:
+        subprocess.run(
+            [sys.executable, "-m", "cookiecutter", "--no-input", "-o", str(tmp_path), str(ROOT / "templates" / word),
+             f"name={NAMES[word]}"],
+            env={**os.environ, "HOME": str(tmp_path / "home")}, capture_output=True, check=True,
+        )  # fmt: skip
+        assert tree(tmp_path / key(word)) == tree(made.package(word))
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    program = Program(tmp_path, python=made.uses)
+    done = program(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--streaming",
+        "--tokenizer", "my-tokens", "--isl", 30, "--osl", 4, "--request-rate", 200, "--arrival-pattern", "my-pattern",
+        "--request-count", 30, "--my-ramp-seconds", 0.1, "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    results = done.json()
+    assert results["request_count"]["avg"] == 30
+    assert results["my_metric"]["avg"] > 0
+    assert results["input_sequence_length"]["avg"] == 30, "a token a byte"
+    used = {row["distribution"]: row["version"] for row in results["plugins"]["used"]}
+    for word in ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks"):
+        assert used[distribution(word)] == "0.1.0"
+    assert "| My Metric | ms |" in (done.artifacts / "my_table.md").read_text()
+    (phase,) = json.loads((done.artifacts / "my_hooks.json").read_text())["phases"]
+    assert phase["ended_ns"] > phase["started_ns"]
+    due = sorted(row["due_ns"] for row in done.lines("profile_export_arrivals.jsonl"))
+    assert due[9] - due[0] > 1.5 * (due[29] - due[20]), "the rate had to grow"
+    slowest = program("my-command", done.artifacts, "--top", 3)
+    assert slowest.code == 0 and len(slowest.out.splitlines()) == 3
+
+
+def test_a_pattern_of_ones_own_draws_the_gaps(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    done = Program(tmp_path, python=made.uses)(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",
+        "--isl", 30, "--osl", 4, "--request-rate", 400, "--arrival-pattern", "my-pattern", "--request-count", 100,
+        "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    due = sorted(row["due_ns"] for row in done.lines("profile_export_arrivals.jsonl"))
+    gaps = [(later - earlier) * 400 / 1e9 for earlier, later in pairwise(due)]
+    assert max(gaps) <= 2.001 and len({round(gap, 3) for gap in gaps}) > 50
+
+
+def test_a_name_with_underscores_is_the_same_as_one_with_hyphens(made: Made, tmp_path: Path) -> None:
+    done = Program(tmp_path)("plugins", "new", "endpoints", "My_Dialect", "--output", tmp_path)
+    assert done.code == 0, done.err
+    theirs, ours = tree(tmp_path / "my_dialect"), tree(made.package("endpoint"))
+    assert theirs.keys() == ours.keys()
+    assert theirs["pyproject.toml"].replace(b"My_Dialect", b"my-dialect") == ours["pyproject.toml"]
+
+
+def test_what_was_made_is_never_overwritten(made: Made, tmp_path: Path) -> None:
+    before = tree(made.package("metric"))
+    done = Program(tmp_path)("plugins", "new", "metric", "my-metric", "--output", made.folder)
+    assert done.code == 1 and "is there already" in done.err
+    assert tree(made.package("metric")) == before
+
+
+def test_the_wheel_of_the_templates_has_them_all(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="the build backend hatchling is not installed, so no wheel can be made")
+    shelf = Shelf(tmp_path / "shelf", {name: folder for name, folder in projects().items() if name == "aiperf-templates"})
+    python = shelf.environment(tmp_path / "environment", ["aiperf-core", "aiperf-templates"])
+    done = Program(tmp_path, python=python)("plugins", "new", "metric", "my-metric", "--output", tmp_path / "made")
+    assert done.code == 0, done.err
+    assert (tmp_path / "made" / "my_metric" / "pyproject.toml").is_file()
