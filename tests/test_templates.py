@@ -213,6 +213,21 @@ def test_a_name_with_underscores_is_the_same_as_one_with_hyphens(made: Made, tmp
     assert theirs["pyproject.toml"].replace(b"My_Dialect", b"my-dialect") == ours["pyproject.toml"]
 
 
+def test_every_hook_call_is_told_where_that_is_asked_for(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    program = Program(tmp_path, python=made.uses)
+    program.environment["AIPERF_TRACE_HOOKS"] = "1"
+    done = program(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "builtin",
+        "--isl", 10, "--osl", 2, "--request-count", 3, "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    told = re.findall(r"hook (\w+) of (\S+).*: [0-9.]+ ms$", done.err, re.MULTILINE)
+    assert told == [
+        ("aiperf_make_schedule", "my_ramp"), ("aiperf_phase_started", "hooks:my_hooks"),
+        ("aiperf_phase_ended", "hooks:my_hooks"), ("aiperf_export", "hooks:my_hooks"),
+    ]  # fmt: skip
+
+
 def test_what_was_made_is_never_overwritten(made: Made, tmp_path: Path) -> None:
     before = tree(made.package("metric"))
     done = Program(tmp_path)("plugins", "new", "metric", "my-metric", "--output", made.folder)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from aiperf import hooks
 from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError, ConfigError, PluginError
+from aiperf.hooktrace import trace
 from aiperf.schedule import BLOCK, Schedule, ScheduleContext, entry_for
 from aiperf.strangers import failure, load, who, why
 
@@ -147,6 +148,7 @@ def _implementations(plan: Plan) -> Iterator[tuple[str, Any]]:
         with _reported(ref):
             found = ref.load()
             manager.register(found() if isinstance(found, type) else found, f"{ref.name} ({ref.distribution} {ref.version})")
+    trace(manager)
     for implementation in reversed(manager.hook.aiperf_make_schedule.get_hookimpls()):
         yield implementation.plugin_name, partial(_call, implementation.function, implementation.argnames)
 

@@ -61,9 +61,14 @@ def console_export_width() -> int:
     return 140 if width is None else width
 
 
+def trace_hooks() -> bool:
+    """``AIPERF_TRACE_HOOKS``, false: tell of every hook call on standard error."""
+    return _flag("AIPERF_TRACE_HOOKS", False)
+
+
 def check() -> None:
     """Range-check every variable the run will read, before anything is started."""
-    ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width()
+    ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width(), trace_hooks()
 
 
 def whole(name: str, low: int, high: int) -> int | None:

@@ -498,12 +498,14 @@ def _hooked(plan: Plan) -> tuple[Prepare | None, Callable[..., Transport]]:
     from pluggy import PluginManager
 
     from aiperf import hooks
+    from aiperf.hooktrace import trace
 
     manager = PluginManager("aiperf")
     manager.add_hookspecs(hooks)
     for ref in plan.hooks:
         plugin = ref.load()
         manager.register(plugin() if isinstance(plugin, type) else plugin, f"hooks:{ref.name}")
+    trace(manager)
     calls: list[Any] = [found.function for found in manager.hook.aiperf_request_prepared.get_hookimpls()]
 
     def prepare(request: HttpRequest, turn: Turn) -> HttpRequest:

@@ -9,6 +9,7 @@ import pluggy
 
 from aiperf import hooks
 from aiperf.errors import PluginError
+from aiperf.hooktrace import trace
 
 if TYPE_CHECKING:
     from aiperf.descriptor import Descriptor
@@ -27,6 +28,7 @@ def manager(registry: Registry) -> pluggy.PluginManager:
         except PluginError as error:
             registry.mark_broken(one, str(error))
             log.warning("%s; it is left out", error)
+    trace(made)
     return made
 
 
