@@ -102,7 +102,7 @@ class HttpRequest(Struct, frozen=True):
     method: str = "POST"
 
 
-class Delta(Struct, frozen=True):
+class Delta(Struct, frozen=True, gc=False):
     """What an endpoint makes of one event, or of a whole answer that does not stream.
 
     text, reasoning, tool: what was said, thought, or called (name and arguments joined); "" is nothing.

@@ -12,6 +12,7 @@ import logging
 import os
 import time
 from array import array
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from aiperf import journal
 from aiperf.answer import MARKED, Answer, Read, read_answer
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load, open_tokenizer
-from aiperf.columns import Column, Floats, Ragged, RecordBatch
+from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.endpoint import Endpoint
 from aiperf.errors import BadResponse
 from aiperf.fold import Buckets
@@ -107,12 +108,11 @@ class Live(Struct, frozen=True):
 class _Open:
     """A request that is not over."""
 
-    __slots__ = ("error", "head", "prompt", "reads", "segment", "sent")
+    __slots__ = ("error", "head", "prompt", "segment", "sent")
 
     def __init__(self, sent: list[int], segment: int) -> None:
         self.sent = sent
         self.segment = segment
-        self.reads: list[Read] = []
         self.error: dict[str, Any] | None = None
         self.head: dict[str, Any] | None = None
         self.prompt: str | None = None
@@ -125,10 +125,12 @@ class _Shard:
         self.number = number
         self.segment = 0
         self.offset = 0
-        self.offset_ns: int | None = None  # wall minus monotonic clock, at the frame before
+        self.clock: tuple[int, int] | None = None  # monotonic clock, and wall minus monotonic, at the flush before
+        self.stepped = False  # between that flush and the one before it the wall clock was set
         self.open: dict[int, _Open] = {}
+        self.reads: dict[int, list[Read]] = {}  # of the same requests
         self.done: set[int] = set()
-        self.side_from = (0, 0)
+        self.known = (0, 0)  # until here what isn't of a request is in the columns
 
 
 class Reducer:
@@ -161,7 +163,8 @@ class Reducer:
         self._errors: dict[int, str] = {}
         self._side: list[tuple[int, int, dict[str, Any]]] = []
         self._steps = 0
-        self._lateness, self._intervals = Buckets(), Buckets()
+        self._late: list[Ints] = []
+        self._widths: list[int] = []
         self.lateness, self.intervals = Buckets(), Buckets()
         self._failures: dict[str, str] = {}
         self.side: list[tuple[int, int, dict[str, Any]]] = []
@@ -195,8 +198,9 @@ class Reducer:
             pass
         for shard in self._shards:
             for request, entry in list(shard.open.items()):
-                self._over(shard, entry, [request, journal.UNFINISHED, *[0] * (_DONE - 2)])
+                self._over(shard, entry, shard.reads[request], [request, journal.UNFINISHED, *[0] * (_DONE - 2)])
             shard.open.clear()
+            shard.reads.clear()
         self._emit()
         for part in self._parts:
             part.close()
@@ -252,6 +256,7 @@ class Reducer:
             shard.segment, shard.offset = shard.segment + 1, 0
 
     def _frame(self, shard: _Shard, frame: journal.Frame) -> None:
+        self._clock(shard, frame)
         kind = frame.kind
         if kind == journal.CHUNKS:
             self._chunks(shard, frame)
@@ -260,12 +265,13 @@ class Reducer:
             for i in range(0, len(rows), _SENT):
                 if rows[i] not in shard.done:
                     shard.open[rows[i]] = _Open(rows[i : i + _SENT], shard.segment)
+                    shard.reads[rows[i]] = []
         elif kind == journal.DONE:
             rows = array("q", frame.payload).tolist()
             for i in range(0, len(rows), _DONE):
                 entry = shard.open.pop(rows[i], None)
                 if entry is not None:
-                    self._over(shard, entry, rows[i : i + _DONE])
+                    self._over(shard, entry, shard.reads.pop(rows[i]), rows[i : i + _DONE])
             if len(self._rows) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS:
                 self._emit()
         elif kind == journal.TEXT:
@@ -273,48 +279,50 @@ class Reducer:
                 entry = shard.open.get(request)
                 if entry is not None:
                     setattr(entry, what, value)
-        elif kind in (journal.PHASE, journal.LOOP) and (shard.segment, frame.end) > shard.side_from:
+        elif kind in (journal.PHASE, journal.LOOP) and (shard.segment, frame.end) > shard.known:
             value = msgspec.msgpack.decode(frame.payload)
             self.side.append((shard.number, kind, value))
             self._side.append((shard.number, kind, value))
-        self._clock(shard, frame)
 
     def _clock(self, shard: _Shard, frame: journal.Frame) -> None:
-        shard.offset_ns = frame.wall_ns - frame.mono_ns
+        """Notice that the wall clock was set; the frames of one flush carry one reading of the clocks."""
+        offset = frame.wall_ns - frame.mono_ns
+        if shard.clock is not None:
+            before_ns, before = shard.clock
+            if before_ns == frame.mono_ns:
+                return
+            shard.stepped = abs(offset - before) > _STEP_NS
+            if shard.stepped and (shard.segment, frame.end) > shard.known:
+                self._steps += 1
+                self.clock_steps += 1
+        shard.clock = frame.mono_ns, offset
 
     def _chunks(self, shard: _Shard, frame: journal.Frame) -> None:
         """Reads to their requests; kernel stamps to the run's clock."""
         count = frame.count
-        rows = np.frombuffer(frame.payload, dtype=np.int64, count=count * _CHUNK).reshape(count, _CHUNK)
-        offset = frame.wall_ns - frame.mono_ns
-        kernel, reads = rows[:, 1], rows[:, 2]
-        if shard.offset_ns is not None and abs(offset - shard.offset_ns) > _STEP_NS:
-            # The wall clock was set between two frames: the stamps between can't be placed, the read stamps can.
-            self._steps += 1
-            self.clock_steps += 1
-            stamps = reads - self._zero_ns
-        else:
-            stamps = np.where(kernel > 0, kernel - offset, reads) - self._zero_ns
-        if (shard.segment, frame.end) > shard.side_from:
-            self._lateness.add((reads - self._zero_ns - stamps)[kernel > 0].astype(np.float64))
-        ends = np.cumsum(rows[:, 3]) + count * _CHUNK * 8
+        rows = np.frombuffer(frame.payload, dtype=np.int64, count=count * _CHUNK).reshape(count, _CHUNK).T
+        requests, kernel, seen, sizes, hidden = rows
+        reads = seen - self._zero_ns
+        # Where the wall clock was set since the flush before, its stamps can't be placed; those of the reads can.
+        placed = np.zeros(count, dtype=bool) if shard.stepped else kernel > 0
+        stamps = np.where(placed, kernel - (frame.wall_ns - frame.mono_ns) - self._zero_ns, reads)
+        if (shard.segment, frame.end) > shard.known:
+            self._late.append((reads - stamps)[placed])
         payload, begin = frame.payload, count * _CHUNK * 8
-        open_get = shard.open.get
-        columns = (rows[:, 0].tolist(), stamps.tolist(), (reads - self._zero_ns).tolist(), rows[:, 4].tolist(), ends.tolist())
-        for request, stamp, read, hidden, end in zip(*columns, strict=True):
-            entry = open_get(request)
-            if entry is not None:
-                entry.reads.append((stamp, read, hidden, payload[begin:end]))
-            begin = end
+        ends = (np.cumsum(sizes) + begin).tolist()
+        bodies = [payload[i:j] for i, j in zip([begin, *ends], ends, strict=False)]
+        stray: list[Read] = []  # of requests that are in the columns already
+        taken = map(shard.reads.get, requests.tolist(), repeat(stray))
+        for of, read in zip(taken, zip(stamps.tolist(), reads.tolist(), hidden.tolist(), bodies, strict=True), strict=True):
+            of.append(read)
 
     # One request
 
-    def _over(self, shard: _Shard, entry: _Open, done: list[int]) -> None:
+    def _over(self, shard: _Shard, entry: _Open, reads: list[Read], done: list[int]) -> None:
         """A finished request becomes a row."""
         _, outcome, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = done
         request, n, phase, session, turn, entry_number, url, model, due, started = entry.sent
         zero = self._zero_ns
-        reads = entry.reads
         answer = Answer()
         error: ErrorDetails | None = None
         if outcome == journal.COMPLETED or (outcome == journal.UNFINISHED and reads):
@@ -324,7 +332,7 @@ class Reducer:
             if outcome == journal.COMPLETED:
                 error = _verdict(answer)
         elif outcome == journal.ERROR:
-            error = _failure(entry, status)
+            error = _failure(entry, reads, status)
         if error is not None and outcome == journal.COMPLETED:
             outcome = journal.ERROR
         usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
@@ -342,7 +350,7 @@ class Reducer:
             connected - zero if connected else _ABSENT, sent - zero if sent else _ABSENT,
             sent_end - zero if sent_end else _ABSENT, _acknowledged(ack - zero, reads) if ack else _ABSENT,
             reads[0][0] if reads else _ABSENT, _ABSENT if last_byte is None else last_byte, _ABSENT if end is None else end,
-            _ABSENT if first is None else first, _second(stamps), _known(answer.first_output_ns),
+            _ABSENT if first is None else first, _second(answer), _known(answer.first_output_ns),
             stamps[-1] if stamps else _ABSENT, status if status else _ABSENT, outcome, _known(inputs), _known(outputs),
             _known(reasoning), requested if requested >= 0 else _ABSENT, _known(usage.prompt), _known(usage.completion),
             _known(usage.total), _known(usage.reasoning), _known(usage.cached), sent_bytes, received, dns, connect, tls,
@@ -351,8 +359,7 @@ class Reducer:
         ))  # fmt: skip
         if error is not None:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
-        if answer.intervals:
-            self._intervals.add(np.array(answer.intervals, dtype=np.float64))
+        self._widths += answer.intervals
         self._stamps += stamps
         self._kinds += answer.kinds
         self._lengths.append(len(stamps))
@@ -401,18 +408,21 @@ class Reducer:
         if not self._rows and not self._side:
             return
         numbers = np.array(self._rows, dtype=np.float64).reshape(len(self._rows), len(NUMBERS)).T
+        lateness, intervals = Buckets(), Buckets()
+        lateness.add(np.concatenate([np.empty(0), *self._late]))
+        intervals.add(np.array(self._widths, dtype=np.float64))
         stored = Stored(
             len(self._rows), np.ascontiguousarray(numbers).tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(),
             bytes(self._kinds), np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._side,
             {shard.number: (shard.segment, shard.offset) for shard in self._shards}, self._steps,
-            self._lateness, self._intervals,
+            lateness, intervals,
         )  # fmt: skip
         if self._durable:
             self._append(stored)
         self._rows, self._stamps, self._kinds, self._lengths = [], [], bytearray(), []
-        self.lateness.merge(self._lateness)
-        self.intervals.merge(self._intervals)
-        self._errors, self._side, self._steps, self._lateness, self._intervals = {}, [], 0, Buckets(), Buckets()
+        self.lateness.merge(lateness)
+        self.intervals.merge(intervals)
+        self._errors, self._side, self._steps, self._late, self._widths = {}, [], 0, [], []
         if stored.count:
             self._feed(batch_of(stored, self.plan, self._store))
         if self._durable:
@@ -480,8 +490,8 @@ class Reducer:
         for shard, request in zip(numbers["shard"].tolist(), numbers["request"].tolist(), strict=True):
             self._by_number[int(shard)].done.add(int(request))
         for number, at in stored.at.items():
-            known = self._by_number[number]
-            known.side_from = max(known.side_from, at)
+            shard_read = self._by_number[number]
+            shard_read.known = max(shard_read.known, at)
         self.side += stored.side
         self.clock_steps += stored.steps
         for mine, theirs in ((self.lateness, stored.lateness), (self.intervals, stored.intervals)):
@@ -502,11 +512,13 @@ def _acknowledged(ack: int, reads: list[Read]) -> int:
     return min(ack, reads[0][0]) if reads else ack
 
 
-def _second(stamps: list[int]) -> float:
-    """The second distinct instant."""
-    for stamp in stamps:
-        if stamp != stamps[0]:
-            return stamp
+def _second(answer: Answer) -> float:
+    """The second distinct instant; absent where content was merged into either, for then it isn't known."""
+    first = answer.stamps[0] if answer.stamps else 0
+    for i, stamp in enumerate(answer.stamps):
+        if stamp != first:
+            merged = answer.marked and any(kind & MARKED for kind in answer.kinds[: i + answer.stamps.count(stamp)])
+            return _ABSENT if merged else stamp
     return _ABSENT
 
 
@@ -523,11 +535,11 @@ def _details(error: BadResponse) -> ErrorDetails:
     return ErrorDetails(error.message, type=error.kind or "InvalidInferenceResultError", code=error.code)
 
 
-def _failure(entry: _Open, status: int) -> ErrorDetails:
+def _failure(entry: _Open, reads: list[Read], status: int) -> ErrorDetails:
     """What a failed request says of itself: the transport's error, else the status with the body."""
     if entry.error is not None:
         return msgspec.convert(entry.error, ErrorDetails)
-    body = b"".join(read[3] for read in entry.reads).decode("utf-8", "replace")
+    body = b"".join(read[3] for read in reads).decode("utf-8", "replace")
     reason = entry.head["reason"] if entry.head is not None else f"HTTP {status}"
     return ErrorDetails(body, type=reason, code=status or None)
 

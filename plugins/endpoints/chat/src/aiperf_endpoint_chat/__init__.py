@@ -15,20 +15,20 @@ _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
-class _Function(Struct):
+class _Function(Struct, gc=False):
     name: str | None = None
     arguments: Any = None  # a string by the book; some servers send the object itself
 
 
-class _ToolCall(Struct):
+class _ToolCall(Struct, gc=False):
     function: _Function | None = None
 
 
-class _Part(Struct):
+class _Part(Struct, gc=False):
     text: str | None = None
 
 
-class _Said(Struct):
+class _Said(Struct, gc=False):
     """A delta, or a whole message."""
 
     content: str | list[_Part] | None = None
@@ -38,13 +38,13 @@ class _Said(Struct):
     function_call: _Function | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _Said | None = None
     message: _Said | None = None
     finish_reason: str | None = None
 
 
-class _Answer(Struct):
+class _Answer(Struct, gc=False):
     """A chunk, or a whole answer.  Which one ``object`` says is not asked: not every server says it rightly."""
 
     choices: list[_Choice] | None = None
@@ -96,11 +96,11 @@ class Chat(Endpoint):
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
 
     def decode(self, event: bytes) -> Delta | None:
-        if event == b"[DONE]" or not event:
-            return None
         try:
             answer = _read(event)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if event == b"[DONE]" or not event:
+                return None
             raise in_band_error(event) or unreadable("chat", event, error) from error
         choices = answer.choices
         if answer.error or not choices:
