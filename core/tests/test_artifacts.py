@@ -150,7 +150,6 @@ def test_an_exporter_gets_its_own_options(tmp_path):
         ("NoSpace", "failed: /disk/file: No space left on device"),
         ("Refuses", "failed: it can't be; do that"),
         ("BrokenFromBirth", "can't be used: KeyError: 'missing'"),
-        ("NotThere", "can't be used: AttributeError"),
     ],
 )
 def test_one_that_fails_is_named_with_its_version_and_the_others_still_run(tmp_path, caplog, monkeypatch, name, reason):
@@ -162,6 +161,18 @@ def test_one_that_fails_is_named_with_its_version_and_the_others_still_run(tmp_p
     (sentence,) = failures
     assert sentence.startswith(f"exporter plugin '{name.lower()}' of somebodys-package 1.2.3 {reason}")
     assert caplog.messages == [sentence]
+
+
+def test_one_that_can_not_be_imported_is_one_warning_and_no_failure(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("aiperf"), "propagate", True)
+    both = plan(tmp_path, "NotThere", "Fine")
+    with caplog.at_level(logging.WARNING, "aiperf"):
+        assert artifacts.dataset_exporters(both, target(both)) == artifacts.batch_exporters(both, target(both)) == []
+        written, failures = artifacts.export(SUMMARY, both, tmp_path / "journal", target(both))
+    assert [artifact.label for artifact in written] == ["Fine Export"]
+    assert failures == []
+    (sentence,) = caplog.messages
+    assert sentence.startswith("exporter plugin 'notthere' of somebodys-package 1.2.3 can't be imported, and is left out: Attr")
 
 
 def test_parts_are_joined_below_the_header_in_the_order_of_reducers(tmp_path):
@@ -212,7 +223,7 @@ def test_a_file_that_fails_halfway_leaves_what_was_there_before(tmp_path):
 
 
 def test_a_broken_plugin_is_reported_once_by_a_whole_export(tmp_path):
-    broken = plan(tmp_path, "NotThere", "Fine")
+    broken = plan(tmp_path, "BrokenFromBirth", "Fine")
     _, failures = artifacts.export(SUMMARY, broken, tmp_path, target(broken))
     assert len(failures) == 1
 

@@ -2,6 +2,7 @@
 
 Reducers append the rows of a :class:`~aiperf.exporter.BatchExporter` to ``<journal>/part-<exporter>-<reducer>``; the
 parent joins the parts.  An exporter that fails is reported by name and version, and never keeps the others from running.
+One that can't even be imported takes no part: nobody asked for it by name, so it is one warning, and no failure of the run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiperf import environment
 from aiperf.errors import AiperfError
@@ -50,17 +51,17 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
 
 def summary_exporters(plan: Plan, target: Target) -> list[tuple[PluginRef, SummaryExporter]]:
     """The exporters that read the summary; one that can't be loaded is left out with a warning."""
-    return _warned(*_loaded(plan, target, SummaryExporter))
+    return _warned(_loaded(plan, target, SummaryExporter))
 
 
 def batch_exporters(plan: Plan, target: Target) -> list[tuple[PluginRef, BatchExporter]]:
     """The exporters of per-request files, likewise."""
-    return _warned(*_loaded(plan, target, BatchExporter))
+    return _warned(_loaded(plan, target, BatchExporter))
 
 
 def dataset_exporters(plan: Plan, target: Target) -> list[tuple[PluginRef, DatasetExporter]]:
     """The exporters that see the data set, likewise."""
-    return _warned(*_loaded(plan, target, DatasetExporter))
+    return _warned(_loaded(plan, target, DatasetExporter))
 
 
 def part_path(journal: Path, exporter: str, reducer: int) -> Path:
@@ -94,8 +95,14 @@ def join_parts(journal: Path, plan: Plan, target: Target) -> list[Artifact]:
 
 
 def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple[list[Artifact], list[str]]:
-    """Run them: what they wrote, and a sentence on each that failed."""
-    exporters, failures = _loaded(plan, target, SummaryExporter)
+    """Run them: what they wrote, and a sentence on each that failed.
+
+    Exporters of every kind that can't be imported are warned of here, because this happens once a run.
+    """
+    found = _loaded(plan, target, SummaryExporter)
+    exporters, failures = found.exporters, found.failures
+    for sentence in found.absent:
+        log.warning("%s", sentence)
     for sentence in failures:
         log.error("%s", sentence)
     written: list[Artifact] = []
@@ -111,7 +118,7 @@ def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple
 
 def dataset_artifacts(plan: Plan, target: Target) -> list[Artifact]:
     """What the dataset exporters wrote before the load."""
-    exporters, _ = _loaded(plan, target, DatasetExporter)
+    exporters = _loaded(plan, target, DatasetExporter).exporters
     written = [Artifact(exporter.label, target.file(exporter.kind)) for _, exporter in exporters]
     return [artifact for artifact in written if artifact.path.exists()]
 
@@ -131,27 +138,40 @@ def print_footer(artifacts: Iterable[Artifact], log_file: Path | None = None) ->
     sys.stdout.flush()
 
 
-def _loaded(plan: Plan, target: Target, kind: type[E]) -> tuple[list[tuple[PluginRef, E]], list[str]]:
-    exporters: list[tuple[PluginRef, E]] = []
-    failures: list[str] = []
+class _Loaded(Generic[E]):
+    """Exporters of one kind; a sentence on each that can't be made (*failures*), on each that can't be imported (*absent*)."""
+
+    def __init__(self) -> None:
+        self.exporters: list[tuple[PluginRef, E]] = []
+        self.failures: list[str] = []
+        self.absent: list[str] = []
+
+
+def _loaded(plan: Plan, target: Target, kind: type[E]) -> _Loaded[E]:
+    loaded = _Loaded[E]()
     for ref in plan.exporters:
         try:
             found = ref.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # a stranger's module may raise anything while it is imported
+            loaded.absent.append(f"{_who(ref)} can't be imported, and is left out: {_why(error)}")
+            continue
+        try:
             if issubclass(found, kind) and LEVELS.index(found.level) <= LEVELS.index(target.level):
-                exporters.append((ref, found(target, plan.plugin_options(ref))))
+                loaded.exporters.append((ref, found(target, plan.plugin_options(ref))))
         except Exception as error:  # noqa: BLE001  # strangers' code
-            failures.append(f"{_who(ref)} can't be used: {_why(error)}")
-    return exporters, failures
+            loaded.failures.append(f"{_who(ref)} can't be used: {_why(error)}")
+    return loaded
 
 
-def _warned(exporters: list[tuple[PluginRef, E]], failures: Sequence[str]) -> list[tuple[PluginRef, E]]:
-    for sentence in failures:
+def _warned(loaded: _Loaded[E]) -> list[tuple[PluginRef, E]]:
+    for sentence in loaded.failures:
         log.warning("%s", sentence)
-    return exporters
+    return loaded.exporters
 
 
 def _join(journal: Path, plan: Plan, target: Target) -> tuple[list[Artifact], list[str]]:
-    exporters, failures = _loaded(plan, target, BatchExporter)
+    found = _loaded(plan, target, BatchExporter)
+    exporters, failures = found.exporters, found.failures
     written = []
     for ref, exporter in exporters:
         path = target.file(exporter.kind)
