@@ -42,7 +42,12 @@ class Selection:
         return None
 
     def everything(self, category: str) -> tuple[PluginRef, ...]:
-        """Every usable plugin of a category; one that needs an option which nobody gave takes no part."""
+        """Every usable plugin of a category; one that needs an option which nobody gave takes no part.
+
+        Hooks are registered first: what can't be is out of use then, before another process stumbles over it.
+        """
+        if category == "hooks" and self.registry.all(category):
+            self.registry.hooks()
         refs = []
         for found in self.registry.all(category):
             if found.options_model is not None and key_of(found) not in self.settings.plugins:
