@@ -1,0 +1,201 @@
+"""Packages of people we don't know: as wheels they are the equals of ours, and broken ones break nothing but themselves."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiperf_command_simulate.testing import Simulator
+from environments import Shelf, suite
+from program import Program
+from requirements import ROOT
+
+if importlib.util.find_spec("uv_build") is None:
+    pytest.skip("the build backend uv_build is not installed, so no wheel can be made", allow_module_level=True)
+
+STRANGERS = {path.parent.name: path.parent for path in sorted((ROOT / "tests" / "strangers").glob("*/pyproject.toml"))}
+RUN = ("--model", "m", "--tokenizer", "builtin", "--isl", 20, "--osl", 6, "--request-count", 12, "--ui", "none")
+
+
+def project(folder: Path) -> tuple[str, str]:
+    """Name and version of the distribution in a folder."""
+    declared = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    return declared["name"], declared["version"]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python with the suite and a stranger of each kind."""
+    work = tmp_path_factory.mktemp("strangers")
+    folders = {project(folder)[0]: folder for folder in STRANGERS.values()}
+    return Shelf(work / "shelf", folders).environment(work / "environment", [*suite(), *folders])
+
+
+@pytest.fixture
+def aiperf(python: Path, tmp_path: Path) -> Program:
+    made = Program(tmp_path, python=python)
+    made.environment["AIPERF_CACHE_DIR"] = str(tmp_path / "cache")
+    return made
+
+
+def test_a_stranger_has_no_more_than_a_stranger_writes() -> None:
+    assert sorted(STRANGERS) == ["dataset", "endpoint", "exporter", "metric"]
+    files = [path for folder in STRANGERS.values() for ending in ("py", "toml", "yaml") for path in folder.rglob(f"*.{ending}")]
+    assert sum(bool(line.strip()) for path in files for line in path.read_text().splitlines()) <= 150
+
+
+def test_its_option_is_in_the_help_under_a_heading_of_its_own(aiperf: Program) -> None:
+    done = aiperf("profile", "--help")
+    _, _, below = done.out.partition("\nParrot:\n")
+    assert "--parrot-greeting TEXT" in below.partition("\n\n")[0]
+    assert "parrot" in done.out.partition("--endpoint-type")[2][:300]
+
+
+def test_they_are_listed_and_nothing_is_wrong_with_them(aiperf: Program) -> None:
+    packages = {row["distribution"]: row["version"] for row in json.loads(aiperf("plugins", "--json").out)["packages"]}
+    for folder in STRANGERS.values():
+        name, version = project(folder)
+        assert packages[name] == version
+        done = aiperf("plugins", "validate", name)
+        assert (done.code, done.out) == (0, "1 plugin checked, no fault\n")
+
+
+def test_one_run_uses_them_beside_ours(aiperf: Program, simulator: Simulator) -> None:
+    greeting = ("--parrot-greeting", "Ahoy,")
+    done = aiperf("profile", "--url", simulator.url, "--endpoint-type", "parrot", "--streaming", *greeting, *RUN)
+    assert done.code == 0, done.err
+    results = done.json()
+    used = {row["distribution"]: (row["category"], row["name"], row["version"]) for row in results["plugins"]["used"]}
+    assert used["acme-parrot"] == ("endpoints", "parrot", "3.1.4")
+    assert used["acme-ledger"] == ("exporters", "ledger", "1.0.7")
+    assert used["acme-patience"] == ("metrics", "patience", "2.5.0")
+
+    share = results["patience"]["avg"]
+    assert 0 < share <= 100 and results["patience"]["unit"] == "%"
+    assert "Patience (%)" in done.out
+    rows = {row[0]: row for row in csv.reader((done.artifacts / "profile_export_aiperf.csv").read_text().splitlines()) if row}
+    assert rows["Patience (%)"][1] == f"{share:.2f}"
+    assert [0 < line["metrics"]["patience"]["value"] <= 100 for line in done.lines("profile_export.jsonl")] == [True] * 12
+
+    assert f"patience={share}\n" in (done.artifacts / "ledger.txt").read_text()
+    assert f"Ledger: {done.artifacts / 'ledger.txt'}" in done.out
+    bodies = json.loads((done.artifacts / "inputs.json").read_text())["data"]
+    assert all(session["payloads"][0]["prompt"].startswith("Ahoy, ") for session in bodies)
+    assert simulator.summary()["requests"] == 12
+
+
+# Broken ones, laid beside the good ones as an installer would have left them
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A folder of installed packages; what is in it is found before the environment's own."""
+
+    folder: Path
+
+    def add(self, distribution: str, category: str, name: str, *, code: str = "", manifest: str | None = "") -> None:
+        """An installed distribution with one plugin.  *manifest*: "" is a good one, None is none."""
+        module = distribution.replace("-", "_")
+        package = self.folder / module
+        package.mkdir()
+        (package / "__init__.py").write_text(code)
+        good = f'schema_version: 1\napi: ">=1,<2"\nplugins:\n  - {{category: {category}, name: {name}, summary: A stranger.}}\n'
+        if manifest is not None:
+            (package / "aiperf.yaml").write_text(manifest or good)
+        info = self.folder / f"{module}-0.9.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.9\n")
+        (info / "entry_points.txt").write_text(f"[aiperf.{category}]\n{name} = {module}:Thing\n")
+
+
+@pytest.fixture
+def overlay(aiperf: Program, tmp_path: Path) -> Overlay:
+    folder = tmp_path / "overlay"
+    folder.mkdir()
+    aiperf.environment["PYTHONPATH"] = str(folder)
+    return Overlay(folder)
+
+
+BROKEN_CODE = "import a_package_that_nobody_has\n"
+NEWER = 'schema_version: 1\napi: ">=9"\nplugins:\n  - {category: endpoints, name: newer, summary: Too new.}\n'
+
+Breaks = Callable[[Overlay], None]
+
+
+def import_error(category: str) -> Breaks:
+    return lambda overlay: overlay.add(f"bad-{category}", category, "rotten", code=BROKEN_CODE)
+
+
+def twins(overlay: Overlay) -> None:
+    overlay.add("acme-one", "endpoints", "twin")
+    overlay.add("acme-two", "endpoints", "twin")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "named", "cause"),
+    [
+        pytest.param(import_error("endpoints"), (), "", id="an endpoint that can't be imported, which nobody loads"),
+        pytest.param(import_error("metrics"), ("rotten", "bad-metrics 0.9"), "a_package_that_nobody_has", id="such a metric"),
+        pytest.param(
+            import_error("exporters"), ("rotten", "bad-exporters 0.9"), "a_package_that_nobody_has", id="such an exporter"
+        ),
+        pytest.param(import_error("hooks"), ("rotten", "bad-hooks 0.9"), "a_package_that_nobody_has", id="such hooks"),
+        pytest.param(
+            lambda overlay: overlay.add("bad-api", "endpoints", "newer", manifest=NEWER),
+            ("newer", "bad-api 0.9"), "asks for plugin API >=9; this kernel has 1", id="a wrong API version",
+        ),
+        pytest.param(
+            lambda overlay: overlay.add("bad-silent", "endpoints", "silent", manifest=None),
+            ("silent", "bad-silent 0.9"), "aiperf.yaml is missing", id="no manifest",
+        ),
+        pytest.param(twins, ("twin", "acme-one 0.9 and acme-two 0.9"), "both provide it", id="one name twice"),
+    ],
+)  # fmt: skip
+def test_a_broken_one_is_named_in_one_line_and_breaks_no_run(
+    aiperf: Program, overlay: Overlay, simulator: Simulator, breaks: Breaks, named: tuple[str, ...], cause: str
+) -> None:
+    breaks(overlay)
+    done = aiperf("profile", "--url", simulator.url, "--endpoint-type", "parrot", "--streaming", *RUN)
+    assert done.code == 0, done.err
+    assert done.json()["request_count"]["avg"] == 12
+    lines = [line for line in (done.err + done.out).splitlines() if cause and cause in line]  # a metric's is in the report
+    assert len(lines) == bool(cause), done.err
+    assert all(word in line for word in named for line in lines), lines
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("breaks", "chosen", "sentence"),
+    [
+        (import_error("endpoints"), "rotten", "a_package_that_nobody_has"),
+        (lambda overlay: overlay.add("bad-api", "endpoints", "newer", manifest=NEWER), "newer", "asks for plugin API >=9"),
+        (lambda overlay: overlay.add("bad-silent", "endpoints", "silent", manifest=None), "silent", "aiperf.yaml is missing"),
+        (twins, "twin", "choose with --plugin endpoints:twin=acme-one"),
+    ],
+)
+def test_asked_for_by_name_a_broken_one_is_fatal_and_says_why(
+    aiperf: Program, overlay: Overlay, breaks: Breaks, chosen: str, sentence: str
+) -> None:
+    breaks(overlay)
+    done = aiperf("profile", "--endpoint-type", chosen, *RUN)
+    assert done.code == 1 and sentence in done.err and "Traceback" not in done.err
+    assert not (done.artifacts / "journal").exists(), "nothing may have been started"
+
+
+def test_all_of_them_are_listed_with_their_causes(aiperf: Program, overlay: Overlay) -> None:
+    import_error("metrics")(overlay)
+    overlay.add("bad-api", "endpoints", "newer", manifest=NEWER)
+    overlay.add("bad-silent", "endpoints", "silent", manifest=None)
+    twins(overlay)
+    done = aiperf("plugins", "validate")
+    assert done.code == 1
+    faults = [line for line in done.out.splitlines() if " 0.9" in line]
+    assert len(faults) == 4 and all(line.count("): ") == 1 for line in faults), done.out
+    broken = {row["name"] for row in json.loads(aiperf("plugins", "--json").out)["broken"]}
+    assert broken == {"newer", "silent", "twin"}
