@@ -19,6 +19,7 @@ from aiperf.fold import Fold, Merged
 from aiperf.metric import Declared, Metric, Needs, Over, RunMetric
 from aiperf.metric import Fold as How
 from aiperf.plan import Plan
+from aiperf.strangers import why
 from aiperf.summary import Result
 
 log = logging.getLogger(__name__)
@@ -27,38 +28,59 @@ _FAILED_OUTCOMES = (1.0, 2.0)  # journal.ERROR, journal.CANCELLED
 
 
 class Catalogue:
-    """The run's metrics in an order in which each comes behind what it needs; those that can't be computed are out."""
+    """The run's metrics in an order in which each comes behind what it needs; those that can't be computed are out.
 
-    def __init__(self, metrics: Iterable[tuple[str, Declared]], has: Needs) -> None:
-        """*metrics* are (who provides it, metric)."""
+    *warnings* has a sentence on each that should have been there.
+    """
+
+    def __init__(self, metrics: Iterable[tuple[str, Declared]], has: Needs, warnings: Iterable[str] = ()) -> None:
+        """*metrics* are (who provides it, metric); *warnings* on those that could not even be loaded."""
+        self.warnings = list(warnings)
         self._owners: dict[str, str] = {}
         fit: dict[str, Declared] = {}
+        unfit: set[str] = set()
         for owner, metric in metrics:
             if metric.requires & ~has:
-                continue
-            if metric.tag in fit:
-                log.warning("metric %s of %s is left out: %s has one of that name", metric.tag, owner, self._owners[metric.tag])
-                continue
-            fit[metric.tag], self._owners[metric.tag] = metric, owner
-        self.metrics = self._ordered(fit)
+                unfit.add(metric.tag)
+            elif metric.tag in fit:
+                other = self._owners[metric.tag]
+                self.warnings.append(f"metric {metric.tag} of {owner} is left out: {other} has one of that name")
+            else:
+                fit[metric.tag], self._owners[metric.tag] = metric, owner
+        self.metrics = self._ordered(fit, unfit - fit.keys())
 
     def owner(self, tag: str) -> str:
         return self._owners[tag]
 
-    def _ordered(self, fit: dict[str, Declared]) -> dict[str, Declared]:
-        """Behind their needs; a metric with a missing need, or in a circle, goes, and then those that need it."""
+    def switch_off(self, tags: Iterable[str]) -> None:
+        """Take these out, and what needs them."""
+        off = set(tags)
+        for tag, metric in self.metrics.items():  # each comes behind what it needs
+            if off.intersection(metric.needs):
+                off.add(tag)
+        self.metrics = {tag: metric for tag, metric in self.metrics.items() if tag not in off}
+
+    def _ordered(self, fit: dict[str, Declared], unfit: set[str]) -> dict[str, Declared]:
+        """Behind their needs; a metric with a missing need, or in a circle, goes, and then those that need it.
+
+        What needs something that doesn't apply to this run doesn't apply either, and nothing is said of it.
+        """
         while True:
             missing = {tag: need for tag, metric in fit.items() for need in metric.needs if need not in fit}
             if missing:
                 for tag, need in missing.items():
-                    log.debug("metric %s is left out: %s, which it needs, isn't there", tag, need)
+                    if need in unfit:
+                        unfit.add(tag)
+                    else:
+                        owner = self._owners[tag]
+                        self.warnings.append(f"metric {tag} of {owner} is left out: it needs {need}, which isn't there")
                     del fit[tag]
                 continue
             try:
                 order = list(graphlib.TopologicalSorter({tag: fit[tag].needs for tag in fit}).static_order())
             except graphlib.CycleError as error:
                 circle: list[str] = error.args[1]
-                log.warning("metrics that need each other are left out: %s", " → ".join(circle))
+                self.warnings.append(f"metrics that need each other are left out: {' → '.join(circle)}")
                 for tag in set(circle):
                     del fit[tag]
                 continue
@@ -68,15 +90,27 @@ class Catalogue:
 def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
     """The plan's metrics; a package that can't be imported is left out with one line."""
     found: list[tuple[str, Declared]] = []
+    warnings = []
     for ref in plan.metrics:
         owner = f"{ref.distribution} {ref.version}"
         try:
             metric = ref.load()()
+            _declared(metric)
         except Exception as error:  # noqa: BLE001  # strangers' code
-            log.warning("metric %s of %s is left out: %s: %s", ref.name, owner, type(error).__name__, error)
+            warnings.append(f"metric {ref.name} of {owner} is left out: {why(error)}")
             continue
         found.append((owner, metric))
-    return Catalogue(found, needs_of(plan, capabilities))
+    return Catalogue(found, needs_of(plan, capabilities), warnings)
+
+
+def _declared(metric: object) -> None:
+    """Hold a metric to what it must say of itself, before anything relies on it."""
+    if not isinstance(metric, Metric | RunMetric):
+        raise TypeError(f"{type(metric).__name__} is neither a Metric nor a RunMetric")
+    for name in ("tag", "title", "unit"):
+        if not hasattr(metric, name):
+            raise TypeError(f"{type(metric).__name__} has no {name}")
+    _ = metric.scale  # units that don't measure the same thing
 
 
 def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
@@ -96,10 +130,11 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
 
 
 class Census(Struct):
-    """What became of a phase's requests: counts by outcome, errors in first-seen order, extremes in ns since the start."""
+    """What became of a phase's requests: counts by outcome; of each error, how often and when first; extremes.  Times are
+    in ns since the run's start."""
 
     outcomes: dict[int, int] = {}
-    errors: dict[str, int] = {}
+    errors: dict[str, tuple[int, float]] = {}
     first_start_ns: float = math.inf
     last_start_ns: float = -math.inf
     last_end_ns: float = -math.inf
@@ -109,12 +144,12 @@ class Census(Struct):
     def add(self, batch: RecordBatch) -> None:
         for outcome, count in zip(*np.unique(batch["outcome"], return_counts=True), strict=True):
             self.outcomes[int(outcome)] = self.outcomes.get(int(outcome), 0) + int(count)
-        for error in batch.texts["error"]:
+        ends = batch["ended_ns"]
+        for i, error in enumerate(batch.texts["error"]):
             if error is not None:
-                self.errors[error] = self.errors.get(error, 0) + 1
+                self._count(error, 1, float(ends[i]))
         self.first_start_ns = min(self.first_start_ns, float(np.nanmin(batch["started_ns"])))
         self.last_start_ns = max(self.last_start_ns, float(np.nanmax(batch["started_ns"])))
-        ends = batch["ended_ns"]
         if not np.isnan(ends).all():
             self.last_end_ns = max(self.last_end_ns, float(np.nanmax(ends)))
         self.coalesced += int(batch["coalesced"].sum())
@@ -123,13 +158,17 @@ class Census(Struct):
     def merge(self, other: Census) -> None:
         for outcome, count in other.outcomes.items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
-        for error, count in other.errors.items():
-            self.errors[error] = self.errors.get(error, 0) + count
+        for error, (count, first_ns) in other.errors.items():
+            self._count(error, count, first_ns)
         self.first_start_ns = min(self.first_start_ns, other.first_start_ns)
         self.last_start_ns = max(self.last_start_ns, other.last_start_ns)
         self.last_end_ns = max(self.last_end_ns, other.last_end_ns)
         self.coalesced += other.coalesced
         self.reconnected += other.reconnected
+
+    def _count(self, error: str, count: int, first_ns: float) -> None:
+        known, earliest = self.errors.get(error, (0, math.inf))
+        self.errors[error] = (known + count, min(earliest, first_ns))
 
 
 SLIP, ARRIVAL = "·slip", "·arrival"
@@ -144,7 +183,8 @@ class Pipeline:
         self._metrics = {tag: metric for tag, metric in listing.metrics.items() if isinstance(metric, Metric)}
         self._spool, self._owner = spool, owner
         self._folds: dict[tuple[int, str], Fold] = {}
-        self._off: set[str] = set()
+        self.off: dict[str, str] = {}
+        """Metrics that failed, with the sentence on each."""
         self.census: dict[int, Census] = {}
         for stale in spool.glob(f"fold-{owner}-*"):
             stale.unlink()
@@ -158,7 +198,7 @@ class Pipeline:
             Over.ALL: np.ones(len(batch), dtype=bool),
         }
         for tag, metric in self._metrics.items():
-            if tag in self._off or any(need not in values for need in metric.needs):
+            if tag in self.off or any(need not in values for need in metric.needs):
                 continue
             allowed = {need: values[need] for need in metric.needs}
 
@@ -169,11 +209,10 @@ class Pipeline:
 
             try:
                 column = metric.column(batch.viewed(resolve))
-                values[tag] = _masked(_checked(column, len(batch)), rows[metric.over])
-            except Exception as error:  # noqa: BLE001  # strangers' code
-                self._off.add(tag)
-                owner = self._catalogue.owner(tag)
-                log.warning("metric %s of %s is switched off: %s: %s", tag, owner, type(error).__name__, error)
+                values[tag] = _still(_masked(_checked(column, len(batch)), rows[metric.over]))
+            except Exception as error:  # strangers' code
+                self.off[tag] = f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}"
+                log.warning("%s", self.off[tag], exc_info=error)
         return Scored(batch, values, self._metrics)
 
     def feed(self, scored: Scored) -> None:
@@ -197,24 +236,34 @@ class Pipeline:
     def _fold(self, phase: int, tag: str, *, listed: bool) -> Fold:
         fold = self._folds.get((phase, tag))
         if fold is None:
-            fold = Fold(self._spool / f"fold-{self._owner}-{phase}-{tag}", listed=listed)
+            fold = Fold(self._spool / f"fold-{self._owner}-{len(self._folds)}")
             self._folds[phase, tag] = fold
+        fold.listed |= listed
         return fold
 
     def dump(self) -> list[tuple[int, str, bytes]]:
         """(phase, tag, state) of every fold."""
-        return [(phase, tag, fold.dump()) for (phase, tag), fold in self._folds.items() if tag not in self._off]
+        return [(phase, tag, fold.dump()) for (phase, tag), fold in self._folds.items()]
 
 
 def _checked(column: Column, count: int) -> Column:
+    """A metric's column, held to its contract; what isn't finite is absent."""
     if isinstance(column, Ragged):
+        offsets = column.offsets
         if len(column) != count or len(column.at_ns) != len(column.values):
             raise ValueError(f"{len(column)} lists for {count} requests")
+        if offsets[0] != 0 or offsets[-1] != len(column.values) or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets that don't cut the values into lists")
+        known = np.isfinite(column.values)
+        if not known.all():
+            ends = np.concatenate(([0], np.cumsum(known)))
+            column = Ragged(column.values[known], ends[offsets].astype(np.int64), column.at_ns[known])
         return column
     array: Floats = np.asarray(column, dtype=np.float64)
     if array.shape != (count,):
         raise ValueError(f"shape {array.shape} for {count} requests")
-    return array
+    infinite = np.isinf(array)
+    return np.where(infinite, np.nan, array) if infinite.any() else array
 
 
 def _masked(column: Column, rows: Any) -> Column:
@@ -226,6 +275,19 @@ def _masked(column: Column, rows: Any) -> Column:
     lengths = np.where(rows, column.offsets[1:] - column.offsets[:-1], 0)
     keep = np.repeat(rows, column.offsets[1:] - column.offsets[:-1])
     return Ragged(column.values[keep], np.concatenate(([0], np.cumsum(lengths))).astype(np.int64), column.at_ns[keep])
+
+
+def _still(column: Column) -> Column:
+    """The same to look at, and not to change: others read it, too."""
+    if isinstance(column, Ragged):
+        return Ragged(_still_array(column.values), column.offsets, _still_array(column.at_ns))
+    return _still_array(column)
+
+
+def _still_array(array: Floats) -> Floats:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class PhaseTotals:
@@ -244,6 +306,7 @@ class PhaseTotals:
         self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
         self._catalogue, self._folds = listing, folds
         self._derived: dict[str, float] = {}
+        self.warnings: list[str] = []
 
     def sum(self, tag: str) -> float | None:
         fold = self._folds.get(tag)
@@ -276,12 +339,14 @@ class PhaseTotals:
     def _stats(self, tag: str, metric: Declared) -> dict[str, float] | None:
         if isinstance(metric, RunMetric):
             try:
-                number = metric.number(self)
-            except Exception as error:  # noqa: BLE001  # strangers' code
-                owner = self._catalogue.owner(tag)
-                log.warning("metric %s of %s is switched off: %s: %s", tag, owner, type(error).__name__, error)
+                found = metric.number(self)
+                number = None if found is None else float(found)
+            except Exception as error:  # strangers' code
+                sentence = f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}"
+                self.warnings.append(sentence)
+                log.warning("%s", sentence, exc_info=error)
                 return None
-            if number is None:
+            if number is None or not math.isfinite(number):
                 return None
             self._derived[tag] = number
             return {"avg": number * metric.scale}

@@ -12,9 +12,11 @@ import logging
 import os
 import time
 from array import array
+from collections.abc import Callable
+from functools import partial
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -34,7 +36,11 @@ from aiperf.pipeline import Census, Pipeline, catalogue
 from aiperf.plan import Plan
 from aiperf.rundir import RunClock
 from aiperf.store import Store
+from aiperf.strangers import who, why
 from aiperf.usage import Usage, read_usage
+
+if TYPE_CHECKING:
+    from pluggy import HookImpl
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +91,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
 
 
 class Folded(Struct, frozen=True):
-    """A reducer's whole work, as ``folds-<r>``."""
+    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each."""
 
     folds: list[tuple[int, str, bytes]]
     census: dict[int, Census]
@@ -94,6 +100,7 @@ class Folded(Struct, frozen=True):
     lateness: Buckets
     intervals: Buckets
     failures: list[str] = []
+    off: dict[str, str] = {}
 
 
 class Live(Struct, frozen=True):
@@ -166,7 +173,8 @@ class Reducer:
         self._late: list[Ints] = []
         self._widths: list[int] = []
         self.lateness, self.intervals = Buckets(), Buckets()
-        self._failures: dict[str, str] = {}
+        self._listeners = listeners(plan)
+        self._failures: list[str] = []
         self.side: list[tuple[int, int, dict[str, Any]]] = []
         """PHASE and LOOP frames seen, as (shard, kind, value)."""
         self.clock_steps = 0
@@ -211,10 +219,9 @@ class Reducer:
             self.clock_steps,
             self.lateness,
             self.intervals,
-            list(self._failures.values()),
+            self._failures,
+            self._pipeline.off,
         )
-        for sentence in self._failures.values():
-            log.warning("%s", sentence)
         draft = self.journal / f"folds-{self.index}.draft"
         draft.write_bytes(_pack(folded))
         draft.replace(self.journal / f"folds-{self.index}")
@@ -437,8 +444,18 @@ class Reducer:
             except OSError:
                 raise
             except Exception as error:  # noqa: BLE001  # strangers' code
-                owner = f"{ref.name!r} of {ref.distribution} {ref.version}"
-                self._failures.setdefault(ref.name, f"exporter plugin {owner} failed: {type(error).__name__}: {error}")
+                self._fail(f"{who(ref)} failed: {why(error)}", error)
+        for name, listener in self._listeners:
+            try:
+                listener(batch)
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                self._fail(f"hook plugin {name}: aiperf_batch_reduced failed: {why(error)}", error)
+
+    def _fail(self, sentence: str, error: Exception) -> None:
+        """Report a stranger's failure, once."""
+        if sentence not in self._failures:
+            self._failures.append(sentence)
+            log.warning("%s", sentence, exc_info=error)
 
     def _append(self, stored: Stored) -> None:
         if self._file >= 0 and self._file_bytes > _COLUMNS_BYTES:
@@ -498,6 +515,31 @@ class Reducer:
             if theirs is not None:
                 mine.merge(theirs)
         self._done += stored.count
+
+
+def listeners(plan: Plan) -> list[tuple[str, Callable[[RecordBatch], object]]]:
+    """Who wants to look at batches: the hook plugins' implementations of ``aiperf_batch_reduced``, as plain calls."""
+    if not plan.hooks:
+        return []
+    from pluggy import PluginManager
+
+    from aiperf import hooks
+    from aiperf.hooktrace import trace
+
+    manager = PluginManager("aiperf")
+    manager.add_hookspecs(hooks)
+    for ref in plan.hooks:
+        try:
+            found = ref.load()
+            manager.register(found() if isinstance(found, type) else found, f"{ref.name} ({ref.distribution} {ref.version})")
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            log.warning("%s is left out: %s", who(ref), why(error))
+    trace(manager)
+    return [(each.plugin_name, partial(_tell, each)) for each in manager.hook.aiperf_batch_reduced.get_hookimpls()]
+
+
+def _tell(implementation: HookImpl, batch: RecordBatch) -> None:
+    implementation.function(*(batch for _ in implementation.argnames))
 
 
 _NO_USAGE = Usage()

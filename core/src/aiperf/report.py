@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 
@@ -11,18 +12,21 @@ import numpy as np
 from aiperf import journal
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load
-from aiperf.columns import RecordBatch
+from aiperf.columns import Column, Floats, Ints, RecordBatch, ragged
 from aiperf.endpoint import Capabilities
 from aiperf.errors import BadJournal
 from aiperf.exporter import Scored
 from aiperf.model import ErrorDetails
 from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, PhaseTotals, catalogue, load_folds
 from aiperf.plan import PhasePlan, Plan
-from aiperf.reduce import NUMBERS, Folded, Reducer, Stored, batch_of
+from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
 from aiperf.rundir import RunClock, hold, load_run
 from aiperf.store import Store
+from aiperf.strangers import who, why
 from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, Measurement, PhaseSummary, PluginUsed, Summary
-from aiperf.trust import arrivals, delivered, finite, measurement
+from aiperf.trust import arrivals, delivered, finite, measurement, planned
+
+log = logging.getLogger(__name__)
 
 _NEVER_SENT_BATCH = 4096
 
@@ -103,6 +107,10 @@ class _Summing:
         capabilities: Capabilities = load(plan.endpoint).capabilities
         self.title = capabilities.title
         self.catalogue: Catalogue = catalogue(plan, capabilities)
+        self.warnings = [*self.catalogue.warnings, *(sentence for part in self.parts for sentence in part.off.values())]
+        self.failures = [sentence for part in self.parts for sentence in part.failures]
+        # What failed in one reducer has only a part of its values in the others.
+        self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
 
     def summary(self, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...]) -> Summary:
         plan = self.plan
@@ -110,11 +118,11 @@ class _Summing:
         main_plan = next(phase for phase in plan.phases if phase.kind == "profiling")
         main = next(phase for phase in phases if phase.kind == "profiling")
         begin, end = self._window(main_plan)
+        for phase in plan.phases:
+            self._never_sent(phase)
         census = self.census.get(main_plan.index, Census())
         slips = self.folds.get(main_plan.index, {}).get(SLIP)
         found = arrivals(main_plan, census, slips)
-        self._never_sent(main_plan)
-        failures = [sentence for part in self.parts for sentence in part.failures]
         if incomplete_reason is None and found.unfinished:
             incomplete_reason = f"{found.unfinished} requests have no end"
         return Summary(
@@ -139,8 +147,8 @@ class _Summing:
             seed=plan.seed,
             observation_window_s=(end - begin) / 1e9 if end > begin else None,
             benchmark_duration_s=_duration_s(census),
-            warnings=warnings,
-            extra={"failures": failures} if failures else {},
+            warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.failures])),
+            extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
         )
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
@@ -156,24 +164,26 @@ class _Summing:
             valid=valid,
             failed=failed,
         )
-        errors = tuple(ErrorCount(msgspec.json.decode(text, type=ErrorDetails), count) for text, count in census.errors.items())
+        seen = sorted(census.errors.items(), key=lambda each: each[1][1])  # by when each was first; NaN stays where it is
+        errors = tuple(ErrorCount(msgspec.json.decode(text, type=ErrorDetails), count) for text, (count, _) in seen)
         wall = self.clock.started_wall_ns
+        results = totals.results()
+        self.warnings += totals.warnings
         return PhaseSummary(
-            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), totals.results(), errors, valid, failed
+            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, errors, valid, failed
         )
 
     def _window(self, phase: PhasePlan) -> tuple[float, float]:
         """The phase's begin and end in ns since the run's start; what was observed where the journal doesn't say."""
-        begins, ends = [], []
-        for _, kind, value in self.side:
-            if kind == journal.PHASE and value["phase"] == phase.index:
-                if value["event"] == "begin":
-                    begins.append(value["at_ns"] - self.clock.started_mono_ns)
-                elif value["event"] == "end":
-                    ends.append(value["at_ns"] - self.clock.started_mono_ns)
         census = self.census.get(phase.index, Census())
-        begin = min(begins, default=finite(census.first_start_ns) or 0.0)
-        return begin, max([*ends, finite(census.last_end_ns) or begin, begin])
+        begin = min(self._moments(phase, "begin"), default=finite(census.first_start_ns) or 0.0)
+        return begin, max([*self._moments(phase, "end"), finite(census.last_end_ns) or begin, begin])
+
+    def _moments(self, phase: PhasePlan, event: str) -> list[float]:
+        """When the shards said that this happened to the phase, in ns since the run's start."""
+        zero = self.clock.started_mono_ns
+        said = [value for _, kind, value in self.side if kind == journal.PHASE]
+        return [value["at_ns"] - zero for value in said if (value["phase"], value["event"]) == (phase.index, event)]
 
     def _measurement(self, phase: PhasePlan, census: Census, found: Arrivals, main: PhaseSummary) -> Measurement:
         lateness, intervals = self.parts[0].lateness, self.parts[0].intervals
@@ -205,24 +215,31 @@ class _Summing:
 
     def _never_sent(self, phase: PhasePlan) -> None:
         """Ledger rows of planned arrivals that nobody sent: one more part behind the reducers' own."""
-        if phase.due_file is None or phase.session_count is not None or not Path(phase.due_file).exists():
+        count = planned(phase)
+        if count is None:
             return
-        claimed = np.zeros(phase.planned or 0, dtype=bool)
-        numbers = self.folds.get(phase.index, {}).get(ARRIVAL)
-        if numbers is not None and numbers.count:
-            claimed[numbers.values().astype(np.int64)] = True
+        claimed = np.zeros(count, dtype=bool)
+        sent = self.folds.get(phase.index, {}).get(ARRIVAL)
+        if sent is not None:
+            numbers = sent.values().astype(np.int64)
+            claimed[numbers[numbers < count]] = True
         missing = np.flatnonzero(~claimed)
-        begin, _ = self._window(phase)
-        due = np.fromfile(phase.due_file, dtype=np.int64)
-        store = Store(self.journal)
-        target = target_for(self.plan, self.clock)
-        for ref, exporter in batch_exporters(self.plan, target):
-            path = part_path(self.journal, ref.name, self.plan.reducers)
-            with path.open("wb") as part:
-                for at in range(0, len(missing), _NEVER_SENT_BATCH):
-                    rows = missing[at : at + _NEVER_SENT_BATCH]
-                    batch = _unsent(rows, due[rows] + begin, phase, self.plan, store)
-                    part.write(exporter.rows(Scored(batch, {}, {})))
+        due = np.full(count, np.nan)
+        begins = self._moments(phase, "begin")
+        if phase.due_file is not None and begins:  # a phase that never began has no instants
+            due[:] = np.fromfile(self.journal / Path(phase.due_file).name, dtype="<i8", count=count) + min(begins)
+        single = Store(self.journal).max_turns == 1
+        for ref, exporter in batch_exporters(self.plan, target_for(self.plan, self.clock)) if len(missing) else ():
+            try:
+                with part_path(self.journal, ref.name, self.plan.reducers).open("ab") as part:
+                    for at in range(0, len(missing), _NEVER_SENT_BATCH):
+                        rows = missing[at : at + _NEVER_SENT_BATCH]
+                        part.write(exporter.rows(Scored(_unsent(rows, due[rows], phase, single=single), {}, {})))
+            except OSError:
+                raise
+            except Exception as error:  # strangers' code
+                self.failures.append(f"{who(ref)} failed: {why(error)}")
+                log.warning("%s", self.failures[-1], exc_info=error)
 
 
 def _duration_s(census: Census) -> float | None:
@@ -231,17 +248,14 @@ def _duration_s(census: Census) -> float | None:
     return span / 1e9 if math.isfinite(span) and span > 0 else None
 
 
-def _unsent(numbers: object, due: object, phase: PhasePlan, plan: Plan, store: Store) -> RecordBatch:
-    n = np.asarray(numbers, dtype=np.float64)
-    table = np.full((len(NUMBERS), len(n)), np.nan)
-    at = {name: i for i, name in enumerate(NUMBERS)}
-    table[at["n"]], table[at["due_ns"]] = n, np.asarray(due, dtype=np.float64)
-    table[at["phase"]], table[at["outcome"]] = phase.index, journal.NEVER_SENT
-    for name in ("session", "turn", "entry", "shard", "request", "url", "model", "coalesced", "reconnected"):
-        table[at[name]] = 0
-    table[at["session"]] = n
-    stored = Stored(len(n), table.tobytes(), b"", b"", np.zeros(len(n), dtype=np.int64).tobytes())
-    batch = batch_of(stored, plan, store)
-    nothing: list[str | None] = [None] * len(n)
-    batch.texts = dict.fromkeys(batch.texts, nothing)
-    return batch
+def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, *, single: bool) -> RecordBatch:
+    """Arrivals of which nothing is known but their numbers and due times; with *single* turns, their sessions besides."""
+    count = len(numbers)
+    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in NUMBERS}
+    columns |= {"n": numbers.astype(np.float64), "due_ns": due}
+    columns |= {"phase": np.full(count, float(phase.index)), "outcome": np.full(count, float(journal.NEVER_SENT))}
+    if single:
+        columns |= {"session": columns["n"], "turn": np.zeros(count)}
+    none: list[list[float]] = [[]] * count
+    columns |= {"chunk_ns": ragged(none, none), "gap_ns": ragged(none, none)}
+    return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))

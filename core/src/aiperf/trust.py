@@ -32,21 +32,24 @@ def late_ns(phase: PhasePlan) -> float:
     return max(SLIP_NS, SLIP_SHARE * 1e9 / phase.rate if phase.rate else 0)
 
 
+def planned(phase: PhasePlan) -> int | None:
+    """How many arrivals were planned, numbered from 0; None where that depends on time or on the answers."""
+    if phase.planned is not None and phase.session_count is None:
+        return phase.planned
+    return phase.request_count if phase.duration_ns is None else None
+
+
 def arrivals(phase: PhasePlan, census: Census, slips: Merged | None) -> Arrivals:
     """What became of the phase's planned arrivals."""
     by = census.outcomes
     sent = sum(by.values())
-    if phase.planned is not None and phase.session_count is None:
-        planned = phase.planned
-    elif phase.request_count is not None:
-        planned = phase.request_count
-    else:
-        planned = sent
+    expected = planned(phase)
+    expected = sent if expected is None else expected
     late = 0
     if slips is not None and slips.count:
         late = int((slips.values() > late_ns(phase)).sum())
     return Arrivals(
-        planned=max(planned, sent),
+        planned=max(expected, sent),
         sent=sent,
         late=late,
         completed=by.get(journal.COMPLETED, 0),
@@ -54,7 +57,7 @@ def arrivals(phase: PhasePlan, census: Census, slips: Merged | None) -> Arrivals
         cancelled=by.get(journal.CANCELLED, 0),
         aborted_in_flight=by.get(journal.ABORTED, 0),
         unfinished=by.get(journal.UNFINISHED, 0),
-        never_sent=max(0, planned - sent),
+        never_sent=max(0, expected - sent),
     )
 
 

@@ -1,0 +1,421 @@
+"""Metrics over batches: in order, kept apart from each other, folded to the same numbers however the requests were cut."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from aiperf import fold, journal
+from aiperf.columns import Column, Ragged, RecordBatch, ragged
+from aiperf.metric import Declared, Fold, Metric, Needs, Over, PerRequestMetric, RequestView, RunMetric, Totals, Unit
+from aiperf.pipeline import Catalogue, Census, PhaseTotals, Pipeline, catalogue, load_folds, needs_of
+from aiperf.summary import Result
+from aiperf.testing.batches import assert_same, sample_batch
+from aiperf.testing.journals import Plain, plan_for
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+class Latency(Metric):
+    tag, title, unit, display, order = "latency", "Latency", Unit.NANOSECONDS, Unit.MILLISECONDS, 300
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_token_ns"] - batch["started_ns"]
+
+
+class Rate(Metric):
+    """A third of nothing round: sums of it show the order of adding, unless they are exact."""
+
+    tag, title, unit, needs = "rate", "Rate", Unit.TOKENS_PER_SECOND, ("latency",)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["output_tokens"] / (batch["latency"] / 1e9) / 3
+
+
+class Gaps(Metric):
+    tag, title, unit, display = "gaps", "Gaps", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch.lists("gap_ns")
+
+
+class Valid(Metric):
+    tag, title, unit, fold, per_record = "valid", "Valid", Unit.REQUESTS, Fold.SUM, False
+
+    def column(self, batch: RecordBatch) -> Column:
+        return np.ones(len(batch))
+
+
+class Failed(Valid):
+    tag, over = "failed", Over.FAILED
+
+
+class Everything(Valid):
+    tag, over = "everything", Over.ALL
+
+
+class First(Valid):
+    tag, fold, unit, over = "first", Fold.MIN, Unit.NANOSECONDS, Over.ALL
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["started_ns"]
+
+
+class Last(First):
+    tag, fold = "last", Fold.MAX
+
+
+class Throughput(RunMetric):
+    tag, title, unit, needs = "throughput", "Throughput", Unit.REQUESTS_PER_SECOND, ("valid",)
+
+    def number(self, run: Totals) -> float | None:
+        count = run.value("valid")
+        return count / run.duration_s if count and run.duration_s else None
+
+
+class PerThroughput(RunMetric):
+    tag, title, unit, needs = "per", "Per", Unit.RATIO, ("throughput", "latency")
+
+    def number(self, run: Totals) -> float | None:
+        throughput, total = run.value("throughput"), run.sum("latency")
+        return total / throughput / run.count("latency") if throughput and total else None
+
+
+ALL: tuple[type[Declared], ...] = (
+    PerThroughput, Throughput, Rate, Latency, Gaps, Valid, Failed, Everything, First, Last,
+)  # fmt: skip
+
+
+def listing(*metrics: Declared, has: Needs = Needs.NOTHING) -> Catalogue:
+    return Catalogue([("a-package 1.2", metric) for metric in metrics], has)
+
+
+def everything() -> Catalogue:
+    return listing(*(kind() for kind in ALL))
+
+
+def results(metrics: Catalogue, pipelines: Iterable[Pipeline], phase: int = 0) -> dict[str, Result]:
+    folds = load_folds(each.dump() for each in pipelines)
+    census = Census()
+    for each in pipelines:
+        if phase in each.census:
+            census.merge(each.census[phase])
+    duration = (census.last_end_ns - census.first_start_ns) / 1e9
+    valid, failed = census.outcomes.get(journal.COMPLETED, 0), census.outcomes.get(journal.ERROR, 0)
+    totals = PhaseTotals(metrics, folds.get(phase, {}), duration_s=duration, window_s=None, valid=valid, failed=failed)
+    return totals.results()
+
+
+def reduced(path: Path, *batches: RecordBatch, metrics: Catalogue | None = None) -> dict[str, Result]:
+    metrics = metrics if metrics is not None else everything()
+    pipeline = Pipeline(metrics, path, "0")
+    for batch in batches:
+        pipeline.feed(pipeline.score(batch))
+    metrics.switch_off(pipeline.off)
+    return results(metrics, [pipeline])
+
+
+def test_each_metric_comes_behind_what_it_needs() -> None:
+    order = list(everything().metrics)
+    for tag, needs in (("rate", "latency"), ("throughput", "valid"), ("per", "throughput"), ("per", "latency")):
+        assert order.index(needs) < order.index(tag)
+
+
+def test_one_whose_need_is_missing_is_left_out_with_all_that_need_it_and_it_is_said() -> None:
+    found = listing(PerThroughput(), Throughput(), Latency())
+    assert list(found.metrics) == ["latency"]
+    assert found.warnings == [
+        "metric throughput of a-package 1.2 is left out: it needs valid, which isn't there",
+        "metric per of a-package 1.2 is left out: it needs throughput, which isn't there",
+    ]
+
+
+def test_one_whose_need_does_not_apply_to_the_run_is_left_out_without_a_word() -> None:
+    class Streamed(Latency):
+        requires = Needs.STREAMING
+
+    found = listing(Streamed(), Rate(), Valid())
+    assert (list(found.metrics), found.warnings) == (["valid"], [])
+    assert set(listing(Streamed(), Rate(), has=Needs.STREAMING).metrics) == {"latency", "rate"}
+
+
+def test_metrics_in_a_circle_are_left_out_and_named() -> None:
+    class One(Latency):
+        tag, needs = "one", ("two",)
+
+    class Two(Latency):
+        tag, needs = "two", ("one",)
+
+    found = listing(One(), Two(), Valid())
+    assert list(found.metrics) == ["valid"]
+    (warning,) = found.warnings
+    assert warning.startswith("metrics that need each other are left out: ") and {"one", "two"} <= set(warning.split())
+
+
+def test_of_two_with_one_name_the_first_stays_and_both_owners_are_named() -> None:
+    found = Catalogue([("ours 1", Latency()), ("theirs 2", Latency())], Needs.NOTHING)
+    assert found.owner("latency") == "ours 1"
+    assert found.warnings == ["metric latency of theirs 2 is left out: ours 1 has one of that name"]
+
+
+def test_values_are_masked_folded_and_shown_in_the_display_unit(tmp_path: Path) -> None:
+    batch = sample_batch()
+    found = reduced(tmp_path, batch)
+    latencies = (batch["last_token_ns"] - batch["started_ns"])[batch.valid]
+    assert found["latency"].stats["p50"] == pytest.approx(np.median(latencies) / 1e6, rel=1e-12)
+    assert found["latency"].stats["count"] == batch.valid.sum() == 18
+    assert (found["latency"].unit, found["latency"].order) == ("ms", 300)
+    assert found["gaps"].stats["count"] == len(batch.lists("gap_ns").values)
+    assert [found[tag].stats for tag in ("valid", "failed", "everything")] == [{"avg": 18}, {"avg": 6}, {"avg": 24}]
+    assert found["first"].stats == {"avg": batch["started_ns"].min()}
+    assert found["last"].stats == {"avg": batch["started_ns"].max()}
+    span = (np.nanmax(batch["ended_ns"]) - batch["started_ns"].min()) / 1e9
+    assert found["throughput"].stats == {"avg": 18 / span}
+    assert found["per"].stats["avg"] == pytest.approx(latencies.mean() / (18 / span), rel=1e-12)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans())
+def test_shuffling_splitting_and_merging_change_no_number(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, reducers: int, bucketed: bool
+) -> None:
+    path = tmp_path_factory.mktemp("pipeline")
+    batch, draw = sample_batch(60, seed=3), random.Random(seed)
+    rows = list(range(len(batch)))
+    draw.shuffle(rows)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUDGET", 40 if bucketed else 10**6)
+        patched.setattr(fold, "IN_MEMORY", 16)
+        expected = reduced(path, batch)
+        metrics = everything()
+        pipelines = [Pipeline(metrics, path, f"r{index}") for index in range(reducers)]
+        while rows:
+            size = draw.randint(1, len(rows))
+            part, rows = rows[:size], rows[size:]
+            pipeline = draw.choice(pipelines)
+            pipeline.feed(pipeline.score(batch.take(np.array(part))))
+        draw.shuffle(pipelines)
+        assert results(metrics, pipelines) == expected
+
+
+def test_phases_are_folded_apart(tmp_path: Path) -> None:
+    batch = sample_batch()
+    mixed = RecordBatch(batch.columns | {"phase": batch["n"] % 2}, batch.valid, batch.texts)
+    metrics = everything()
+    pipeline = Pipeline(metrics, tmp_path, "0")
+    pipeline.feed(pipeline.score(mixed))
+    for phase in (0, 1):
+        (tmp_path / str(phase)).mkdir()
+        assert results(metrics, [pipeline], phase) == reduced(tmp_path / str(phase), batch.select(batch["n"] % 2 == phase))
+
+
+class Broken(Latency):
+    """Fails from its third batch on."""
+
+    tag, needs = "broken", ("latency",)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def column(self, batch: RecordBatch) -> Column:
+        self.calls += 1
+        if self.calls > 2:
+            raise ZeroDivisionError("nothing there")
+        return batch["latency"]
+
+
+class OnBroken(Broken):
+    tag, needs = "on_broken", ("broken",)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["broken"]
+
+
+class TotalBroken(RunMetric):
+    tag, title, unit, needs = "total_broken", "", Unit.NANOSECONDS, ("on_broken",)
+
+    def number(self, run: Totals) -> float | None:
+        return 1.0
+
+
+def test_a_metric_that_raises_is_switched_off_with_all_that_need_it_and_leaves_no_part_of_a_number(tmp_path: Path) -> None:
+    batch = sample_batch()
+    metrics = listing(Latency(), Broken(), OnBroken(), TotalBroken())
+    found = reduced(tmp_path, *(batch.select(batch["n"] % 4 == each) for each in range(4)), metrics=metrics)
+    assert set(found) == {"latency"}
+    assert found["latency"].stats["count"] == 18
+
+
+def test_the_sentence_on_it_names_its_package_and_version(tmp_path: Path) -> None:
+    broken = Broken()
+    broken.calls = 2
+    pipeline = Pipeline(listing(Latency(), broken), tmp_path, "0")
+    pipeline.score(sample_batch())
+    assert pipeline.off == {"broken": "metric broken of a-package 1.2 is switched off: ZeroDivisionError: nothing there"}
+
+
+def shaped(values: Any) -> Metric:
+    class Shaped(Latency):
+        tag = "shaped"
+
+        def column(self, batch: RecordBatch) -> Column:
+            column: Column = values
+            return column
+
+    return Shaped()
+
+
+OFFSETS = np.array([0, *([1] * 24)])
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        (np.ones(23), r"shape \(23,\) for 24 requests"),
+        (np.ones((24, 2)), "shape"),
+        (3.0, "shape"),
+        ("many", "could not convert"),
+        (ragged([[1.0]], [[1.0]]), "1 lists for 24 requests"),
+        (Ragged(np.ones(2), OFFSETS, np.ones(2)), "offsets that don't cut"),
+        (Ragged(np.ones(1), np.array([0, 3, 2, *([1] * 22)]), np.ones(1)), "offsets that don't cut"),
+        (Ragged(np.ones(1), OFFSETS, np.ones(2)), "lists for"),
+    ],
+)
+def test_a_column_of_another_shape_switches_its_metric_off(tmp_path: Path, values: Any, complaint: str) -> None:
+    pipeline = Pipeline(listing(shaped(values), Valid()), tmp_path, "0")
+    scored = pipeline.score(sample_batch())
+    assert set(scored.values) == {"valid"}
+    assert re.search(complaint, pipeline.off["shaped"])
+
+
+def test_what_is_not_finite_is_absent(tmp_path: Path) -> None:
+    values = np.full(24, np.inf)
+    values[:3] = (1, 2, -np.inf)
+    assert reduced(tmp_path, sample_batch(), metrics=listing(shaped(values)))["shaped"].stats["sum"] * 1e6 == pytest.approx(3)
+    lists = ragged([[1.0, math.nan, 3.0], [math.inf], *([[]] * 22)], [[1.0, 2.0, 3.0], [4.0], *([[]] * 22)])
+    column = Pipeline(listing(shaped(lists)), tmp_path, "0").score(sample_batch()).values["shaped"]
+    assert isinstance(column, Ragged)
+    assert (column.values.tolist(), column.at_ns.tolist(), column.offsets.tolist()) == ([1, 3], [1, 3], [0, 2, *([2] * 23)])
+
+
+def test_a_metric_reads_what_it_says_it_needs_and_nothing_else(tmp_path: Path) -> None:
+    class Nosy(Latency):
+        tag = "nosy"
+
+        def column(self, batch: RecordBatch) -> Column:
+            return batch["latency"]
+
+    pipeline = Pipeline(listing(Latency(), Nosy()), tmp_path, "0")
+    pipeline.score(sample_batch())
+    assert "'latency' is neither a column of the kernel nor in 'needs'" in pipeline.off["nosy"]
+
+
+def test_a_metric_cannot_change_what_others_read(tmp_path: Path) -> None:
+    class Careless(Rate):
+        tag = "careless"
+
+        def column(self, batch: RecordBatch) -> Column:
+            values = batch["latency"]
+            values /= 1e6
+            return values
+
+    pipeline = Pipeline(listing(Latency(), Careless()), tmp_path, "0")
+    scored = pipeline.score(sample_batch())
+    assert "read-only" in pipeline.off["careless"]
+    alone = Pipeline(listing(Latency()), tmp_path, "1").score(sample_batch())
+    assert_same(scored.values["latency"], alone.values["latency"], "beside a careless metric")
+
+
+class Slow(PerRequestMetric):
+    tag, title, unit, display = "slow", "Slow", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+    def value(self, request: RequestView) -> float | list[float] | None:
+        last, started = request["last_token_ns"], request["started_ns"]
+        return last - started if isinstance(last, float) and isinstance(started, float) else None
+
+
+def test_the_ten_line_door_gives_what_the_vectorised_one_gives(tmp_path: Path) -> None:
+    found = reduced(tmp_path, sample_batch(), metrics=listing(Slow(), Latency()))
+    assert found["slow"].stats == found["latency"].stats
+
+
+def test_a_hidden_metric_serves_others_and_is_in_no_file(tmp_path: Path) -> None:
+    class Hidden(Latency):
+        hidden = True
+
+    assert set(reduced(tmp_path, sample_batch(), metrics=listing(Hidden(), Rate()))) == {"rate"}
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, None])
+def test_a_number_that_is_none_is_absent(tmp_path: Path, number: float | None) -> None:
+    class Nothing(Throughput):
+        def number(self, run: Totals) -> float | None:
+            return number
+
+    assert set(reduced(tmp_path, sample_batch(), metrics=listing(Valid(), Nothing()))) == {"valid"}
+
+
+def test_a_derived_metric_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
+    class Wrong(Throughput):
+        def number(self, run: Totals) -> float | None:
+            return "fast"  # type: ignore[return-value]
+
+    metrics = listing(Valid(), Wrong())
+    totals = PhaseTotals(metrics, {}, duration_s=1.0, window_s=1.0, valid=1, failed=0)
+    assert totals.results() == {}
+    assert totals.warnings == [
+        "metric throughput of a-package 1.2 is switched off: ValueError: could not convert string to float: 'fast'"
+    ]
+
+
+def test_a_phase_of_which_nothing_is_known_has_no_results() -> None:
+    assert PhaseTotals(everything(), {}, duration_s=None, window_s=None, valid=0, failed=0).results() == {}
+
+
+def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
+    batch = sample_batch()
+    whole, left, right = Census(), Census(), Census()
+    whole.add(batch)
+    right.add(batch.select(batch["n"] < 10))
+    left.add(batch.select(batch["n"] >= 10))
+    left.merge(right)
+    assert whole == left
+    ((text, (count, first_ns)),) = whole.errors.items()
+    assert ("busy" in text, count) == (True, 6)
+    assert first_ns == batch["ended_ns"][~batch.valid].min()
+    assert whole.outcomes == {journal.COMPLETED: 18, journal.ERROR: 6}
+    assert (whole.first_start_ns, whole.last_end_ns) == (batch["started_ns"].min(), np.nanmax(batch["ended_ns"]))
+    assert whole.reconnected == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "extra"),
+    [
+        ({}, Needs.STREAMING | Needs.CLIENT_TOKENS),
+        ({"streaming": False}, Needs.CLIENT_TOKENS),
+        ({"use_server_token_count": True}, Needs.STREAMING),
+        ({"tokenizer": None}, Needs.STREAMING),
+    ],
+)
+def test_what_a_run_has_decides_which_metrics_apply(tmp_path: Path, changes: dict[str, Any], extra: Needs) -> None:
+    assert needs_of(plan_for(tmp_path, **changes), Plain.capabilities) == Needs.TOKENS_OUT | Needs.TOKENS_IN | extra
+
+
+def test_metrics_that_cannot_be_had_are_named_with_package_and_version(tmp_path: Path) -> None:
+    from aiperf.descriptor import PluginRef
+
+    refs = tuple(
+        PluginRef("metrics", name, value, "a-package", "1.2")
+        for name, value in (("gone", "aiperf_no_such:Gone"), ("odd", "aiperf.testing.journals:Words"))
+    )
+    warnings = catalogue(plan_for(tmp_path, metrics=refs), Plain.capabilities).warnings
+    assert warnings == [
+        "metric gone of a-package 1.2 is left out: ModuleNotFoundError: No module named 'aiperf_no_such'",
+        "metric odd of a-package 1.2 is left out: TypeError: Words is neither a Metric nor a RunMetric",
+    ]
