@@ -1,0 +1,557 @@
+"""Journal segments to columns: one row per request, whatever happened to it, to the process and to the disk."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiperf import journal, reduce
+from aiperf.artifacts import part_path
+from aiperf.columns import Column, RecordBatch
+from aiperf.descriptor import PluginRef
+from aiperf.exporter import BatchExporter, Scored
+from aiperf.metric import Metric, Unit
+from aiperf.plan import PhasePlan
+from aiperf.reduce import Folded, Reducer, Stored, batch_of
+from aiperf.report import write_summary
+from aiperf.store import Store
+from aiperf.summary import Summary
+from aiperf.testing.journals import CLOCK, Recording, event
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+DONE = b"data: [DONE]\n\n"
+MS = 1_000_000
+
+
+class FirstToken(Metric):
+    tag, title, unit, display = "first", "First", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_token_ns"] - batch["started_ns"]
+
+
+class Gaps(Metric):
+    tag, title, unit = "gaps", "Gaps", Unit.NANOSECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch.lists("gap_ns")
+
+
+class Lines(BatchExporter):
+    label, kind = "Lines", "lines.txt"
+
+    def rows(self, scored: Scored) -> bytes:
+        batch, first = scored.batch, scored.values["first"]
+        assert isinstance(first, np.ndarray)
+        shown = zip(
+            batch.texts["request_id"], batch["outcome"], first, batch["output_tokens"], batch.texts["error"], strict=True
+        )
+        return b"".join(repr(row).encode() + b"\n" for row in shown)
+
+
+class Failing(BatchExporter):
+    label, kind = "Failing", "failing.txt"
+
+    def rows(self, scored: Scored) -> bytes:
+        raise ZeroDivisionError("no rows today")
+
+
+def ref(category: str, of: type) -> PluginRef:
+    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "here", "1")
+
+
+def recording(directory: Path, **changes: Any) -> Recording:
+    changes.setdefault("metrics", (ref("metrics", FirstToken), ref("metrics", Gaps)))
+    changes.setdefault("exporters", (ref("exporters", Lines),))
+    return Recording(directory, **changes)
+
+
+def reducer(made: Recording, index: int = 0, *, durable: bool = True) -> Reducer:
+    return Reducer(made.plan, made.journal, index, made.plan.reducers, clock=CLOCK, durable=durable)
+
+
+def stored(made: Recording, index: int = 0) -> list[Stored]:
+    found = []
+    for path in journal.numbered(made.journal, f"columns-{index}.*"):
+        found += [msgspec.msgpack.decode(frame.payload, type=Stored) for frame in journal.frames(path)]
+    return found
+
+
+def batches(made: Recording) -> Iterator[RecordBatch]:
+    for each in stored(made):
+        if each.count:
+            yield batch_of(each, made.plan, Store(made.journal))
+
+
+def reduced(made: Recording) -> RecordBatch:
+    """The whole recording as one batch."""
+    reducer(made).finish()
+    (batch,) = batches(made)
+    return batch
+
+
+def value(batch: RecordBatch, name: str, row: int = 0) -> float | None:
+    found = float(batch[name][row])
+    return None if math.isnan(found) else found
+
+
+def error(batch: RecordBatch, row: int = 0) -> dict[str, Any]:
+    text = batch.texts["error"][row]
+    assert text is not None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_a_streamed_answer_becomes_a_row_with_every_instant_on_the_runs_clock(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1 * MS, due_ns=900_000, session=3, turn=0, entry=0)
+    for at, body in (
+        (5, event()),
+        (6, event(reasoning="let me see")),
+        (8, event(text="two words")),
+        (12, event(text=" and more")),
+        (13, event(finish="stop", usage={"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16}) + DONE),
+    ):
+        made.read(0, at * MS, body, late_ns=40_000)
+    made.done(0, 14 * MS, ack_ns=4_900_000)
+    made.flush(15 * MS)
+    batch = reduced(made)
+    wanted = {
+        "n": 0, "session": 3, "turn": 0, "due_ns": 900_000, "started_ns": 1 * MS, "ack_ns": 4_900_000,
+        "first_byte_ns": 5 * MS, "first_token_ns": 6 * MS, "second_token_ns": 8 * MS, "first_output_ns": 8 * MS,
+        "last_token_ns": 12 * MS, "last_byte_ns": 13 * MS, "ended_ns": 13 * MS, "status": 200,
+        "input_tokens": 3, "output_tokens": 4, "reasoning_tokens": 3, "requested_tokens": 4,
+        "usage_prompt_tokens": 7, "usage_completion_tokens": 9, "usage_total_tokens": 16,
+        "bytes_sent": 10, "bytes_received": 20, "coalesced": 0, "outcome": journal.COMPLETED, "connected_ns": None,
+    }  # fmt: skip
+    assert {name: value(batch, name) for name in wanted} == wanted
+    assert batch.lists("chunk_ns").row(0).tolist() == [6 * MS, 8 * MS, 12 * MS]
+    assert batch.lists("gap_ns").row(0).tolist() == [2 * MS, 4 * MS]
+    assert batch.lists("gap_ns").at_ns.tolist() == [8 * MS, 12 * MS]
+    assert batch.valid.tolist() == [True]
+    assert {name: texts[0] for name, texts in batch.texts.items()} == {
+        "conversation_id": "first",
+        "request_id": "01234567-89ab-8000-a000-000000000000",
+        "session_id": "01234567-89ab-8000-b000-000000000003",
+        "model": "m",
+        "url": "http://h",
+        "worker": "worker-0",
+        "error": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reads", "chunks", "gaps", "second", "coalesced"),
+    [
+        # sent together: they share the instant, and there is no gap between them
+        ([(10, "a", 0), (20, "bc", 0), (30, "d", 0)], [10, 20, 30], [10, 10], 20, 0),
+        # merged: all but the last are marked, and the gap that ends there isn't known
+        ([(10, "a", 0), (20, "bc", 1), (30, "d", 0)], [10, 20, 30], [10], None, 1),
+        # the last of a merged read is known: the gap that begins there is one
+        ([(10, "abc", 2), (20, "d", 0), (30, "e", 0)], [10, 20, 30], [10, 10], None, 2),
+        # segments merged under one event are that event
+        ([(10, "a", 0), (20, "b", 7), (30, "c", 0)], [10, 20, 30], [10, 10], 20, 0),
+        ([(10, "a", 0), (20, "b", 0), (30, "cd", 1)], [10, 20, 30], [10], 20, 1),
+        ([(10, "abcd", 0)], [10], [], None, 0),
+    ],
+)
+def test_what_came_in_one_read(
+    tmp_path: Path, reads: list[tuple[int, str, int]], chunks: list[int], gaps: list[int], second: int | None, coalesced: int
+) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    for at, letters, hidden in reads:
+        made.read(0, at, b"".join(event(text=letter) for letter in letters), hidden=hidden)
+    made.done(0, 50)
+    made.flush(60)
+    batch = reduced(made)
+    assert batch.lists("chunk_ns").row(0).tolist() == chunks
+    assert batch.lists("gap_ns").row(0).tolist() == gaps
+    assert (value(batch, "second_token_ns"), value(batch, "coalesced")) == (second, coalesced)
+    assert (value(batch, "first_token_ns"), value(batch, "last_token_ns")) == (chunks[0], chunks[-1])
+
+
+def test_reads_without_a_kernel_stamp_have_the_reads_own(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 10, event(text="a"), late_ns=5, stamped=False)
+    made.read(0, 12, event(text="b"), late_ns=9)  # the kernel had it before the other was stamped: no time can go back
+    made.read(0, 30, event(text="c"), late_ns=5)
+    made.done(0, 50)
+    made.flush(60)
+    work = reducer(made)
+    work.finish()
+    (batch,) = batches(made)
+    assert batch.lists("chunk_ns").row(0).tolist() == [15, 30]
+    assert (work.lateness.count, float(work.lateness.sum)) == (2, 14.0)
+
+
+def test_a_wall_clock_that_is_set_moves_no_instant_and_is_counted_once(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1 * MS)
+    made.read(0, 2 * MS, event(text="a"), late_ns=10)
+    made.flush(3 * MS)
+    made.sent(1, 4 * MS)  # a frame of the same flush before the chunks: it must not hide the step from them
+    made.read(0, 4 * MS, event(text="b"), late_ns=10)
+    made.step_ns = -3600 * 10**9
+    made.read(0, 5 * MS, event(text="c"), late_ns=10)
+    made.flush(6 * MS)
+    made.read(0, 7 * MS, event(text="d"), late_ns=10)
+    made.done(0, 9 * MS)
+    made.flush(9 * MS)
+    work = reducer(made)
+    work.finish()
+    (batch,) = batches(made)
+    assert batch.lists("chunk_ns").row(0).tolist() == [2 * MS, 4 * MS + 10, 5 * MS + 10, 7 * MS]
+    assert work.clock_steps == 1
+    assert (work.lateness.count, work.lateness.high) == (2, 10.0)
+    again = reducer(made)
+    assert again.clock_steps == 1
+    again.finish()
+    assert again.clock_steps == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (
+            event(usage={"prompt_tokens": 1}) + DONE,
+            {"message": "the answer has no content", "type": "InvalidInferenceResultError"},
+        ),
+        (b"", {"message": "the answer has no content", "type": "InvalidInferenceResultError"}),
+        (event(text="a") + b'data: {"error":"full"}\n\n', {"message": "full", "type": "overloaded", "code": 503}),
+        (b"data: <html>\n\n", {"message": "plain: not JSON", "type": "InvalidInferenceResultError"}),
+        (b"event: error\ndata: gone\n\n", {"message": "gone", "type": "SSEResponseError", "code": 502}),
+    ],
+)
+def test_a_good_status_without_a_good_answer_is_an_error(tmp_path: Path, body: bytes, wanted: dict[str, Any]) -> None:
+    made = recording(tmp_path)
+    made.answered(0, 1, *([(10, body)] if body else []))
+    made.flush(60)
+    batch = reduced(made)
+    assert (value(batch, "outcome"), batch.valid.tolist()) == (journal.ERROR, [False])
+    assert error(batch) == wanted
+
+
+def test_another_status_keeps_its_reason_and_its_body(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 10, b'{"error": "slow ')
+    made.read(0, 11, b'down"}')
+    made.text(0, "head", {"status": 429, "reason": "Too Many Requests", "headers": []})
+    made.done(0, 12, outcome=journal.ERROR, status=429, flags=0)
+    made.sent(1, 1)
+    made.done(1, 12, outcome=journal.ERROR, status=500, flags=0)
+    made.flush(60)
+    batch = reduced(made)
+    assert error(batch) == {"message": '{"error": "slow down"}', "type": "Too Many Requests", "code": 429}
+    assert error(batch, 1) == {"message": "", "type": "HTTP 500", "code": 500}
+    assert (value(batch, "ended_ns"), value(batch, "status"), value(batch, "input_tokens")) == (12, 429, 3)
+    assert value(batch, "first_token_ns") is None
+
+
+def test_a_transports_error_is_kept_as_it_said_it(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    said = {"message": "reset by peer", "type": "ConnectionResetError", "cause": "ECONNRESET"}
+    made.text(0, "error", said)
+    made.done(0, 12, outcome=journal.ERROR, status=0)
+    made.flush(60)
+    assert error(reduced(made)) == said
+
+
+@pytest.mark.parametrize(
+    ("outcome", "failed"), [(journal.ABORTED, 0), (journal.CANCELLED, 1), (journal.ERROR, 1), (journal.COMPLETED, 0)]
+)
+def test_what_the_end_of_the_run_aborted_is_neither_valid_nor_failed(tmp_path: Path, outcome: int, failed: int) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 10, event(text="a"))
+    made.done(0, 12, outcome=outcome)
+    made.flush(60)
+    reducer(made).finish()
+    (batch,) = batches(made)
+    assert batch.valid.tolist() == [outcome == journal.COMPLETED]
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    assert (summary.valid, summary.failed) == (int(outcome == journal.COMPLETED), failed)
+    assert summary.measurement.arrivals.aborted_in_flight == (outcome == journal.ABORTED)
+
+
+def test_a_request_without_an_end_is_unfinished_with_what_it_has(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 10, event(text="a b"))
+    made.sent(1, 2)
+    made.flush(60)
+    batch = reduced(made)
+    assert batch["outcome"].tolist() == [journal.UNFINISHED] * 2
+    assert (value(batch, "first_token_ns"), value(batch, "output_tokens"), value(batch, "ended_ns")) == (10, 2, 10)
+    assert value(batch, "ended_ns", 1) is None
+    assert batch.texts["error"] == [None, None]
+
+
+def test_a_torn_last_frame_is_left_out_and_the_rest_counts(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.answered(0, 1, (10, event(text="a")))
+    made.flush(20)
+    made.answered(1, 21, (30, event(text="b")))
+    whole = made.path().stat().st_size
+    made.flush(40)
+    torn = made.path().read_bytes()
+    made.path().write_bytes(torn[: whole + (len(torn) - whole) * 2 // 3])
+    batch = reduced(made)
+    assert batch["outcome"].tolist() == [journal.COMPLETED, journal.UNFINISHED]
+
+
+def test_the_prompt_a_worker_logged_is_what_was_asked(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.text(0, "prompt", "a b c d e f")
+    made.read(0, 10, event(text="a"))
+    made.done(0, 12)
+    made.flush(60)
+    assert value(reduced(made), "input_tokens") == 6
+
+
+def test_the_servers_counts_are_used_when_asked_for(tmp_path: Path) -> None:
+    made = recording(tmp_path, use_server_token_count=True, tokenizer=None, tokenizer_name=None)
+    said = {"prompt_tokens": 70, "completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 10}}
+    made.answered(0, 1, (10, event(text="a")), (20, event(usage=said)))
+    made.answered(1, 1, (10, event(text="a")))
+    made.answered(2, 1, (10, event(text="a")), (20, event(usage=said | {"completion_tokens": 4})))
+    made.flush(60)
+    batch = reduced(made)
+    names = ("input_tokens", "output_tokens", "reasoning_tokens")
+    assert [[value(batch, name, row) for name in names] for row in range(3)] == [[70, 20, 10], [None] * 3, [70, 0, 10]]
+
+
+def test_an_answer_that_does_not_stream_has_one_instant(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 10, b'{"text":"a b",')
+    made.read(0, 20, b'"usage":{}}')
+    made.done(0, 30, flags=0, ack_ns=15)
+    made.flush(60)
+    batch = reduced(made)
+    assert batch.lists("chunk_ns").row(0).tolist() == [20]
+    assert (value(batch, "first_byte_ns"), value(batch, "first_token_ns"), value(batch, "output_tokens")) == (10, 20, 2)
+    assert value(batch, "ack_ns") == 10  # our stamp of the head was later than the kernel's of the body behind it
+
+
+# Processes that die
+
+
+def a_run(directory: Path, **changes: Any) -> Recording:
+    """Three segments of one shard: answers, an error, one aborted, one without an end; some begin in one and end in another."""
+    made = recording(directory, **changes)
+    made.phase("begin", 0)
+    for i in range(40):
+        start = 100 * i
+        made.sent(i, start, due_ns=start - 10, entry=i % 2)
+        made.read(i, start + 20, event(text=f"word{i} "), hidden=i % 3)
+        if i == 12:
+            made.step_ns = 10**9
+        if i % 10 == 9:
+            made.flush(start + 60)
+        made.read(i, start + 70 + i, event(text="and more") + event(text="!"), hidden=i % 2)
+        if i == 30:
+            continue
+        outcome = {5: journal.ERROR, 6: journal.ABORTED}.get(i, journal.COMPLETED)
+        made.done(i, start + 150 + i, outcome=outcome, status=500 if i == 5 else 200)
+        if i in (13, 27):
+            made.flush(start + 160)
+            made.event(
+                journal.LOOP, {"lag_ns": [i], "cpu_ns": i, "wall_ns": i + 1, "in_phase": True, "statistics": {}}, start + 170
+            )
+            made.roll()
+    made.flush(5_000)
+    made.phase("end", 5_001)
+    return made
+
+
+def outcome_of(made: Recording) -> tuple[bytes, dict[str, Any]]:
+    """The part file, and the summary without what tells of this machine."""
+    part = part_path(made.journal, "lines", 0).read_bytes()
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    return part, msgspec.to_builtins(summary)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[str, Any]]:
+    made = a_run(tmp_path_factory.mktemp("undisturbed"))
+    reducer(made).finish()
+    return outcome_of(made)
+
+
+def one_frame_at_a_time(work: Reducer, frames: int) -> None:
+    for _ in range(frames):
+        work.step(0.0)
+        work._emit()
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3, 5, 8, 9, 13, 14, 17])
+def test_a_reducer_that_dies_and_starts_again_changes_nothing(
+    tmp_path: Path, frames: int, undisturbed: tuple[bytes, dict[str, Any]]
+) -> None:
+    made = a_run(tmp_path)
+    one_frame_at_a_time(reducer(made), frames)  # and is gone
+    one_frame_at_a_time(reducer(made), 2)
+    reducer(made).finish()
+    assert outcome_of(made) == undisturbed
+
+
+@pytest.mark.parametrize("lost", [1, 17, 200, 900])
+def test_a_columns_frame_that_was_cut_is_reduced_again(
+    tmp_path: Path, lost: int, undisturbed: tuple[bytes, dict[str, Any]]
+) -> None:
+    made = a_run(tmp_path, export_level="raw")
+    one_frame_at_a_time(reducer(made), 9)
+    path = journal.columns_path(made.journal, 0, 0)
+    path.write_bytes(path.read_bytes()[:-lost])
+    reducer(made).finish()
+    assert sum(each.count for each in stored(made)) == 40
+    part, summary = outcome_of(made)
+    assert (part, summary["results"]) == (undisturbed[0], undisturbed[1]["results"])
+    assert summary["measurement"] == undisturbed[1]["measurement"]
+
+
+def test_a_report_over_columns_and_segments_says_what_the_run_said(
+    tmp_path: Path, undisturbed: tuple[bytes, dict[str, Any]]
+) -> None:
+    made = a_run(tmp_path)
+    one_frame_at_a_time(reducer(made), 9)
+    before = {path.name: path.read_bytes() for path in made.journal.iterdir() if "columns" in path.name or "shard" in path.name}
+    reducer(made, durable=False).finish()
+    after = {path.name: path.read_bytes() for path in made.journal.iterdir() if "columns" in path.name or "shard" in path.name}
+    assert before == after
+    assert outcome_of(made) == undisturbed
+
+
+def test_columns_go_on_in_another_file_when_one_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: tuple[bytes, dict[str, Any]]
+) -> None:
+    monkeypatch.setattr(reduce, "_COLUMNS_BYTES", 2_000)
+    made = a_run(tmp_path)
+    one_frame_at_a_time(reducer(made), 9)
+    reducer(made).finish()
+    assert len(list(made.journal.glob("columns-0.*"))) > 2
+    reducer(made).finish()
+    assert outcome_of(made) == undisturbed
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(1, 12), max_size=20), st.booleans())
+def test_how_it_was_cut_into_batches_changes_no_number(
+    tmp_path_factory: pytest.TempPathFactory, undisturbed: tuple[bytes, dict[str, Any]], cuts: list[int], again: bool
+) -> None:
+    made = a_run(tmp_path_factory.mktemp("cut"))
+    work = reducer(made)
+    for frames in cuts:
+        for _ in range(frames):
+            work.step(0.0)
+        work._emit()
+        if again:
+            work = reducer(made)
+    work.finish()
+    assert outcome_of(made) == undisturbed
+
+
+@pytest.mark.parametrize("reducers", [1, 2, 3])
+def test_how_many_reducers_there_are_changes_no_number(tmp_path: Path, reducers: int) -> None:
+    made = recording(tmp_path, workers=3, reducers=reducers)
+    for shard in range(3):
+        for i in range(7):
+            start = 1_000 * i + 100 * shard
+            made.answered(i, start, (start + 37 * (i + shard + 1), event(text="a")), shard=shard, n=3 * i + shard)
+        made.flush(9_000, shard=shard)
+    for index in range(reducers):
+        reducer(made, index).finish()
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    values = sorted(37 * (i + shard + 1) for shard in range(3) for i in range(7))
+    stats = {name: number * MS for name, number in summary.results["first"].stats.items()}
+    wanted = {"min": values[0], "max": values[-1], "p50": values[10], "sum": sum(values), "p25": values[5], "count": 21 * MS}
+    assert {name: stats[name] for name in wanted} == pytest.approx(wanted, rel=1e-15)
+
+
+def test_segments_go_when_every_request_in_them_is_in_the_columns(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.answered(1, 2, (10, event(text="a")))
+    made.flush(20)
+    made.roll()
+    made.answered(2, 21, (30, event(text="a")))
+    made.flush(40)
+    made.roll()
+    made.answered(3, 41, (50, event(text="a")))
+    made.flush(60)
+    work = reducer(made)
+    work.step(1)
+    work._emit()
+    # Request 0 is open: its beginning must stay, and all behind it.
+    assert len(journal.numbered(made.journal, "shard-*.seg")) == 3
+    made.done(0, 70)
+    made.flush(70)
+    work.step(1)
+    work._emit()
+    assert [path.name for path in journal.numbered(made.journal, "shard-*.seg")] == ["shard-0.2.seg"]
+    made.answered(4, 71, (80, event(text="a")))
+    made.flush(90)
+    work.step(1)
+    work.finish()
+    assert journal.numbered(made.journal, "shard-*.seg") == []
+    assert sum(each.count for each in stored(made)) == 5
+
+
+def test_raw_runs_keep_their_segments(tmp_path: Path) -> None:
+    made = a_run(tmp_path, export_level="raw")
+    work = reducer(made)
+    work.step(1)
+    work.finish()
+    assert len(journal.numbered(made.journal, "shard-*.seg")) == 3
+
+
+def test_an_exporter_that_fails_is_named_once_and_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    made = a_run(tmp_path, exporters=(ref("exporters", Failing), ref("exporters", Lines)))
+    work = reducer(made)
+    one_frame_at_a_time(work, 6)
+    work.finish()
+    folded = msgspec.msgpack.decode((made.journal / "folds-0").read_bytes(), type=Folded)
+    (sentence,) = folded.failures
+    assert "of here 1 failed: ZeroDivisionError: no rows today" in sentence
+    assert part_path(made.journal, "lines", 0).read_bytes().count(b"\n") == 40
+
+
+def test_live_numbers_are_means_over_what_is_reduced(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.answered(0, 0, (2 * MS, event(text="a")), (6 * MS, event(text=" b c")))
+    made.answered(1, 0, (4 * MS, event(text="a")))
+    made.answered(2, 0)
+    made.flush(9 * MS)
+    work = reducer(made)
+    work.step(1)
+    live = work.live()
+    assert (live.done, live.errors, live.ttft_ms, live.itl_ms) == (3, 1, 3.0, 2.0)
+
+
+def test_phases_are_folded_apart(tmp_path: Path) -> None:
+    phases = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst"))
+    made = recording(tmp_path, phases=phases)
+    made.answered(0, 0, (2 * MS, event(text="a")))
+    made.answered(1, 10 * MS, (13 * MS, event(text="a")), phase=1, n=0)
+    made.answered(2, 10 * MS, (15 * MS, event(text="a")), phase=1, n=1)
+    made.flush(20 * MS)
+    reducer(made).finish()
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    assert [(each.results["first"].stats["avg"], each.valid) for each in summary.phases] == [(2.0, 1), (4.0, 2)]
+    assert summary.results["first"].stats["avg"] == 4.0
