@@ -1,0 +1,72 @@
+"""docs/plugins.md: its commands run as they stand there, and its reference has every hook."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from aiperf import hooks
+from environments import Shelf, suite
+from requirements import ROOT
+
+GUIDE = ROOT / "docs" / "plugins.md"
+NEEDED = ("aiperf_templates", "cookiecutter", "pip", "uv_build")
+"""What the commands need besides the suite; installed here, so that nothing is fetched."""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_reference_has_every_hook_with_its_arguments() -> None:
+    (reference,) = re.findall(r"<!-- generated: (.+?) -->\n```text\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    how, text = reference
+    for name, member in vars(hooks).items():
+        if name.startswith("aiperf_"):
+            arguments = ", ".join(inspect.signature(member).parameters)
+            assert f"{name}({arguments})" in text, f"it lacks {name}({arguments}); generate it again: {how}"
+    done = subprocess.run(
+        [sys.executable, "-m", "aiperf", "plugins", "hooks"],
+        env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert text == done.stdout, f"it is out of date; generate it again: {how}"
+
+
+def test_the_guide_names_every_template() -> None:
+    named = set(re.findall(r"^\| `(\w+)` \| `aiperf\.", GUIDE.read_text(), re.MULTILINE))
+    assert named == {path.parent.name for path in ROOT.glob("templates/*/cookiecutter.json")}
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in NEEDED), reason=f"needs {', '.join(NEEDED)}: run make test"
+)
+def test_an_endpoint_in_fifteen_minutes(tmp_path: Path) -> None:
+    python = Shelf(tmp_path / "shelf", {}).environment(
+        tmp_path / "environment", [*suite(), "aiperf-templates", "pip", "uv_build", "pytest"]
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    script = "set -eu\ntrap 'kill $(jobs -p) 2> kill.txt || true' EXIT\n" + "".join(blocks("sh"))
+    path = [str(python.parent), sysconfig.get_path("scripts"), os.environ["PATH"]]
+    foreign = ("PYTHON", "PIP_", "AIPERF_", "VIRTUAL_ENV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=work, env={**kept, **offline, "PATH": os.pathsep.join(path)},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("1 plugin checked, no fault") == 2
+    assert "--my-user NAME" in done.stdout
+    assert [file.name for file in (work / "wheels").iterdir()] == ["aiperf_endpoint_my_dialect-0.1.0-py3-none-any.whl"]
+    for name in ("first", "second"):
+        assert (work / name / "profile_export_aiperf.json").is_file()
+    users = [re.findall(r'"user": *"(\w+)"', (work / name / "inputs.json").read_text()) for name in ("first", "second")]
+    assert users == [[], ["ada"] * 10]
