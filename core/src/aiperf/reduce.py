@@ -330,14 +330,14 @@ class Reducer:
         _, outcome, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = done
         request, n, phase, session, turn, entry_number, url, model, due, started = entry.sent
         zero = self._zero_ns
-        answer = Answer()
         error: ErrorDetails | None = None
-        if outcome == journal.COMPLETED or (outcome == journal.UNFINISHED and reads):
+        if reads and outcome in (journal.COMPLETED, journal.UNFINISHED):
             streamed = bool(flags & journal.STREAMED) or (outcome == journal.UNFINISHED and self.plan.streaming)
-            if reads:
-                answer = read_answer(reads, self._endpoint.decode, streamed=streamed)
-            if outcome == journal.COMPLETED:
-                error = _verdict(answer)
+            answer = read_answer(reads, self._endpoint.decode, streamed=streamed)
+        else:
+            answer = Answer()
+        if outcome == journal.COMPLETED:
+            error = _verdict(answer)
         elif outcome == journal.ERROR:
             error = _failure(entry, reads, status)
         if error is not None and outcome == journal.COMPLETED:
