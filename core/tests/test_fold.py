@@ -60,7 +60,15 @@ def test_one_value_is_every_percentile_and_has_no_spread() -> None:
 def test_scaling_comes_after_the_arithmetic_and_leaves_the_count() -> None:
     base, shown = statistics(array([1e6, 3e6])), statistics(array([1e6, 3e6]), 1e-6)
     assert shown["count"] == 2
-    assert all(shown[name] == base[name] * 1e-6 for name in base if name != "count")
+    assert all(shown[name] == base[name] / 1e6 for name in base if name != "count")
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "shown"),
+    [(4_900_000, 1e-6, 4.9), (35_538_758, 1e-6, 35.538758), (3.0, 1.0, 3.0), (2.5, 1e3, 2500.0), (1536, 1 / 1024, 1.5)],
+)
+def test_a_displayed_value_is_rounded_once_as_in_the_per_request_file(value: float, scale: float, shown: float) -> None:
+    assert fold.displayed(value, scale) == shown
 
 
 @given(SAMPLES)
@@ -133,7 +141,7 @@ def test_going_into_buckets_takes_the_file_away(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(fold, "BUDGET", 500)
     one = Fold(tmp_path / "fold", listed=True)
     for at in range(0, 700, 50):
-        one.add(np.arange(at, at + 50) + 1.0)
+        one.add(array(np.arange(at, at + 50)) + 1.0)
     assert not (tmp_path / "fold").exists()
     assert one.buckets is not None and one.buckets.count == one.count == 700
 

@@ -117,6 +117,20 @@ class Buckets(Struct):
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
     def statistics(self, scale: float) -> dict[str, float]:
+        at = self._ranked()
+        mean = self.sum.exact() / self.count
+        variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
+        return _shown(
+            float(mean), self.low, self.high, float(self.sum), [_percentile(at, q, self.count) for q in _PERCENTILES],
+            math.sqrt(variance), self.count, scale,
+        )  # fmt: skip
+
+    def quantile(self, share: float) -> float:
+        """The value that *share* (0 to 1) of the values are at or below; there must be some."""
+        return self._ranked()(min(self.count - 1, int(share * self.count)))
+
+    def _ranked(self) -> Callable[[int], float]:
+        """What gives the value of a rank from 0."""
         ordered = [(-math.exp((i + 0.5) * _GROWTH), self.below[i]) for i in sorted(self.below, reverse=True)]
         ordered += [(0.0, self.zeros)] if self.zeros else []
         ordered += [(math.exp((i + 0.5) * _GROWTH), self.counts[i]) for i in sorted(self.counts)]
@@ -126,12 +140,7 @@ class Buckets(Struct):
         def at(rank: int) -> float:
             return float(values[np.searchsorted(ends, rank, side="right")])
 
-        mean = self.sum.exact() / self.count
-        variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
-        return _shown(
-            float(mean), self.low, self.high, float(self.sum), [_percentile(at, q, self.count) for q in _PERCENTILES],
-            math.sqrt(variance), self.count, scale,
-        )  # fmt: skip
+        return at
 
 
 class Fold:
@@ -287,6 +296,14 @@ def _fsum(blocks: Iterable[Floats]) -> float:
 def _shown(
     mean: float, low: float, high: float, total: float, percentiles: list[float], spread: float, count: int, scale: float
 ) -> dict[str, float]:
-    shown = {"avg": mean * scale, "min": low * scale, "max": high * scale, "sum": total * scale}
-    shown |= {f"p{q}": value * scale for q, value in zip(_PERCENTILES, percentiles, strict=True)}
-    return shown | {"std": spread * scale, "count": count}
+    shown = {"avg": mean, "min": low, "max": high, "sum": total}
+    shown |= {f"p{q}": value for q, value in zip(_PERCENTILES, percentiles, strict=True)}
+    shown |= {"std": spread}
+    return {name: displayed(value, scale) for name, value in shown.items()} | {"count": count}
+
+
+def displayed(value: float, scale: float) -> float:
+    """*value* times *scale*, rounded once where that is one over a whole number: 4,900,000 ns are 4.9 ms, and not
+    4.8999999999999995."""
+    inverse = float(round(1 / scale))
+    return value / inverse if inverse >= 1 and 1 / inverse == scale else value * scale

@@ -15,7 +15,7 @@ from msgspec import Struct
 from aiperf.columns import Column, Floats, Ragged, RecordBatch
 from aiperf.endpoint import Capabilities
 from aiperf.exporter import Scored
-from aiperf.fold import Fold, Merged
+from aiperf.fold import Fold, Merged, displayed
 from aiperf.metric import Declared, Metric, Needs, Over, RunMetric
 from aiperf.metric import Fold as How
 from aiperf.plan import Plan
@@ -130,8 +130,10 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
 
 
 class Census(Struct):
-    """What became of a phase's requests: counts by outcome; of each error, how often and when first; extremes.  Times are
-    in ns since the run's start."""
+    """What became of a phase's requests: counts by outcome; of each error, how often and when first; extremes.
+
+    Times are in ns since the run's start.  instants: distinct arrivals of content; coalesced: pieces merged into those.
+    """
 
     outcomes: dict[int, int] = {}
     errors: dict[str, tuple[int, float]] = {}
@@ -139,6 +141,7 @@ class Census(Struct):
     last_start_ns: float = -math.inf
     last_end_ns: float = -math.inf
     coalesced: int = 0
+    instants: int = 0
     reconnected: int = 0
 
     def add(self, batch: RecordBatch) -> None:
@@ -153,6 +156,7 @@ class Census(Struct):
         if not np.isnan(ends).all():
             self.last_end_ns = max(self.last_end_ns, float(np.nanmax(ends)))
         self.coalesced += int(batch["coalesced"].sum())
+        self.instants += len(batch.lists("chunk_ns").values)
         self.reconnected += int(batch["reconnected"].sum())
 
     def merge(self, other: Census) -> None:
@@ -164,6 +168,7 @@ class Census(Struct):
         self.last_start_ns = max(self.last_start_ns, other.last_start_ns)
         self.last_end_ns = max(self.last_end_ns, other.last_end_ns)
         self.coalesced += other.coalesced
+        self.instants += other.instants
         self.reconnected += other.reconnected
 
     def _count(self, error: str, count: int, first_ns: float) -> None:
@@ -349,12 +354,12 @@ class PhaseTotals:
             if number is None or not math.isfinite(number):
                 return None
             self._derived[tag] = number
-            return {"avg": number * metric.scale}
+            return {"avg": displayed(number, metric.scale)}
         if isinstance(metric, Metric) and metric.fold is How.DISTRIBUTION:
             fold = self._folds.get(tag)
             return fold.statistics(metric.scale) if fold is not None else None
         value = self.value(tag)
-        return None if value is None else {"avg": value * metric.scale}
+        return None if value is None else {"avg": displayed(value, metric.scale)}
 
 
 def load_folds(states: Iterable[list[tuple[int, str, bytes]]]) -> dict[int, dict[str, Merged]]:

@@ -18,12 +18,15 @@ from aiperf.plan import PhasePlan, Plan
 from aiperf.summary import Arrivals, DeliveredLoad, Measurement, Spread
 
 COALESCED_SHARE = 0.05
-"""Intervals of marked chunks above this share of the median ITL, at p99, are suspect."""
+"""Chunks are suspect when the p99, over all of them, of the interval in which each came is above this share of the median
+ITL.  A chunk that wasn't merged into another read has none."""
 SLIP_NS = 1_000_000
 SLIP_SHARE = 0.05
 """A p99 slip above 1 ms and above this share of the mean gap is suspect; an arrival later than that is late."""
 CPU_PCT = 90.0
+"""A worker busier than this is suspect."""
 MISSING_SHARE = 0.01
+"""Reads without a kernel stamp above this share are suspect."""
 _MS = 1e-6
 
 
@@ -90,19 +93,20 @@ def measurement(
     itl_p50_ms: float | None,
 ) -> Measurement:
     """The measurement section."""
-    lags, cpu, statistics = _loops(side)
+    lags, cpu, statistics = _loops(side, {each.index for each in plan.phases if each.kind == phase.kind})
     lag = spread_of(_plain(lags))
+    # Every shard notices each step of the one clock.
+    clock_steps = -(-clock_steps // plan.workers)
     client = spread_of(lateness.statistics(_MS)) if lateness.count else None
     slip = spread_of(slips.statistics(_MS)) if slips is not None and slips.count else None
     missing, reads = statistics.get("stamps_missing", 0), statistics.get("reads", 0)
     reasons: list[str] = []
-    if intervals.count and itl_p50_ms:
-        width = intervals.statistics(_MS)["p99"]
-        if width > COALESCED_SHARE * itl_p50_ms:
-            reasons.append(
-                f"{census.coalesced:,} chunks reached us merged, within {width:.3g} ms of each other at p99:"
-                " their own times are unknown; use more workers (--workers-max) or fewer streams"
-            )
+    chunks = census.instants + census.coalesced
+    if itl_p50_ms and _width_ns(intervals, census.coalesced, chunks) * _MS > COALESCED_SHARE * itl_p50_ms:
+        reasons.append(
+            f"{census.coalesced:,} of {chunks:,} chunks reached us merged with later ones: when each came is only known to"
+            f" within {intervals.quantile(0.5) * _MS:.3g} ms at p50; use more workers (--workers-max) or fewer streams"
+        )
     if slip is not None and slip.p99 / _MS > late_ns(phase):
         hint = (
             "the ceiling was full"
@@ -118,20 +122,24 @@ def measurement(
     if reads and missing > MISSING_SHARE * reads:
         reasons.append(f"{missing:,} of {reads:,} reads came without a kernel stamp; their times are ours")
     if clock_steps:
-        reasons.append(f"the wall clock was set {clock_steps} times during the run; reads around it carry our own stamps")
+        often = "once" if clock_steps == 1 else f"{clock_steps} times"
+        reasons.append(f"the wall clock was set {often} during the run; reads around it carry our own stamps")
     if found.never_sent:
         reasons.append(
             f"{found.never_sent:,} of {found.planned:,} planned arrivals were never sent: the load asked for was not delivered"
         )
     lost = found.unfinished
     if lost:
-        reasons.append(f"{lost:,} requests have no end: the process that sent them was lost")
+        subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
+        reasons.append(f"{subject} no end: the process that sent them was lost")
     notes = []
     if not PRECISE:
         notes.append("due times are kept by loop timers here, to about a millisecond")
     loopback = all(_is_loopback(url) for url in plan.urls)
     if loopback:
         notes.append("the server is on this machine: stamps are made in the sender's context and flatter")
+    elif lateness.count:
+        notes.append("stamps are made when this machine's kernel gets a packet: what the network card held back is not in them")
     return Measurement(
         clock="kernel" if lateness.count else "read",
         loopback=loopback,
@@ -156,27 +164,38 @@ def _plain(lags: list[int]) -> dict[str, float] | None:
     return statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None
 
 
-def _loops(side: Iterable[tuple[int, int, dict[str, Any]]]) -> tuple[list[int], list[float], dict[str, int]]:
-    """Loop lags while phases ran, each worker's CPU share, and the transports' counters."""
+def _width_ns(intervals: Buckets, marked: int, chunks: int) -> float:
+    """The p99, over *chunks* chunks of which *marked* have one of the intervals, of the interval in which each came."""
+    if not intervals.count or not marked or marked <= 0.01 * chunks:
+        return 0.0
+    return intervals.quantile(1 - 0.01 * chunks / marked)
+
+
+def _loops(side: Iterable[tuple[int, int, dict[str, Any]]], phases: set[int]) -> tuple[list[int], list[float], dict[str, int]]:
+    """Loop lags and each worker's CPU share while one of *phases* ran, and the transports' counters."""
     lags: list[int] = []
-    first: dict[int, dict[str, Any]] = {}
-    last: dict[int, dict[str, Any]] = {}
+    running: dict[int, bool] = {}
+    before: dict[int, dict[str, Any]] = {}
+    spans: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
     for shard, kind, value in side:
+        if kind == journal.PHASE and value["event"] == "begin":
+            running[shard] = value["phase"] in phases
         if kind != journal.LOOP:
             continue
-        if value.get("in_phase"):
+        if value["in_phase"] and running.get(shard, True):
             lags += value["lag_ns"]
-            first.setdefault(shard, value)
-        last[shard] = value
+            # From the frame before the phase: one that runs for a second has no other.
+            begin, _ = spans.get(shard, (before.get(shard, value), value))
+            spans[shard] = begin, value
+        before[shard] = value
     cpu = []
-    for shard in sorted(last):
-        begin = first.get(shard, {"cpu_ns": 0, "wall_ns": 0})
-        wall = last[shard]["wall_ns"] - begin["wall_ns"]
-        if wall > 0 and begin is not last[shard]:
-            cpu.append(100.0 * (last[shard]["cpu_ns"] - begin["cpu_ns"]) / wall)
+    for _, (begin, end) in sorted(spans.items()):
+        wall = end["wall_ns"] - begin["wall_ns"]
+        if wall > 0:
+            cpu.append(100.0 * (end["cpu_ns"] - begin["cpu_ns"]) / wall)
     totals: dict[str, int] = {}
-    for value in last.values():
-        for name, count in value.get("statistics", {}).items():
+    for value in before.values():
+        for name, count in value["statistics"].items():
             totals[name] = totals.get(name, 0) + count
     return lags, cpu, totals
 

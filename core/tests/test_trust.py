@@ -1,0 +1,235 @@
+"""How far numbers can be trusted: every rule of the verdict, on both sides of its limit."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiperf import journal
+from aiperf.fold import Buckets, Fold, Merged
+from aiperf.pipeline import Census
+from aiperf.plan import PhasePlan
+from aiperf.summary import Arrivals, Measurement, Spread
+from aiperf.testing.journals import plan_for
+from aiperf.trust import arrivals, delivered, late_ns, measurement, planned
+
+PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
+WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)
+PACED = msgspec.structs.replace(PROFILING, schedule="request_rate", rate=100.0, planned=100, due_file="due-1.bin")
+
+
+def buckets(*values: float) -> Buckets:
+    found = Buckets()
+    found.add(np.array(values, dtype=np.float64))
+    return found
+
+
+def slips(path: Path, *values: float) -> Merged:
+    fold = Fold(path / "slips")
+    fold.add(np.array(values, dtype=np.float64))
+    return Merged([fold])
+
+
+def loop(cpu_ns: int, wall_ns: int, *lags: int, in_phase: bool = True, shard: int = 0, **statistics: int) -> Any:
+    value = {"lag_ns": list(lags), "cpu_ns": cpu_ns, "wall_ns": wall_ns, "in_phase": in_phase, "statistics": statistics}
+    return shard, journal.LOOP, value
+
+
+def begin(phase: int, shard: int = 0) -> Any:
+    return shard, journal.PHASE, {"phase": phase, "event": "begin", "at_ns": 0}
+
+
+def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Measurement:
+    plan = plan_for(tmp_path, phases=(WARMUP, phase), **{k: given.pop(k) for k in ("urls", "workers") if k in given})
+    census = given.pop("census", Census({journal.COMPLETED: 100}, instants=10_000))
+    late = given.pop("slips", None)
+    known: dict[str, Any] = {"lateness": buckets(1000.0), "intervals": Buckets(), "clock_steps": 0, "itl_p50_ms": 10.0}
+    known = {"side": []} | known | given
+    side = known.pop("side")
+    return measurement(plan, phase, census, known.pop("found", arrivals(phase, census, late)), late, side, **known)
+
+
+def test_a_run_with_nothing_to_object_to_is_trustworthy(tmp_path: Path) -> None:
+    found = measured(tmp_path, lateness=buckets(*range(0, 101_000, 1000)))
+    assert (found.verdict, found.reasons, found.clock) == ("trustworthy", (), "kernel")
+    assert found.client_error_ms is not None
+    assert msgspec.structs.astuple(found.client_error_ms) == pytest.approx((0.05, 0.099, 0.1), rel=1e-3)
+
+
+def test_without_any_kernel_stamp_the_clock_is_that_of_the_reads(tmp_path: Path) -> None:
+    found = measured(tmp_path, lateness=Buckets())
+    assert (found.clock, found.client_error_ms) == ("read", None)
+
+
+@pytest.mark.parametrize(
+    ("marked", "width_ns", "suspect"),
+    [
+        (99, 9e6, False),  # less than one in a hundred: the p99 of all chunks is of one whose time is known
+        (150, 9e6, True),
+        (150, 0.49e6, False),  # 5 % of 10 ms
+        (150, 0.51e6, True),
+        (5000, 0.4e6, False),
+    ],
+)
+def test_merged_chunks_are_suspect_when_the_p99_of_all_chunks_is_too_vague(
+    tmp_path: Path, marked: int, width_ns: float, suspect: bool
+) -> None:
+    census = Census({journal.COMPLETED: 100}, coalesced=marked, instants=10_000 - marked)
+    found = measured(tmp_path, census=census, intervals=buckets(*([width_ns] * marked)))
+    assert (found.verdict == "suspect") is suspect
+    assert found.coalesced_chunks == marked
+    if suspect:
+        assert found.reasons[0].startswith(f"{marked:,} of 10,000 chunks reached us merged with later ones")
+
+
+def test_of_merged_chunks_only_the_widest_hundredth_of_all_chunks_may_be_too_vague(tmp_path: Path) -> None:
+    census = Census({journal.COMPLETED: 100}, coalesced=1000, instants=9000)
+    for wide, verdict in ((90, "trustworthy"), (110, "suspect")):
+        widths = [9e6] * wide + [1e3] * (1000 - wide)
+        assert measured(tmp_path, census=census, intervals=buckets(*widths)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("rate", "slip_ns", "suspect"),
+    [(1000.0, 0.9e6, False), (1000.0, 1.1e6, True), (10.0, 4.9e6, False), (10.0, 5.1e6, True)],
+)
+def test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap(
+    tmp_path: Path, rate: float, slip_ns: float, suspect: bool
+) -> None:
+    phase = msgspec.structs.replace(PACED, rate=rate)
+    found = measured(tmp_path, phase, slips=slips(tmp_path, *([slip_ns] * 100)))
+    assert (found.verdict == "suspect") is suspect
+    assert found.schedule_slip_ms is not None and found.schedule_slip_ms.max == slip_ns / 1e6
+    assert found.arrivals.late == (100 if suspect else 0)
+
+
+@pytest.mark.parametrize(("concurrency", "because"), [(None, "the client could not keep up"), (4, "the ceiling was full")])
+def test_the_reason_for_slip_is_the_ceiling_where_there_is_one(tmp_path: Path, concurrency: int | None, because: str) -> None:
+    phase = msgspec.structs.replace(PACED, concurrency=concurrency)
+    (reason,) = measured(tmp_path, phase, slips=slips(tmp_path, *([9e7] * 100))).reasons
+    assert reason.startswith(f"arrivals left 90 ms late at p99: {because}")
+
+
+def test_a_worker_at_its_limit_is_suspect_and_idle_time_around_the_phase_hides_nothing(tmp_path: Path) -> None:
+    side = [
+        loop(3000, 10_000, in_phase=False),  # busy while it was loading
+        begin(1),
+        loop(3500, 11_000),
+        loop(4450, 12_000),
+        loop(4450, 60_000, in_phase=False),  # idle while others finish
+        *(begin(1, shard=1), loop(5, 10_000, shard=1), loop(255, 11_000, shard=1)),
+    ]
+    found = measured(tmp_path, side=side, workers=2)
+    assert found.worker_cpu_pct == (72.5, 25.0)
+    assert found.verdict == "trustworthy"
+    side[3] = loop(4900, 12_000)
+    found = measured(tmp_path, side=side, workers=2)
+    assert found.worker_cpu_pct == (95.0, 25.0)
+    assert found.reasons[0].startswith("a worker used 95 % of its core")
+
+
+def test_a_phase_of_which_one_frame_tells_has_no_share_of_a_core(tmp_path: Path) -> None:
+    assert measured(tmp_path, side=[begin(1), loop(10**8, 10**8, 5)]).worker_cpu_pct == ()
+
+
+def test_lag_is_that_of_the_profiling_phase(tmp_path: Path) -> None:
+    side = [begin(0), loop(1, 1, 10**9), begin(1), loop(2, 2, 1000, 3000), loop(3, 3, 5000), loop(4, 4, 10**9, in_phase=False)]
+    assert measured(tmp_path, side=side).loop_lag_ms == Spread(0.003, 0.00496, 0.005)
+
+
+@pytest.mark.parametrize(("missing", "suspect"), [(10, False), (11, True)])
+def test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred(tmp_path: Path, missing: int, suspect: bool) -> None:
+    side = [loop(1, 1, reads=600, stamps_missing=0), loop(1, 2, reads=900, stamps_missing=missing)]
+    side += [loop(1, 1, shard=1, reads=100, stamps_missing=0)]
+    found = measured(tmp_path, side=side, workers=2)
+    assert (found.stamps_missing, found.verdict == "suspect") == (missing, suspect)
+
+
+@pytest.mark.parametrize(("noticed", "steps", "said"), [(1, 1, "once"), (4, 1, "once"), (8, 2, "2 times")])
+def test_a_step_of_the_clock_is_one_however_many_workers_notice(tmp_path: Path, noticed: int, steps: int, said: str) -> None:
+    found = measured(tmp_path, clock_steps=noticed, workers=4)
+    assert (found.clock_steps, found.verdict) == (steps, "suspect")
+    assert found.reasons == (f"the wall clock was set {said} during the run; reads around it carry our own stamps",)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "reason"),
+    [
+        ({journal.COMPLETED: 98, journal.UNFINISHED: 2}, "2 requests have no end: the process that sent them was lost"),
+        ({journal.COMPLETED: 99, journal.UNFINISHED: 1}, "1 request has no end: the process that sent them was lost"),
+        (
+            {journal.COMPLETED: 90},
+            "10 of 100 planned arrivals were never sent: the load asked for was not delivered",
+        ),
+    ],
+)
+def test_arrivals_without_an_answer_to_what_became_of_them_are_suspect(
+    tmp_path: Path, outcomes: dict[int, int], reason: str
+) -> None:
+    found = measured(tmp_path, census=Census(outcomes))
+    assert (found.verdict, found.reasons) == ("suspect", (reason,))
+
+
+@pytest.mark.parametrize(
+    ("urls", "loopback"),
+    [
+        (("http://localhost:8000",), True),
+        (("http://127.0.0.1:8000", "http://[::1]:9/v1"), True),
+        (("http://127.0.0.1", "http://10.0.0.1"), False),
+        (("https://api.example.com",), False),
+    ],
+)
+def test_the_report_says_what_stamps_are_worth_here(tmp_path: Path, urls: tuple[str, ...], loopback: bool) -> None:
+    found = measured(tmp_path, urls=urls)
+    assert found.loopback is loopback
+    notes = " ".join(found.notes)
+    assert ("made in the sender's context" in notes, "network card" in notes) == (loopback, not loopback)
+
+
+def test_every_outcome_has_its_count_and_all_of_them_are_what_was_planned() -> None:
+    census = Census({journal.COMPLETED: 5, journal.ERROR: 4, journal.CANCELLED: 3, journal.ABORTED: 2, journal.UNFINISHED: 1})
+    found = arrivals(msgspec.structs.replace(PROFILING, request_count=20), census, None)
+    assert found == Arrivals(20, 15, 0, 5, 4, 3, 2, 1, 5)
+    assert found.planned == sum(
+        (found.completed, found.errors, found.cancelled, found.aborted_in_flight, found.unfinished, found.never_sent)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 100),
+        ({"duration_ns": 10**9}, None),  # whichever comes first ends it
+        ({"request_count": None}, None),
+        ({"planned": 70}, 70),
+        ({"planned": 70, "duration_ns": 10**9}, 70),
+        ({"request_count": None, "session_count": 9, "planned": 70}, None),  # spare ticks stand behind the turns'
+    ],
+)
+def test_what_is_planned_is_what_is_due_or_asked_for_by_number(changes: dict[str, Any], count: int | None) -> None:
+    assert planned(msgspec.structs.replace(PROFILING, **changes)) == count
+
+
+def test_lateness_has_a_floor() -> None:
+    assert late_ns(PROFILING) == late_ns(msgspec.structs.replace(PACED, rate=1e6)) == 1e6
+    assert late_ns(msgspec.structs.replace(PACED, rate=2.0)) == 25e6
+
+
+def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> None:
+    census = Census({journal.COMPLETED: 80}, first_start_ns=1e9, last_start_ns=1.8e9)
+    late = slips(tmp_path, *([2e6] * 20), *([1e5] * 60))
+    found = delivered(PACED, census, arrivals(PACED, census, late), late, 1e9)
+    assert (found.asked_rate, found.sent_rate, found.never_sent) == (100.0, 100.0, 20)
+    assert found.on_time_share == 0.6
+    assert (found.late_p50_ms, found.late_p99_ms) == (0.1, 2.0)
+
+
+def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
+    census = Census({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
+    found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, 0.0)
+    assert (found.sent_rate, found.on_time_share, found.late_p99_ms, found.asked_rate) == (50.0, None, None, None)
+    assert not any(isinstance(value, float) and math.isnan(value) for value in msgspec.structs.astuple(found))
