@@ -23,6 +23,9 @@ Read = tuple[int, int, int, bytes]
 TEXT, REASONING, TOOL, ITEM, MARKED = 1, 2, 4, 8, 16
 """Bits of a chunk's kind; MARKED: its instant is only known as an interval."""
 
+ENDPOINT_ERROR = "EndpointError"
+"""Kind of the error where the endpoint's own code failed."""
+
 _NOTHING = Delta()
 
 
@@ -276,7 +279,7 @@ def _said(data: bytes, decode: Callable[[bytes], Delta | None]) -> BadResponse:
 
 
 def _broken(error: Exception) -> BadResponse:
-    return BadResponse(f"the endpoint can't read the answer: {type(error).__name__}: {error}", kind="EndpointError")
+    return BadResponse(f"the endpoint can't read the answer: {type(error).__name__}: {error}", kind=ENDPOINT_ERROR)
 
 
 def _kind(delta: Delta) -> int:

@@ -133,6 +133,7 @@ class Census(Struct):
     """What became of a phase's requests: counts by outcome; of each error, how often and when first; extremes.
 
     Times are in ns since the run's start.  instants: distinct arrivals of content; coalesced: pieces merged into those.
+    silent: good answers with which the server sent no token counts; clamped: those that say more reasoning than output.
     """
 
     outcomes: dict[int, int] = {}
@@ -143,6 +144,8 @@ class Census(Struct):
     coalesced: int = 0
     instants: int = 0
     reconnected: int = 0
+    silent: int = 0
+    clamped: int = 0
 
     def add(self, batch: RecordBatch) -> None:
         for outcome, count in zip(*np.unique(batch["outcome"], return_counts=True), strict=True):
@@ -157,6 +160,9 @@ class Census(Struct):
             self.last_end_ns = max(self.last_end_ns, float(np.nanmax(ends)))
         self.coalesced += int(batch["coalesced"].sum())
         self.instants += len(batch.lists("chunk_ns").values)
+        prompt, completion = batch["usage_prompt_tokens"], batch["usage_completion_tokens"]
+        self.silent += int((batch.valid & np.isnan(prompt) & np.isnan(completion)).sum())
+        self.clamped += int((batch.valid & (batch["usage_reasoning_tokens"] > completion)).sum())
         self.reconnected += int(batch["reconnected"].sum())
 
     def merge(self, other: Census) -> None:
@@ -169,6 +175,8 @@ class Census(Struct):
         self.last_end_ns = max(self.last_end_ns, other.last_end_ns)
         self.coalesced += other.coalesced
         self.instants += other.instants
+        self.silent += other.silent
+        self.clamped += other.clamped
         self.reconnected += other.reconnected
 
     def _count(self, error: str, count: int, first_ns: float) -> None:

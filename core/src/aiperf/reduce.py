@@ -23,12 +23,12 @@ import numpy as np
 from msgspec import Struct
 
 from aiperf import journal
-from aiperf.answer import MARKED, Answer, Read, read_answer
+from aiperf.answer import ENDPOINT_ERROR, MARKED, Answer, Read, read_answer
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load, open_tokenizer
 from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.endpoint import Endpoint
-from aiperf.errors import BadResponse
+from aiperf.errors import BadJournal, BadResponse
 from aiperf.fold import Buckets
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails
@@ -61,6 +61,7 @@ BATCH_CHUNKS = 1 << 18
 _LIVE_BATCH_NS = 250_000_000
 _STEP_NS = 100_000
 _COLUMNS_BYTES = 64 << 20
+_VERSION = 1
 _ABSENT = float("nan")
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
 _pack = msgspec.msgpack.Encoder().encode
@@ -71,7 +72,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
 
     numbers: float64 of NUMBERS, one after the other.  stamps, kinds: per content piece, its instant (int64 ns since the
     run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row.
-    ids: conversation ids by row.  side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
+    side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
     far each shard had been read by then, as {shard: [segment, offset]}.  steps: clock steps since then.  lateness: reads' delay
     behind their kernel stamps; intervals: widths within which marked pieces came; both in ns.
     """
@@ -87,7 +88,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     lateness: Buckets | None = None
     intervals: Buckets | None = None
-    version: int = 1
+    version: int = 1  # of this layout and of NUMBERS; _VERSION is the one that is written
 
 
 class Folded(Struct, frozen=True):
@@ -136,8 +137,15 @@ class _Shard:
         self.stepped = False  # between that flush and the one before it the wall clock was set
         self.open: dict[int, _Open] = {}
         self.reads: dict[int, list[Read]] = {}  # of the same requests
-        self.done: set[int] = set()
+        self.done = bytearray()  # by request: whether it is in the columns
         self.known = (0, 0)  # until here what isn't of a request is in the columns
+
+    def is_done(self, request: int) -> bool:
+        return request < len(self.done) and self.done[request] != 0
+
+    def set_done(self, requests: Ints) -> None:
+        self.done.extend(bytes(max(0, int(requests.max()) + 1 - len(self.done))))
+        np.frombuffer(self.done, dtype=np.uint8)[requests] = 1
 
 
 class Reducer:
@@ -174,15 +182,13 @@ class Reducer:
         self._widths: list[int] = []
         self.lateness, self.intervals = Buckets(), Buckets()
         self._listeners = listeners(plan)
-        self._failures: list[str] = []
+        self._failures: dict[str, str] = {}
         self.side: list[tuple[int, int, dict[str, Any]]] = []
         """PHASE and LOOP frames seen, as (shard, kind, value)."""
         self.clock_steps = 0
         self._emitted_ns = time.monotonic_ns()
         self._file = -1
         self._file_number = self._file_bytes = 0
-        self._request_prefixes = {shard.number: request_prefix(plan.run_id, shard.number) for shard in self._shards}
-        self._session_prefixes = [session_prefix(plan.run_id, phase.index) for phase in plan.phases]
         self._done = self._failed = 0
         self._ttft_sum = self._itl_sum = 0.0
         self._ttft_count = self._itl_count = 0
@@ -207,8 +213,8 @@ class Reducer:
         for shard in self._shards:
             for request, entry in list(shard.open.items()):
                 self._over(shard, entry, shard.reads[request], [request, journal.UNFINISHED, *[0] * (_DONE - 2)])
-            shard.open.clear()
-            shard.reads.clear()
+                del shard.open[request], shard.reads[request]
+                self._emit_full()
         self._emit()
         for part in self._parts:
             part.close()
@@ -219,7 +225,7 @@ class Reducer:
             self.clock_steps,
             self.lateness,
             self.intervals,
-            self._failures,
+            list(self._failures.values()),
             self._pipeline.off,
         )
         draft = self.journal / f"folds-{self.index}.draft"
@@ -229,7 +235,7 @@ class Reducer:
             os.fdatasync(self._file)
             os.close(self._file)
             self._file = -1
-        if self._durable and self.plan.export_level != "raw":
+        if self._durable and not self._keeps_segments:
             for shard in self._shards:
                 for path in journal.numbered(self.journal, f"shard-{shard.number}.*.seg"):
                     path.unlink()
@@ -270,7 +276,7 @@ class Reducer:
         elif kind == journal.SENT:
             rows = array("q", frame.payload).tolist()
             for i in range(0, len(rows), _SENT):
-                if rows[i] not in shard.done:
+                if not shard.is_done(rows[i]):
                     shard.open[rows[i]] = _Open(rows[i : i + _SENT], shard.segment)
                     shard.reads[rows[i]] = []
         elif kind == journal.DONE:
@@ -279,8 +285,7 @@ class Reducer:
                 entry = shard.open.pop(rows[i], None)
                 if entry is not None:
                     self._over(shard, entry, shard.reads.pop(rows[i]), rows[i : i + _DONE])
-            if len(self._rows) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS:
-                self._emit()
+                    self._emit_full()
         elif kind == journal.TEXT:
             for request, what, value in msgspec.msgpack.decode(frame.payload):
                 entry = shard.open.get(request)
@@ -331,9 +336,12 @@ class Reducer:
         request, n, phase, session, turn, entry_number, url, model, due, started = entry.sent
         zero = self._zero_ns
         error: ErrorDetails | None = None
-        if reads and outcome in (journal.COMPLETED, journal.UNFINISHED):
+        # What came of an answer that was cut short is observed, too, and the segment with it will be gone.
+        if reads and (outcome == journal.UNFINISHED or 200 <= status < 300):
             streamed = bool(flags & journal.STREAMED) or (outcome == journal.UNFINISHED and self.plan.streaming)
             answer = read_answer(reads, self._endpoint.decode, streamed=streamed)
+            if answer.error is not None and answer.error.kind == ENDPOINT_ERROR:
+                self._fail(who(self.plan.endpoint), answer.error.message)
         else:
             answer = Answer()
         if outcome == journal.COMPLETED:
@@ -394,20 +402,28 @@ class Reducer:
             return usage.prompt, output, usage.reasoning
         inputs = outputs = reasoning = None
         tokenizer = self._tokenizer
-        if tokenizer is None:
+        if tokenizer is None or self.plan.tokenizer is None:
             return None, None, None
-        if self._count_input:
-            if entry.prompt is not None:
-                inputs = tokenizer.count(entry.prompt)
-            else:
-                known = self._store.input_tokens(entry.sent[5], entry.sent[4])
-                inputs = known if known >= 0 else None
-        if self._count_output:
-            outputs = tokenizer.count(answer.text) if answer.text else None
-            reasoning = tokenizer.count(answer.reasoning) if answer.reasoning else None
+        try:
+            if self._count_input:
+                if entry.prompt is not None:
+                    inputs = tokenizer.count(entry.prompt)
+                else:
+                    known = self._store.input_tokens(entry.sent[5], entry.sent[4])
+                    inputs = known if known >= 0 else None
+            if self._count_output:
+                outputs = tokenizer.count(answer.text) if answer.text else None
+                reasoning = tokenizer.count(answer.reasoning) if answer.reasoning else None
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            self._fail(who(self.plan.tokenizer), why(error), error)
+            return None, None, None
         return inputs, outputs, reasoning
 
     # Batches
+
+    def _emit_full(self) -> None:
+        if len(self._rows) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS:
+            self._emit()
 
     def _emit(self) -> None:
         """Make what is finished durable, then score, fold and export it."""
@@ -444,18 +460,18 @@ class Reducer:
             except OSError:
                 raise
             except Exception as error:  # noqa: BLE001  # strangers' code
-                self._fail(f"{who(ref)} failed: {why(error)}", error)
+                self._fail(who(ref), why(error), error)
         for name, listener in self._listeners:
             try:
                 listener(batch)
             except Exception as error:  # noqa: BLE001  # strangers' code
-                self._fail(f"hook plugin {name}: aiperf_batch_reduced failed: {why(error)}", error)
+                self._fail(f"hook plugin {name}: aiperf_batch_reduced", why(error), error)
 
-    def _fail(self, sentence: str, error: Exception) -> None:
-        """Report a stranger's failure, once."""
-        if sentence not in self._failures:
-            self._failures.append(sentence)
-            log.warning("%s", sentence, exc_info=error)
+    def _fail(self, whose: str, what: str, error: Exception | None = None) -> None:
+        """Report a stranger's first failure."""
+        if whose not in self._failures:
+            self._failures[whose] = f"{whose} failed: {what}"
+            log.warning("%s", self._failures[whose], exc_info=error)
 
     def _append(self, stored: Stored) -> None:
         if self._file >= 0 and self._file_bytes > _COLUMNS_BYTES:
@@ -471,7 +487,7 @@ class Reducer:
 
     def _drop_segments(self) -> None:
         """Delete segments behind which every request is in the columns."""
-        if self.plan.export_level == "raw":
+        if self._keeps_segments:
             return
         for shard in self._shards:
             oldest = min((entry.segment for entry in shard.open.values()), default=shard.segment)
@@ -480,15 +496,19 @@ class Reducer:
                     break
                 path.unlink()
 
+    @property
+    def _keeps_segments(self) -> bool:
+        """Where a plugin failed, its author will want to see on what."""
+        return self.plan.export_level == "raw" or bool(self._failures or self._pipeline.off)
+
     def _recover(self) -> None:
         """Feed what earlier reducers made durable; go on behind it."""
         pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
-        decode = msgspec.msgpack.Decoder(Stored).decode
         whole = 0
         for path in journal.numbered(self.journal, pattern):
             whole = 0
             for frame in journal.frames(path):
-                stored = decode(frame.payload)
+                stored = _stored(path, frame.payload)
                 whole = frame.end
                 self._remember(stored)
                 if stored.count:
@@ -504,8 +524,9 @@ class Reducer:
 
     def _remember(self, stored: Stored) -> None:
         numbers = _numbers(stored)
-        for shard, request in zip(numbers["shard"].tolist(), numbers["request"].tolist(), strict=True):
-            self._by_number[int(shard)].done.add(int(request))
+        shards, requests = numbers["shard"].astype(np.int64), numbers["request"].astype(np.int64)
+        for shard in np.unique(shards).tolist():
+            self._by_number[shard].set_done(requests[shards == shard])
         for number, at in stored.at.items():
             shard_read = self._by_number[number]
             shard_read.known = max(shard_read.known, at)
@@ -515,6 +536,25 @@ class Reducer:
             if theirs is not None:
                 mine.merge(theirs)
         self._done += stored.count
+        self._failed += int((numbers["outcome"] == journal.ERROR).sum())
+
+
+def _stored(path: Path, payload: bytes) -> Stored:
+    """A frame of columns.
+
+    Raises:
+        BadJournal: Another version of this program wrote it.
+    """
+    try:
+        stored = msgspec.msgpack.decode(payload, type=Stored)
+    except msgspec.MsgspecError as error:
+        raise BadJournal(f"{path} can't be read: {error}", "report it with the version that made the run") from error
+    if stored.version != _VERSION or len(stored.numbers) != stored.count * len(NUMBERS) * 8:
+        raise BadJournal(
+            f"{path} has columns of version {stored.version}, and not {_VERSION} as this program",
+            "report it with the version that made the run",
+        )
+    return stored
 
 
 def listeners(plan: Plan) -> list[tuple[str, Callable[[RecordBatch], object]]]:

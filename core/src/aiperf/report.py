@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -115,6 +116,8 @@ class _Summing:
     def summary(self, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...]) -> Summary:
         plan = self.plan
         phases = [self._phase(phase) for phase in plan.phases]
+        if plan.use_server_token_count:
+            self.warnings += _server_counts(self.census.values())
         main_plan = next(phase for phase in plan.phases if phase.kind == "profiling")
         main = next(phase for phase in phases if phase.kind == "profiling")
         begin, end = self._window(main_plan)
@@ -240,6 +243,22 @@ class _Summing:
             except Exception as error:  # strangers' code
                 self.failures.append(f"{who(ref)} failed: {why(error)}")
                 log.warning("%s", self.failures[-1], exc_info=error)
+
+
+def _server_counts(found: Iterable[Census]) -> list[str]:
+    """What is wrong with the server's own token counts, where those are used."""
+    each = list(found)
+    valid = sum(census.outcomes.get(journal.COMPLETED, 0) for census in each)
+    silent, clamped = sum(census.silent for census in each), sum(census.clamped for census in each)
+    sentences = []
+    if silent:
+        sentences.append(
+            f"the server sent no token counts with {silent:,} of {valid:,} answers: those have no token metrics;"
+            " drop --use-server-token-count to count them here"
+        )
+    if clamped:
+        sentences.append(f"{clamped:,} answers say more reasoning tokens than output tokens; their output is taken to be 0")
+    return sentences
 
 
 def _duration_s(census: Census) -> float | None:

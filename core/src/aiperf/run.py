@@ -136,6 +136,8 @@ class Run:
         self._finished: dict[int, str | None] = {}
         self._restarts = 0
         self._finishing = False
+        self._summarize: control.Summarize | None = None
+        self._again: set[int] = set()
         self._shown_s = 0.0
 
     def execute(self) -> int:
@@ -347,8 +349,10 @@ class Run:
                     self._troubles.append(message.trouble)
                 child = self._child(message.role, message.index)
                 child.ready = True
-                if self._finishing and message.role == "reducer":
+                if message.role == "reducer" and (self._finishing or self._summarize is not None):
                     self.board.send(identity, control.Finish())
+                    if self._summarize is not None:
+                        self._again.add(message.index)
             case control.Counters():
                 self._counters[message.index] = message
                 for reducer in self.children.reducers:
@@ -362,6 +366,10 @@ class Run:
                 self._warn(message.message)
             case control.Live():
                 self._live[message.index] = message
+            case control.Finished() if message.index in self._again and message.trouble is None:
+                # It died while it made the summary, and has its folds again.
+                self._again.discard(message.index)
+                self.board.send(identity, self._summarize or control.Exit())
             case control.Finished():
                 self._finished[message.index] = message.trouble
             case _:
@@ -427,7 +435,8 @@ class Run:
         self.times["reduced_ns"] = monotonic_ns()
         self._finishing = False
         self._finished.clear()
-        self.board.send("reducer-0", control.Summarize(cancelled, self.incomplete, tuple(self.warnings)))
+        self._summarize = control.Summarize(cancelled, self.incomplete, tuple(self.warnings))
+        self.board.send("reducer-0", self._summarize)
         self._await_finished({0})
         from aiperf.summary import Summary
 

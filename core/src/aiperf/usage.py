@@ -39,6 +39,10 @@ def read_usage(said: Mapping[str, Any]) -> Usage:
 
     Where a server counts cached input apart from ``input_tokens`` (Anthropic, Bedrock) it is added back.
     """
+    if len(said) == 3:  # three plain counts, nearly always; the rest costs ten times as much
+        prompt, completion, total = said.get("prompt_tokens"), said.get("completion_tokens"), said.get("total_tokens")
+        if type(prompt) is int and type(completion) is int and type(total) is int:
+            return Usage(prompt, completion, total)
     flat = _flat(said)
     prompt_key, prompt = _first(flat, _PROMPT)
     if prompt is not None and prompt_key in _SAYS_INPUT:

@@ -117,9 +117,6 @@ class Transport(Protocol):
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         """Drop it and close its connection; ``done(exchange, error)`` is called before this returns."""
 
-    def settle(self) -> None:
-        """The sink is about to flush: nothing to do for most."""
-
     async def close(self) -> None: ...
 
     @property

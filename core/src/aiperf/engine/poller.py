@@ -33,16 +33,16 @@ class Poller(Protocol):
     def close(self) -> None: ...
 
 
-def make_poller(loop: asyncio.AbstractEventLoop) -> Poller:
-    """The best this platform has."""
-    return EpollPoller(loop) if hasattr(select, "epoll") else LoopPoller(loop)
+def make_poller(loop: asyncio.AbstractEventLoop, after: Call) -> Poller:
+    """The best this platform has; *after* is called behind every batch of calls."""
+    return EpollPoller(loop, after) if hasattr(select, "epoll") else LoopPoller(loop, after)
 
 
 class EpollPoller:
     """Linux."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, after: Call) -> None:
+        self._loop, self._after = loop, after
         self._epoll = select.epoll()
         self._readers: dict[int, Call] = {}
         self._writers: dict[int, Call] = {}
@@ -93,25 +93,30 @@ class EpollPoller:
                 call = writers.get(fd)
                 if call is not None:
                     call()
+        self._after()
 
 
 class LoopPoller:
     """Elsewhere: the loop's own."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, after: Call) -> None:
+        self._loop, self._after = loop, after
+
+    def _with_after(self, call: Call) -> None:
+        call()
+        self._after()
 
     def reader(self, fd: int, call: Call | None) -> None:
         if call is None:
             self._loop.remove_reader(fd)
         else:
-            self._loop.add_reader(fd, call)
+            self._loop.add_reader(fd, self._with_after, call)
 
     def writer(self, fd: int, call: Call | None) -> None:
         if call is None:
             self._loop.remove_writer(fd)
         else:
-            self._loop.add_writer(fd, call)
+            self._loop.add_writer(fd, self._with_after, call)
 
     def forget(self, fd: int) -> None:
         self._loop.remove_reader(fd)

@@ -22,6 +22,7 @@ import socket
 import ssl
 import struct
 import sys
+from collections import deque
 from http import HTTPStatus
 from time import monotonic_ns
 from typing import Any
@@ -103,7 +104,8 @@ class KernelTransport:
         self._origins: dict[tuple[str, str, int], Origin] = {}
         self._wires: dict[int, _Wire] = {}
         self._keeper: socket.socket | None = None
-        self.poller = make_poller(loop)
+        self.over: deque[tuple[Exchange, Connection | None]] = deque()
+        self.poller = make_poller(loop, self.settle)
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -151,7 +153,19 @@ class KernelTransport:
             self._keeper = None
 
     def settle(self) -> None:
-        return
+        """Tell of the answers that the last batch of reads completed.
+
+        Behind the batch, not inside it: what is told of is followed by a send, and a socket that waits for its read meanwhile
+        may find the next chunk merged into the one it holds.
+        """
+        over = self.over
+        while over:
+            exchange, connection = over.popleft()
+            if connection is not None and connection.sock is not None:
+                connection.origin.idle.append(connection)
+                self.hot = connection  # just read dry: no need to peek if it is taken at once
+            self.sink.done(exchange, None)
+            self.hot = None
 
     def send(self, exchange: Exchange) -> None:
         wire = self._wires.get(id(exchange.shape))
@@ -519,14 +533,10 @@ class Connection:
 
     def _finished(self, exchange: Exchange) -> None:
         self.exchange = exchange.connection = None
-        if self.keep and not self.stray and self.transport.settings.reuse and self.idle_out:
-            self.origin.idle.append(self)
-            self.transport.hot = self  # just read dry: no need to peek if it is taken at once
-            self.sink.done(exchange, None)
-            self.transport.hot = None
-        else:
+        fit = self.keep and not self.stray and self.transport.settings.reuse and self.idle_out
+        if not fit:
             self.close()
-            self.sink.done(exchange, None)
+        self.transport.over.append((exchange, self if fit else None))
 
     def _ended(self) -> None:
         """The server ended the connection."""

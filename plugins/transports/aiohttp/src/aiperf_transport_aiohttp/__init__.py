@@ -112,9 +112,6 @@ class AiohttpTransport:
         self._opened += 1
         return connection
 
-    def settle(self) -> None:
-        return
-
     def send(self, exchange: Exchange) -> None:
         flight = _Flight(exchange)
         exchange.connection = flight
