@@ -27,6 +27,7 @@ ENDPOINT_ERROR = "EndpointError"
 """Kind of the error where the endpoint's own code failed."""
 
 _NOTHING = Delta()
+_MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
 
 
 class Answer:
@@ -100,12 +101,12 @@ def _plain(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answer
     instants: Sequence[int] = stamps
     lengths: Sequence[int] = ()
     if len(data) != len(stamps):
-        last = bodies[-1].count(b"\n\n")
+        last = bodies[-1].count(b"\n") >> 1
         if len(data) == len(stamps) - 1 + last:  # the server's last words in one read, as nearly always
             lengths = (*repeat(1, len(stamps) - 1), last)
             instants = (*stamps, *repeat(stamps[-1], last - 1))
         else:
-            lengths = list(map(bytes.count, bodies, repeat(b"\n\n")))
+            lengths = [count >> 1 for count in map(bytes.count, bodies, repeat(b"\n"))]
             instants = list(chain.from_iterable(map(repeat, stamps, lengths)))
     try:
         deltas = list(map(decode, data))
@@ -152,13 +153,13 @@ def _mark(
     shown = False
     for i, (hidden, length) in enumerate(zip(hiddens, lengths, strict=True)):
         end = begin + length
-        if hidden:
-            for k in range(begin, end - 1):
-                if kinds[k]:
-                    kinds[k] |= MARKED
-                    answer.marked += 1
-                    if shown:
-                        answer.intervals.append(stamps[i] - seen[i - 1])
+        if hidden and length > 1:
+            earlier = kinds[begin : end - 1]
+            marked = length - 1 - earlier.count(0)
+            kinds[begin : end - 1] = earlier.translate(_MARKED)
+            answer.marked += marked
+            if shown:
+                answer.intervals += repeat(stamps[i] - seen[i - 1], marked)
         shown = shown or any(kinds[begin:end])
         begin = end
 
