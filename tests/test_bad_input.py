@@ -180,7 +180,7 @@ def test_some_failures_are_counted_by_kind_and_end_with_0(aiperf: Program) -> No
         (["--zmq-ipc-path", "x" * 120], "File name too long"),
     ],
 )
-def test_an_address_that_control_messages_cannot_use(aiperf: Program, simulator: Simulator, words: list[str], said: str) -> None:
+def test_an_address_control_messages_cannot_use(aiperf: Program, simulator: Simulator, words: list[str], said: str) -> None:
     done = aiperf("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--request-count", 1, *words)
     assert done.code == 1
     assert said in done.err

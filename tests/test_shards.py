@@ -16,7 +16,8 @@ def run(aiperf: Program, simulator: Simulator, workers: int, *words: str) -> Don
     aiperf.environment["AIPERF_WORKERS"] = str(workers)
     done = aiperf(
         "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", "30", "--osl", "4",
-        "--random-seed", "7", "--workers-max", "5", "--ui", "none", "--artifact-dir", str(aiperf.folder / f"w{workers}"), *words,
+        "--random-seed", "7", "--workers-max", "5", "--ui", "none",
+        "--artifact-dir", str(aiperf.folder / f"w{workers}"), *words,
     )  # fmt: skip
     assert done.code == 0, done.err
     return done

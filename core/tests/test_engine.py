@@ -16,6 +16,7 @@ from aiperf.model import ErrorDetails
 from aiperf.plan import Secrets
 from worker_fakes import FakeTransport, make_engine, make_plan
 
+
 def rows(directory: Path, kind: int, width: int) -> list[list[int]]:
     found: list[list[int]] = []
     for frame in journal.frames(journal.segment_path(directory, 0, 0)):

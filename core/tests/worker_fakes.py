@@ -80,7 +80,6 @@ def make_engine(plan: Plan, loop: asyncio.AbstractEventLoop, *, secrets: Secrets
     engine.transport = FakeTransport(engine)  # type: ignore[assignment]
     engine.phase = plan.phases[0]
     sessions = LocalCounter() if turns > 1 else None
-    engine.driver = BurstDriver(
-        engine, engine.phase, LocalSlots(engine.phase.concurrency, loop), loop, claims=LocalCounter(), sessions=sessions, share=2
-    )
+    slots = LocalSlots(engine.phase.concurrency, loop)
+    engine.driver = BurstDriver(engine, engine.phase, slots, loop, claims=LocalCounter(), sessions=sessions, share=2)
     return engine

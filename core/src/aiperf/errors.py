@@ -35,7 +35,7 @@ class ConfigError(AiperfError):
     """The options can be read but not run."""
 
 
-class ConfigErrors(ConfigError):
+class ConfigErrors(ConfigError):  # noqa: N818  # the public name
     """All the configuration errors of one command, reported together."""
 
     def __init__(self, errors: Sequence[AiperfError]) -> None:
@@ -51,19 +51,19 @@ class PluginError(AiperfError):
     """A plugin is missing, broken, ambiguous or breaks its contract.  The message names package and version."""
 
 
-class BadDataset(ConfigError):
+class BadDataset(ConfigError):  # noqa: N818  # the public name
     """A source of conversations can't be read; the message gives path and line number."""
 
 
-class BadTokenizer(ConfigError):
+class BadTokenizer(ConfigError):  # noqa: N818  # the public name
     """A tokenizer can't be had."""
 
 
-class BadJournal(AiperfError):
+class BadJournal(AiperfError):  # noqa: N818  # the public name
     """A directory holds no run that can be reported."""
 
 
-class BadResponse(AiperfError):
+class BadResponse(AiperfError):  # noqa: N818  # the public name
     """A server's answer is not what its dialect promises, or is an error said in-band.
 
     *raw* keeps the bytes; *code* and *kind* are the server's own where it gave them (spec: error records).  *unreadable*:

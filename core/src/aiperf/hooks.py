@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from pluggy import HookimplMarker, HookspecMarker
 
 if TYPE_CHECKING:  # the specification must not drag in the engine
+    from asyncio import AbstractEventLoop
+
     from aiperf.columns import RecordBatch
-    from aiperf.engine.contract import Transport, TransportSettings
+    from aiperf.engine.contract import Sink, Transport, TransportSettings
     from aiperf.exporter import Artifact, Target
     from aiperf.model import HttpRequest, Turn
     from aiperf.plan import PhasePlan, Plan
@@ -40,8 +42,8 @@ def aiperf_run_configured(plan: Plan) -> None:
 
 
 @hookspec(firstresult=True)
-def aiperf_make_transport(settings: TransportSettings) -> Transport | None:
-    """Build what moves bytes; None leaves it to another plugin.  Worker, once."""
+def aiperf_make_transport(settings: TransportSettings, sink: Sink, loop: AbstractEventLoop) -> Transport | None:
+    """Build what moves bytes, which reports to *sink* from *loop*; None leaves it to another plugin.  Worker, once."""
 
 
 @hookspec

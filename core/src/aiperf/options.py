@@ -104,7 +104,8 @@ class KernelOptions(Options):
     ca_file: Path | None = option("--ca-file", group="Endpoint", metavar="FILE",
         help="Certificates to trust, PEM, instead of the system's.")
     client_cert: Path | None = option("--client-cert", group="Endpoint", metavar="FILE", help="Client certificate, PEM.")
-    client_key: Path | None = option("--client-key", group="Endpoint", metavar="FILE", help="Key of the client certificate, PEM.")
+    client_key: Path | None = option("--client-key", group="Endpoint", metavar="FILE",
+        help="Key of the client certificate, PEM.")
     insecure: bool = option("--insecure", default=False, group="Endpoint", help="Don't check the server's certificate.")
 
     # Input
@@ -125,15 +126,16 @@ class KernelOptions(Options):
     export_prefix: str | None = option("--profile-export-prefix", "--profile-export-file", group="Output", metavar="NAME",
         help="Base name of the exported files; of a path only the last component is used.")
     export_level: Word = option("--export-level", "--profile-export-level", default="records", group="Output",
-        choices=("summary", "records", "raw"), help="How much to write: summaries, also one row a request, also the raw journal.")
+        choices=("summary", "records", "raw"),
+        help="How much to write: summaries, also one row a request, also the raw journal.")
 
     # Tokenizer
     tokenizer: str | None = option("--tokenizer", group="Tokenizer", metavar="NAME", shown="the model's name",
         help="Tokenizer for prompts and counts: 'builtin' (no network), a local path, or a hub id.")
 
     # Load
-    concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT", shown="1 without a rate, else no limit",
-        help="Most sessions at a time.")
+    concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT",
+        shown="1 without a rate, else no limit", help="Most sessions at a time.")
     request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S",
         help="Requests started per second, open loop.")
     arrival_pattern: Word | None = option("--arrival-pattern", "--request-rate-mode", group="Load", metavar="NAME",
@@ -168,7 +170,8 @@ class KernelOptions(Options):
     # Processes and display
     log_level: Word = option("--log-level", default="info", group="Service",
         choices=("trace", "debug", "info", "notice", "warning", "success", "error", "critical"), help="How much to log.")
-    verbose: bool = option("--verbose", "-v", default=False, group="Service", help="Log at debug level; print the measurement table.")
+    verbose: bool = option("--verbose", "-v", default=False, group="Service",
+        help="Log at debug level; print the measurement table.")
     extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service", help="Log at trace level.")
     ui: Word | None = option("--ui-type", "--ui", group="Service", choices=("dashboard", "simple", "none"),
         shown="simple on a terminal, else none", help="Progress display.")

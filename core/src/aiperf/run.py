@@ -169,7 +169,7 @@ class Run:
     def _prepare_directories(self) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < _LEAST_FILES:
-            raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed at least", "raise it: ulimit -n 4096")
+            raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         try:
@@ -363,6 +363,8 @@ class Run:
                 self.times["last_answer_ns"] = max(self.times.get("last_answer_ns", 0), message.last_answer_ns)
             case control.Trouble():
                 self.incomplete = message.message
+                self._warn(message.message)
+            case control.Notice() if message.message not in self.warnings:
                 self._warn(message.message)
             case control.Live():
                 self._live[message.index] = message

@@ -48,7 +48,7 @@ def hold(journal: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise BadJournal(f"{os.fspath(journal.parent)} is in use by another run or report", "wait until it has ended") from error
+        raise BadJournal(f"{os.fspath(journal.parent)} is in use by another run or report", "wait until it is over") from error
     return file
 
 

@@ -86,6 +86,14 @@ class Trouble(Struct, frozen=True, tag=True):
     message: str
 
 
+class Notice(Struct, frozen=True, tag=True):
+    """Something that doesn't end the run but belongs into its report."""
+
+    role: str
+    index: int
+    message: str
+
+
 class Advance(Struct, frozen=True, tag=True):
     """The journal of *shard* has grown."""
 
@@ -134,6 +142,7 @@ Message: TypeAlias = (
     | SendingComplete
     | PhaseEnded
     | Trouble
+    | Notice
     | Advance
     | Live
     | Finish

@@ -25,7 +25,8 @@ _BACKLOG_BYTES = 256 << 20
 class Logbook:
     """Append-only segments of shard *shard*.
 
-    *position* is (segment, offset) of what is safely written; *reads* counts rows of chunks; *trouble* says why writing stopped, None while it works.
+    *position* is (segment, offset) of what is safely written; *reads* counts rows of chunks; *trouble* says why writing
+    stopped, None while it works.
     """
 
     def __init__(self, directory: Path, shard: int, about: dict[str, Any]) -> None:

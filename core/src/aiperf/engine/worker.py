@@ -320,7 +320,7 @@ class Worker:
             store = Store(directory)
             about = {"run_id": plan.run_id, "shard": self.index, "shards": self.workers, "pid": os.getpid()}
             logbook = Logbook(directory, self.index, {**about, "started_mono_ns": monotonic_ns()})
-            prepare, make_transport = _hooked(plan)
+            prepare, make_transport = _hooked(plan, lambda said: self._tell(control.Notice("worker", self.index, said)))
             engine = Engine(plan, message.secrets or Secrets(), store, logbook, self.index, prepare)
             settings = TransportSettings(
                 urls=plan.urls,
@@ -373,11 +373,8 @@ class Worker:
 
     def _driver(self, engine: Engine, phase: PhasePlan) -> Driver:
         fds = self._fds[3 * phase.index : 3 * phase.index + 3]
-        slots: Slots
-        if fds and fds[0] >= 0:
-            slots = SharedSlots(fds[0], self.loop)
-        else:
-            slots = LocalSlots(phase.concurrency, self.loop)
+        shared = bool(fds) and fds[0] >= 0
+        slots: Slots = SharedSlots(fds[0], self.loop) if shared else LocalSlots(phase.concurrency, self.loop)
         if phase.due_file is not None:
             return PacedDriver(engine, phase, slots, self.loop, due=_mapped(phase.due_file), shard=self.index, of=self.workers)
         claims: Counter = SharedCounter(fds[1]) if fds else LocalCounter()
@@ -490,8 +487,11 @@ def _mapped(path: str) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)).cast("q")
 
 
-def _hooked(plan: Plan) -> tuple[Prepare | None, Callable[..., Transport]]:
-    """The plan's hook plugins bound to plain calls, once; None where nobody implements a hook."""
+def _hooked(plan: Plan, report: Callable[[str], None]) -> tuple[Prepare | None, Callable[..., Transport]]:
+    """The plan's hook plugins bound to plain calls, once; None where nobody implements a hook.
+
+    *report* is told of each plugin's first failure.
+    """
     make: Callable[..., Transport] = plan.transport.load()
     if not plan.hooks:
         return None, make
@@ -506,16 +506,27 @@ def _hooked(plan: Plan) -> tuple[Prepare | None, Callable[..., Transport]]:
         plugin = ref.load()
         manager.register(plugin() if isinstance(plugin, type) else plugin, f"hooks:{ref.name}")
     trace(manager)
-    calls: list[Any] = [found.function for found in manager.hook.aiperf_request_prepared.get_hookimpls()]
+    found: list[Any] = list(manager.hook.aiperf_request_prepared.get_hookimpls())
+    calls = [(one.plugin_name, one.function, "turn" in one.argnames, "request" in one.argnames) for one in found]
+    failed: set[str] = set()
 
     def prepare(request: HttpRequest, turn: Turn) -> HttpRequest:
-        for call in calls:
-            changed: HttpRequest | None = call(request=request, turn=turn)
+        for name, call, wants_turn, wants_request in calls:
+            arguments: dict[str, Any] = {"request": request} if wants_request else {}
+            if wants_turn:
+                arguments["turn"] = turn
+            try:
+                changed: HttpRequest | None = call(**arguments)
+            except Exception as error:  # noqa: BLE001  # strangers' code: the request goes out as it was
+                if name not in failed:
+                    failed.add(name)
+                    report(f"hook plugin {name}: aiperf_request_prepared failed: {type(error).__name__}: {error}")
+                continue
             request = request if changed is None else changed
         return request
 
     def make_transport(settings: TransportSettings, sink: Engine, loop: asyncio.AbstractEventLoop) -> Transport:
-        made: Transport | None = manager.hook.aiperf_make_transport(settings=settings)
+        made: Transport | None = manager.hook.aiperf_make_transport(settings=settings, sink=sink, loop=loop)
         return made if made is not None else make(settings, sink, loop)
 
     return prepare if calls else None, make_transport
