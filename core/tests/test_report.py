@@ -1,0 +1,465 @@
+"""A run's directory to its summary: everything planned accounted for, whatever is left of the run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from array import array
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiperf import journal, reduce
+from aiperf.columns import Column, RecordBatch
+from aiperf.descriptor import PluginRef
+from aiperf.errors import BadJournal
+from aiperf.exporter import BatchExporter, Scored
+from aiperf.hooks import hookimpl
+from aiperf.metric import Metric, RunMetric, Totals, Unit
+from aiperf.model import Delta
+from aiperf.plan import PhasePlan
+from aiperf.reduce import Reducer
+from aiperf.report import report
+from aiperf.rundir import hold, load_run, save_run
+from aiperf.summary import Summary
+from aiperf.testing.journals import CLOCK, Plain, Recording, Words, event
+
+MS = 10**6
+PROFILING = PhasePlan("profiling", "profiling", 0, "burst")
+COUNTED = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+
+
+class Latency(Metric):
+    tag, title, unit, display = "latency", "Latency", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_byte_ns"] - batch["started_ns"]
+
+
+class Duration(RunMetric):
+    tag, title, unit = "benchmark_duration", "Benchmark Duration", Unit.SECONDS
+
+    def number(self, run: Totals) -> float | None:
+        return run.duration_s
+
+
+class FailsOnTwo(Latency):
+    """Fails in the reducer that sees request 2."""
+
+    tag = "fails"
+
+    def column(self, batch: RecordBatch) -> Column:
+        if (batch["n"] == 2).any():
+            raise ValueError("two")
+        return batch["n"]
+
+
+class Ledger(BatchExporter):
+    label, kind = "Ledger", "ledger.txt"
+
+    def rows(self, scored: Scored) -> bytes:
+        batch = scored.batch
+        shown = [batch[name].tolist() for name in ("phase", "n", "outcome", "due_ns", "session", "turn")]
+        return b"".join(json.dumps(row).encode() + b"\n" for row in zip(*shown, batch.texts["worker"], strict=True))
+
+
+class FailsOnNothing(Ledger):
+    def rows(self, scored: Scored) -> bytes:
+        return b"" if scored.values else bytes(1 // len(scored.values))
+
+
+class Broken(Plain):
+    def decode(self, event: bytes) -> Delta | None:
+        raise LookupError(event[:4].decode())
+
+
+class Speechless(Words):
+    def open(self, name: str) -> Words:
+        return self
+
+    def count(self, text: str) -> int:
+        raise RuntimeError("no words")
+
+
+class Listener:
+    seen: list[int]
+
+    def __init__(self) -> None:
+        type(self).seen = []
+
+    @hookimpl
+    def aiperf_batch_reduced(self, batch: RecordBatch) -> None:
+        self.seen.append(len(batch))
+
+
+class Deaf:
+    @hookimpl
+    def aiperf_batch_reduced(self, batch: RecordBatch) -> None:
+        raise OverflowError("too loud")
+
+
+def ref(category: str, of: type) -> PluginRef:
+    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "a-package", "1.2")
+
+
+def recording(directory: Path, **changes: Any) -> Recording:
+    changes.setdefault("metrics", (ref("metrics", Latency), ref("metrics", Duration)))
+    changes.setdefault("exporters", (ref("exporters", Ledger),))
+    return Recording(directory, **changes)
+
+
+def summary(made: Recording) -> Summary:
+    return report(made.directory)[0]
+
+
+def ledger(made: Recording) -> list[list[Any]]:
+    parts = sorted(made.journal.glob("part-ledger-*"))
+    return [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+
+
+def due(made: Recording, index: int, *after_ns: int) -> str:
+    path = made.journal / f"due-{index}.bin"
+    path.write_bytes(array("q", after_ns).tobytes())
+    return str(path)
+
+
+def replanned(made: Recording, *phases: PhasePlan) -> Recording:
+    made.plan = msgspec.structs.replace(made.plan, phases=phases)
+    save_run(made.journal, made.plan, CLOCK)
+    return made
+
+
+def answered(made: Recording, *requests: int) -> None:
+    for request in requests:
+        made.answered(request, request * MS, (request * MS + 5 * MS, event(text="a b", usage=COUNTED)))
+
+
+def test_a_run_whose_phases_ended_is_complete(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.phase("begin", 1 * MS)
+    answered(made, 1, 2)
+    made.phase("sending_complete", 3 * MS)
+    made.flush(9 * MS)
+    made.phase("end", 9 * MS)
+    found = summary(made)
+    assert (found.complete, found.incomplete_reason, found.valid, found.failed) == (True, None, 2, 0)
+    assert found.observation_window_s == 0.008
+    wall = CLOCK.started_wall_ns
+    assert (found.start_ns, found.end_ns) == (wall + 1 * MS, wall + 9 * MS)
+
+
+def test_one_that_was_cut_off_is_reported_as_such(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.phase("begin", 0)
+    answered(made, 1)
+    made.sent(2, 2 * MS)
+    made.flush(9 * MS)
+    found = summary(made)
+    assert (found.complete, found.incomplete_reason) == (False, "the run ended before it was complete")
+    assert (found.valid, found.measurement.arrivals.unfinished) == (1, 1)
+
+
+def test_the_duration_is_from_the_first_start_to_the_last_end_of_all_that_was_sent(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.phase("begin", 1 * MS)
+    made.sent(0, 2 * MS)  # an error first
+    made.done(0, 3 * MS, outcome=journal.ERROR, status=500, flags=0)
+    answered(made, 10)
+    made.sent(1, 11 * MS)  # and one that was aborted last
+    made.done(1, 52 * MS, outcome=journal.ABORTED, status=200)
+    made.flush(60 * MS)
+    made.phase("end", 61 * MS)
+    found = summary(made)
+    assert found.benchmark_duration_s == found.results["benchmark_duration"].stats["avg"] == 0.05
+    assert found.observation_window_s == 0.06
+
+
+def test_a_second_report_says_the_same_and_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    answered(made, 0, 1, 2)
+    made.sent(3, 9 * MS)
+    made.flush(9 * MS)
+    segment = made.path().read_bytes()
+    first, rows = summary(made), ledger(made)
+    assert (summary(made), ledger(made)) == (first, rows)
+    assert made.path().read_bytes() == segment
+    assert not list(made.journal.glob("fold*"))
+
+
+def test_a_directory_that_was_moved_can_be_reported(tmp_path: Path) -> None:
+    made = recording(tmp_path / "here")
+    made.phase("begin", 0)
+    replanned(made, msgspec.structs.replace(PROFILING, rate=1.0, planned=2, due_file=due(made, 0, MS, 2 * MS)))
+    answered(made, 1)
+    made.flush(9 * MS)
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    found, plan, _ = report(tmp_path / "there")
+    assert (found.valid, found.measurement.arrivals.never_sent) == (1, 1)
+    assert plan.artifacts == str(tmp_path / "there")
+
+
+def test_errors_are_listed_by_when_each_was_first_whichever_reducer_saw_it(tmp_path: Path) -> None:
+    made = recording(tmp_path, workers=2, reducers=2)
+    for shard, ends in ((0, {0: (5, "late"), 1: (9, "both")}), (1, {0: (4, "both"), 1: (3, "early")})):
+        for request, (end, message) in ends.items():
+            made.sent(request, 1 * MS, shard=shard, n=2 * request + shard)
+            made.text(request, "error", {"message": message, "type": "E"}, shard=shard)
+            made.done(request, end * MS, outcome=journal.ERROR, status=0, shard=shard)
+        made.flush(10 * MS, shard=shard)
+    found = summary(made)
+    assert [(each.error.message, each.count) for each in found.errors] == [("early", 1), ("both", 2), ("late", 1)]
+    assert found.failed == 4
+
+
+def test_paced_arrivals_nobody_sent_have_a_row_with_their_due_time(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    replanned(made, msgspec.structs.replace(PROFILING, rate=1.0, planned=4, due_file=due(made, 0, 10, 20, 30, 40)))
+    made.phase("begin", 1 * MS)
+    made.answered(0, 2 * MS, (3 * MS, event(text="a")), n=2, due_ns=MS + 30)
+    made.flush(9 * MS)
+    found = summary(made)
+    never = float(journal.NEVER_SENT)
+    assert ledger(made)[1:] == [
+        [0, 0, never, MS + 10, 0, 0, None], [0, 1, never, MS + 20, 1, 0, None], [0, 3, never, MS + 40, 3, 0, None],
+    ]  # fmt: skip
+    arrivals = found.measurement.arrivals
+    assert (arrivals.planned, arrivals.sent, arrivals.never_sent) == (4, 1, 3) and len(ledger(made)) == arrivals.planned
+    assert found.delivered.never_sent == 3
+
+
+def test_counted_arrivals_nobody_sent_have_a_row_in_every_phase(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    warmup = PhasePlan("warmup", "warmup", 0, "burst", request_count=2)
+    replanned(made, warmup, PhasePlan("profiling", "profiling", 1, "burst", request_count=3))
+    made.answered(0, 2 * MS, (3 * MS, event(text="a")), n=1)
+    made.flush(9 * MS)
+    found = summary(made)
+    assert [row[:3] for row in ledger(made)] == [[0, 1, 0], [0, 0, 5], [1, 0, 5], [1, 1, 5], [1, 2, 5]]
+    assert found.measurement.arrivals.never_sent == 3
+
+
+def test_due_times_of_a_phase_that_never_began_are_unknown(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    warmup = PhasePlan("warmup", "warmup", 0, "burst")
+    replanned(made, warmup, PhasePlan("profiling", "profiling", 1, "r", rate=1.0, planned=1, due_file=due(made, 1, 5)))
+    answered(made, 0)
+    made.flush(9 * MS)
+    summary(made)
+    assert str(ledger(made)[-1][3]) == "nan"
+
+
+def test_where_turns_take_arrivals_the_session_of_one_never_sent_is_unknown(tmp_path: Path) -> None:
+    from aiperf.model import Conversation, Turn
+
+    made = recording(tmp_path)
+    made.data_set(Conversation("c", (Turn(("a",)), Turn(("b",)))))
+    replanned(made, msgspec.structs.replace(PROFILING, request_count=1))
+    made.flush(1)
+    made.phase("begin", 0)
+    summary(made)
+    (row,) = ledger(made)
+    assert [str(each) for each in row[4:6]] == ["nan", "nan"]
+
+
+def test_an_exporter_that_fails_on_them_is_named_and_the_summary_is_there(tmp_path: Path) -> None:
+    made = recording(tmp_path, exporters=(ref("exporters", FailsOnNothing), ref("exporters", Ledger)))
+    replanned(made, msgspec.structs.replace(PROFILING, request_count=2))
+    answered(made, 0)
+    made.flush(9 * MS)
+    found = summary(made)
+    (sentence,) = found.extra["failures"]
+    assert sentence.startswith("the plugin exporters:failsonnothing of a-package 1.2 failed: ZeroDivisionError: ")
+    assert sentence in found.warnings
+    assert len(ledger(made)) == 2
+
+
+def test_a_metric_that_fails_in_one_reducer_has_no_result_and_a_warning(tmp_path: Path) -> None:
+    made = recording(
+        tmp_path, workers=2, reducers=2, metrics=(ref("metrics", FailsOnTwo), ref("metrics", Latency)), export_level="raw"
+    )
+    for shard in (0, 1):
+        for request in (0, 1):
+            start = (request + 1) * MS
+            made.answered(request, start, (start + MS, event(text="a")), shard=shard, n=2 * request + shard)
+        made.flush(9 * MS, shard=shard)
+    for index in (0, 1):
+        Reducer(made.plan, made.journal, index, 2, clock=CLOCK).finish()
+    from aiperf.report import write_summary
+
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=("first",))
+    found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    assert set(found.results) == {"latency"}
+    assert found.warnings == ("first", "metric fails of a-package 1.2 is switched off: ValueError: two")
+
+
+def test_where_a_plugin_failed_its_segments_stay(tmp_path: Path) -> None:
+    for name, metric, left in (("good", Latency, 0), ("bad", FailsOnTwo, 1)):
+        made = recording(tmp_path / name, metrics=(ref("metrics", metric),))
+        answered(made, 2)
+        made.flush(9 * MS)
+        Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+        assert len(list(made.journal.glob("shard-*.seg"))) == left
+
+
+def test_an_endpoint_that_fails_is_named_and_its_answers_are_errors(tmp_path: Path) -> None:
+    made = recording(tmp_path, endpoint=ref("endpoints", Broken))
+    answered(made, 0, 1)
+    made.flush(9 * MS)
+    found = summary(made)
+    assert [(each.error.type, each.count) for each in found.errors] == [("EndpointError", 2)]
+    (sentence,) = found.extra["failures"]
+    assert sentence.startswith("the plugin endpoints:broken of a-package 1.2 failed: ")
+    assert "LookupError" in sentence
+
+
+def test_a_tokenizer_that_fails_costs_its_counts_and_is_named(tmp_path: Path) -> None:
+    made = recording(tmp_path, tokenizer=ref("tokenizers", Speechless))
+    answered(made, 0, 1)
+    made.flush(9 * MS)
+    found = summary(made)
+    assert found.valid == 2
+    assert found.extra["failures"] == ["the plugin tokenizers:speechless of a-package 1.2 failed: RuntimeError: no words"]
+
+
+def test_hook_plugins_see_every_batch_and_one_that_fails_is_named(tmp_path: Path) -> None:
+    made = recording(tmp_path, hooks=(ref("hooks", Listener), ref("hooks", Deaf)))
+    answered(made, 0, 1, 2)
+    made.flush(9 * MS)
+    found = summary(made)
+    assert Listener.seen == [3]
+    assert found.extra["failures"] == ["hook plugin deaf (a-package 1.2): aiperf_batch_reduced failed: OverflowError: too loud"]
+
+
+@pytest.mark.parametrize(
+    ("usages", "warnings"),
+    [
+        ((COUNTED, COUNTED), []),
+        (
+            (COUNTED, None),
+            ["the server sent no token counts with 1 of 2 answers: those have no token metrics;"
+             " drop --use-server-token-count to count them here"],
+        ),
+        (
+            (COUNTED, COUNTED | {"completion_tokens_details": {"reasoning_tokens": 5}}),
+            ["1 answers say more reasoning tokens than output tokens; their output is taken to be 0"],
+        ),
+    ],
+)  # fmt: skip
+def test_server_counts_that_are_missing_or_impossible_are_warned_about(
+    tmp_path: Path, usages: tuple[Any, ...], warnings: list[str]
+) -> None:
+    for server, expected in ((True, warnings), (False, [])):
+        made = recording(tmp_path / str(server), use_server_token_count=server)
+        for request, usage in enumerate(usages):
+            made.answered(request, MS, (2 * MS, event(text="a", usage=usage)))
+        made.flush(9 * MS)
+        assert list(summary(made).warnings) == expected
+
+
+@pytest.mark.parametrize("outcome", [journal.ABORTED, journal.CANCELLED, journal.ERROR])
+def test_an_answer_that_was_cut_short_keeps_its_instants(tmp_path: Path, outcome: int) -> None:
+    made = recording(tmp_path)
+    made.sent(0, MS)
+    made.read(0, 2 * MS, event(text="a"))
+    made.read(0, 3 * MS, event(text="b")[:-9])
+    made.text(0, "error", {"message": "reset", "type": "ConnectionResetError"})
+    made.done(0, 5 * MS, outcome=outcome, status=200)
+    made.flush(9 * MS)
+    work = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK)
+    work.finish()
+    (frame,) = journal.frames(journal.columns_path(made.journal, 0, 0))
+    stored = msgspec.msgpack.decode(frame.payload, type=reduce.Stored)
+    assert np.frombuffer(stored.stamps, dtype=np.int64).tolist() == [2 * MS]
+    kinds = [json.loads(text)["type"] for text in stored.errors.values()]
+    assert kinds == (["ConnectionResetError"] if outcome == journal.ERROR else [])
+
+
+def test_batches_keep_their_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduce, "BATCH_REQUESTS", 4)
+    made = recording(tmp_path)
+    answered(made, *range(11))
+    for request in range(11, 20):
+        made.sent(request, request * MS)
+    made.flush(90 * MS)
+    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    frames = journal.frames(journal.columns_path(made.journal, 0, 0))
+    assert [frame.count for frame in frames] == [4, 4, 4, 4, 4]
+
+
+# What is no run
+
+
+def test_a_directory_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadJournal, match=r"holds no run: .*run\.json is not there"):
+        report(tmp_path)
+
+
+def test_a_run_that_never_sent_anything_has_nothing_to_report(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    with pytest.raises(BadJournal, match="holds a plan but no observations"):
+        report(made.directory)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"plan": 3}', b"\xff\xfe"])
+def test_a_plan_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    made = recording(tmp_path)
+    (made.journal / "run.json").write_bytes(content)
+    with pytest.raises(BadJournal, match=r"run\.json can't be read"):
+        report(made.directory)
+
+
+def test_a_run_without_its_data_set_is_refused(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    answered(made, 0)
+    made.flush(9 * MS)
+    (made.journal / "dataset.json").unlink()
+    with pytest.raises(BadJournal, match=r"the data set of .* can't be read"):
+        report(made.directory)
+
+
+@pytest.mark.parametrize(
+    ("payload", "complaint"),
+    [
+        (b"\x93\x01", "can't be read"),
+        (msgspec.msgpack.encode({"count": 1}), "can't be read"),
+        (msgspec.msgpack.encode({"count": 0, "numbers": b"", "stamps": b"", "kinds": b"", "lengths": b"", "version": 9}),
+         "has columns of version 9, and not 1 as this program"),
+        (msgspec.msgpack.encode({"count": 3, "numbers": b"12", "stamps": b"", "kinds": b"", "lengths": b""}), "has columns of"),
+    ],
+)  # fmt: skip
+def test_columns_of_another_version_are_refused_with_what_to_do(tmp_path: Path, payload: bytes, complaint: str) -> None:
+    made = recording(tmp_path)
+    journal.columns_path(made.journal, 0, 0).write_bytes(journal.pack(journal.COLUMNS, payload, 1, 1))
+    with pytest.raises(BadJournal, match=complaint) as caught:
+        report(made.directory)
+    assert caught.value.hints == ("report it with the version that made the run",)
+
+
+def test_a_directory_that_somebody_writes_to_is_left_alone(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    answered(made, 0)
+    made.flush(9 * MS)
+    with hold(made.journal), pytest.raises(BadJournal, match="is in use by another run or report"):
+        report(made.directory)
+    assert summary(made).valid == 1
+
+
+@pytest.mark.parametrize("kept", [0, 10, 40])
+def test_a_segment_of_which_hardly_anything_is_left_is_an_empty_run(tmp_path: Path, kept: int) -> None:
+    made = recording(tmp_path)
+    answered(made, 0)
+    made.flush(9 * MS)
+    made.path().write_bytes(made.path().read_bytes()[:kept])
+    found = summary(made)
+    assert (found.valid, found.results, found.complete) == (0, {}, False)
+    assert found.benchmark_duration_s is None
+
+
+def test_a_run_is_saved_whole_and_read_back(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    plan, clock = load_run(made.journal)
+    assert (plan, clock) == (made.plan, CLOCK)
+    assert (made.journal / "run.json").stat().st_mode & 0o777 == 0o600
+    assert not list(made.journal.glob("*.draft"))
