@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from aiperf.engine.slots import LocalCounter, LocalSlots, SharedCounter, SharedSlots, make_counter_fd, make_slots_fd
@@ -12,25 +13,21 @@ from aiperf.engine.slots import LocalCounter, LocalSlots, SharedCounter, SharedS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="eventfd and memfd are Linux")
 
 
-def test_five_processes_draw_every_number_exactly_once() -> None:
-    fd, (read, write) = make_counter_fd(), os.pipe()
+def test_five_processes_draw_every_number_exactly_once(tmp_path: Path) -> None:
+    fd = make_counter_fd()
     pids = []
-    for _ in range(5):
+    for child in range(5):
         pid = os.fork()
         if pid == 0:
             counter = SharedCounter(fd)
             drawn = [counter.next() for _ in range(2000)]
-            path_end = os.fdopen(write, "w")
-            path_end.write(" ".join(map(str, drawn)) + "\n")
-            path_end.flush()
+            (tmp_path / str(child)).write_text(" ".join(map(str, drawn)))
             os._exit(0)
         pids.append(pid)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        numbers = [int(word) for word in pipe.read().split()]
     for pid in pids:
         os.waitpid(pid, 0)
     os.close(fd)
+    numbers = [int(word) for child in range(5) for word in (tmp_path / str(child)).read_text().split()]
     assert sorted(numbers) == list(range(10_000))
 
 
