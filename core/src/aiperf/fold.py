@@ -93,9 +93,11 @@ class Buckets(Struct):
     high: float = -math.inf
 
     def add(self, values: Floats) -> None:
-        """Take finite values."""
-        if not len(values):
-            return
+        """Take finite values, a block at a time: the steps between make several copies."""
+        for at in range(0, len(values), IN_MEMORY):
+            self._take(values[at : at + IN_MEMORY])
+
+    def _take(self, values: Floats) -> None:
         for counts, logarithms in ((self.counts, values[values > 0]), (self.below, -values[values < 0])):
             numbers = np.floor(np.log(logarithms) / _GROWTH).astype(np.int64)
             for i, n in zip(*(each.tolist() for each in np.unique(numbers, return_counts=True)), strict=True):
