@@ -67,7 +67,7 @@ class BadResponse(AiperfError):  # noqa: N818  # the public name
     """A server's answer is not what its dialect promises, or is an error said in-band.
 
     *raw* keeps the bytes; *code* and *kind* are the server's own where it gave them (spec: error records).  *unreadable*:
-    the bytes said nothing at all; in the middle of a stream that is passed over and counted.
+    the bytes said nothing at all; in the middle of a stream that is passed over.
     """
 
     def __init__(

@@ -60,6 +60,7 @@ def _report(directory: Path, output: Path | None, *, as_json: bool) -> bool:
         if target.file("aiperf.json").exists():
             log.warning("%s holds results already, which these replace", output)
     written, failures = artifacts.export(summary, plan, Path(plan.journal), target)
+    failures += summary.extra.get("failures", [])
     artifacts.print_footer(written)
     artifacts.mark_ready(target, cancelled=summary.cancelled, partial=bool(failures))
     return not failures
