@@ -7,6 +7,7 @@ a transport must not block, parse answers or log per request.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Protocol
 
 from msgspec import Struct
@@ -43,6 +44,22 @@ class TransportSettings(Struct, frozen=True):
     keep_heads: bool = False
     family: str = "auto"
     trust_env: bool = False
+
+
+def tls_context(plan: TlsPlan) -> ssl.SSLContext:
+    """What a client trusts and shows of itself; HTTP/1.1 by ALPN.
+
+    Raises:
+        OSError: A file isn't there, or isn't what it should be.
+    """
+    context = ssl.create_default_context(cafile=plan.ca_file)
+    if not plan.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if plan.client_cert is not None:
+        context.load_cert_chain(plan.client_cert, plan.client_key)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 class Exchange:

@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings
+from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings, tls_context
 from aiperf.engine.poller import make_poller
 from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
 from aiperf.model import ErrorDetails
@@ -213,7 +213,7 @@ class KernelTransport:
         try:
             found = await self.loop.getaddrinfo(origin.host, origin.port, family=family, type=socket.SOCK_STREAM)
             if origin.scheme == "https":
-                origin.tls = self._tls()
+                origin.tls = tls_context(self.settings.tls)
         except OSError as error:  # certificates' errors too
             origin.error = ErrorDetails(f"{origin.host}: {error.strerror or error}", type=type(error).__name__)
             return
@@ -224,17 +224,6 @@ class KernelTransport:
         # IPv4 first: servers under test listen there more often than not, and a refused IPv6 attempt costs a round trip.
         found.sort(key=lambda entry: entry[0] != socket.AF_INET)
         origin.addresses = [(entry[0], entry[4]) for entry in found]
-
-    def _tls(self) -> ssl.SSLContext:
-        plan = self.settings.tls
-        context = ssl.create_default_context(cafile=plan.ca_file)
-        if not plan.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if plan.client_cert is not None:
-            context.load_cert_chain(plan.client_cert, plan.client_key)
-        context.set_alpn_protocols(["http/1.1"])
-        return context
 
 
 class Connection:

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 from aiperf import ErrorDetails
-from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings
+from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings, tls_context
 from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
 from yarl import URL
 
@@ -71,7 +71,7 @@ class AiohttpTransport:
     async def open(self) -> None:
         """Load certificates.  What is wrong with them becomes every request's error."""
         try:
-            context = self._tls()
+            context = tls_context(self.settings.tls)
         except OSError as error:  # ssl.SSLError is one
             plan = self.settings.tls
             files = ", ".join(name for name in (plan.ca_file, plan.client_cert, plan.client_key) if name)
@@ -138,17 +138,6 @@ class AiohttpTransport:
         for session in (self._pool, self._single):
             if session is not None:
                 await session.close()
-
-    def _tls(self) -> ssl.SSLContext:
-        plan = self.settings.tls
-        context = ssl.create_default_context(cafile=plan.ca_file)
-        if not plan.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if plan.client_cert is not None:
-            context.load_cert_chain(plan.client_cert, plan.client_key)
-        context.set_alpn_protocols(["http/1.1"])
-        return context
 
     def _session(self, context: ssl.SSLContext, *, reuse: bool) -> aiohttp.ClientSession:
         about: dict[str, Any] = {"keepalive_timeout": _KEEPALIVE_S} if reuse else {"force_close": True}
