@@ -12,7 +12,18 @@ import pytest
 from aiperf import schedule
 from aiperf.errors import ConfigError
 from aiperf.plan import PhasePlan
-from aiperf.schedule import BLOCK, Burst, RequestRate, ScheduleContext, entry_for, shuffled, uniform, uniforms
+from aiperf.schedule import (
+    BLOCK,
+    Burst,
+    RequestRate,
+    ScheduleContext,
+    random,
+    sequential,
+    shuffle,
+    shuffled,
+    uniform,
+    uniforms,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,25 +182,25 @@ def test_epochs_differ_and_positions_are_even() -> None:
 
 
 def test_sequential_wraps_around() -> None:
-    assert [entry_for("sequential", 9, session, 3) for session in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+    assert [sequential(9, session, 3) for session in range(7)] == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_shuffle_uses_every_entry_before_any_twice() -> None:
-    drawn = [entry_for("shuffle", 9, session, 8) for session in range(24)]
+    drawn = [shuffle(9, session, 8) for session in range(24)]
     assert [sorted(drawn[start : start + 8]) for start in (0, 8, 16)] == [list(range(8))] * 3
     assert drawn[:8] != drawn[8:16]
 
 
 def test_random_draws_with_replacement_and_evenly() -> None:
-    drawn = Counter(entry_for("random", 9, session, 5) for session in range(5000))
+    drawn = Counter(random(9, session, 5) for session in range(5000))
     assert set(drawn) == set(range(5))
     assert all(abs(count / 1000 - 1) < 0.15 for count in drawn.values())
 
 
 def test_what_workers_use_needs_neither_numpy_nor_pydantic() -> None:
     code = (
-        "import sys; from aiperf.schedule import entry_for, uniform, normal; from aiperf.store import Store;"
-        "entry_for('shuffle', 1, 5, 10), entry_for('random', 1, 5, 10), uniform(1, 's', 2), normal(1, 's', 2);"
+        "import sys; from aiperf.schedule import random, shuffle, uniform, normal; from aiperf.store import Store;"
+        "shuffle(1, 5, 10), random(1, 5, 10), uniform(1, 's', 2), normal(1, 's', 2);"
         "print([name for name in ('numpy', 'pydantic', 'typer') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -32,9 +32,6 @@ from aiperf.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
-_ORDERS = ("sequential", "random", "shuffle")
-
-
 def build(plan: Plan) -> Plan:
     """Write the data set and the due times below ``plan.journal``; the plan comes back with what is known now.
 
@@ -81,8 +78,8 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     context = DatasetContext(plan.entries, plan.seed, plan.seeded, tokenizer, endpoint.capabilities)
     dataset: Dataset = _made(plan.dataset, plan.plugin_options(plan.dataset), context)
     order = plan.sampling or dataset.preferred_sampling
-    if order not in _ORDERS:
-        raise PluginError(f"{who(plan.dataset)} prefers the order {order!r}; there are {names(_ORDERS)}")
+    if order not in plan.samplers:
+        raise PluginError(f"{who(plan.dataset)} prefers the order {order!r}; there are {names(sorted(plan.samplers))}")
     encoder = _Encoder(plan, endpoint, tokenizer)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.journal), len(plan.models)))

@@ -17,7 +17,7 @@ from aiperf import hooks
 from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.hooktrace import trace
-from aiperf.schedule import BLOCK, Schedule, ScheduleContext, entry_for
+from aiperf.schedule import BLOCK, Schedule, ScheduleContext
 from aiperf.strangers import failure, load, who, why
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def _turns(plan: Plan, phase: PhasePlan, store: Store) -> int | None:
         return phase.request_count
     if store.max_turns == 1:
         return phase.session_count
-    entries = (phase.first_entry + entry_for(plan.sampling, plan.seed, s, phase.entries) for s in range(phase.session_count))
+    sampler = plan.sampler()
+    entries = (phase.first_entry + sampler(plan.seed, s, phase.entries) for s in range(phase.session_count))
     return sum(map(store.turns, entries))
 
 

@@ -87,8 +87,8 @@ class KernelOptions(Options):
         help="Stream answers; needed for time to first token and inter-token latency.")
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
         metavar="URL", help="Base URL(s) of the server; several are given to sessions in turn.")
-    url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", choices=("round_robin",),
-        help="How sessions are spread over several URLs.")
+    url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", metavar="NAME",
+        help="How sessions are spread over several URLs: round_robin, least_in_flight, weighted (--url http://a=3), or a plugin's.")
     request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Endpoint", metavar="SECONDS",
         help="Longest time a request may take, connecting included; after it the request counts as an error.")
     api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY",
@@ -98,7 +98,15 @@ class KernelOptions(Options):
     transport: Word = option("--transport", "--transport-type", default="kernel", group="Endpoint", metavar="NAME",
         help="What moves the bytes: the name of an installed transport plugin.")
     connection_reuse: Word = option("--connection-reuse-strategy", default="pooled", group="Endpoint",
-        choices=("pooled", "never"), help="Keep connections open between requests, or open one for each.")
+        choices=("pooled", "never", "sticky_user_sessions"),
+        help="Keep connections open between requests, open one for each, or one for each session.")
+    ready_timeout_s: Finite = option("--wait-for-model-timeout", default=0.0, ge=0, group="Endpoint", metavar="SECONDS",
+        help="Wait so long for the server to be ready before anything is measured; 0 doesn't ask.")
+    ready_mode: Word = option("--wait-for-model-mode", default="inference", group="Endpoint",
+        choices=("models", "inference", "both"),
+        help="What says that it is ready: its list of models, an answer to a request, or both.")
+    ready_interval_s: Finite = option("--wait-for-model-interval", default=5.0, gt=0, group="Endpoint", metavar="SECONDS",
+        help="Time between two looks at the server.")
     session_header: str = option("--session-header", default="X-Correlation-ID", group="Endpoint", metavar="NAME",
         help="Header that carries the session's id.")
     ca_file: Path | None = option("--ca-file", group="Endpoint", metavar="FILE",
@@ -113,10 +121,16 @@ class KernelOptions(Options):
         help="Fields merged into every request body: key:value pairs or one JSON object.")
     headers: list[str] = option("--header", "-H", default=[], group="Input", metavar="NAME:VALUE", commas=False, secret=True,
         help="Extra HTTP header; repeat for more.")
+    input_file: Path | None = option("--input-file", group="Input", metavar="PATH",
+        help="Data set to send: a file, or a directory of files.")
+    dataset_type: Word | None = option("--custom-dataset-type", group="Input", metavar="TYPE", shown="recognised from the file",
+        help="Format of the input file: the name of an installed data set plugin.")
+    delay_ratio: Finite = option("--conversation-turn-delay-ratio", "--session-delay-ratio", default=1.0, ge=0, group="Input",
+        metavar="RATIO", help="Every think time between turns times this; 0 drops them.")
     random_seed: int | None = option("--random-seed", ge=0, lt=2**64, group="Input", metavar="INT", shown="from the system",
         help="Root seed: the same seed gives the same data set, order and arrival times.")
-    sampling: Word | None = option("--dataset-sampling-strategy", group="Input", choices=("sequential", "random", "shuffle"),
-        shown="the data set's own", help="Order in which data set entries are used.")
+    sampling: Word | None = option("--dataset-sampling-strategy", group="Input", metavar="NAME", shown="the data set's own",
+        help="Order in which data set entries are used: sequential, shuffle, random, or a plugin's.")
     entries: int | None = option("--num-dataset-entries", "--num-prompts", ge=1, group="Input", metavar="INT",
         shown="sessions, else requests, else 100", help="Unique data set entries to generate; they are reused as needed.")
 
@@ -136,12 +150,36 @@ class KernelOptions(Options):
     # Load
     concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT",
         shown="1 without a rate, else no limit", help="Most sessions at a time.")
+    prefill_concurrency: int | None = option("--prefill-concurrency", ge=1, group="Load", metavar="INT", shown="no limit",
+        help="Most requests at a time that wait for their first token; needs --streaming.")
     request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S",
         help="Requests started per second, open loop.")
     arrival_pattern: Word | None = option("--arrival-pattern", "--request-rate-mode", group="Load", metavar="NAME",
         shown="poisson", help="Distribution of the time between arrivals: constant, poisson or gamma.")
     arrival_smoothness: Finite | None = option("--arrival-smoothness", "--vllm-burstiness", gt=0, group="Load", metavar="K",
         help="Shape of gamma arrivals: 1 is poisson, below is burstier, above more regular; alone it selects gamma.")
+    request_rate_series: Path | None = option("--request-rate-series", group="Load", metavar="FILE",
+        help="A rate that changes over time, piecewise linear: a JSON file of [seconds, requests per second] points.")
+    concurrency_ramp_s: Finite | None = option("--concurrency-ramp-duration", gt=0, group="Load", metavar="SECONDS",
+        help="Raise the concurrency from 1 to its target over this time.")
+    prefill_ramp_s: Finite | None = option("--prefill-concurrency-ramp-duration", gt=0, group="Load", metavar="SECONDS",
+        help="Raise the prefill concurrency from 1 to its target over this time.")
+    rate_ramp_s: Finite | None = option("--request-rate-ramp-duration", gt=0, group="Load", metavar="SECONDS",
+        help="Raise the request rate to its target over this time.")
+    ramp: Word = option("--ramp", default="linear", group="Load", metavar="NAME",
+        help="How ramps rise: linear, exponential, or a plugin's.")
+    user_centric_rate: Finite | None = option("--user-centric-rate", gt=0, group="Load", metavar="REQ/S",
+        help="Requests per second over all users, each of whom keeps a constant time between its turns.")
+    users: int | None = option("--num-users", ge=1, group="Load", metavar="INT",
+        help="Simulated users; with, and only with, a user-centric rate.")
+    fixed_schedule: bool = option("--fixed-schedule", default=False, negative="--no-fixed-schedule", group="Load",
+        shown="on for a trace type with timestamps", help="Replay a trace at its recorded times.")
+    fixed_auto_offset: bool = option("--fixed-schedule-auto-offset", default=True, negative="--no-fixed-schedule-auto-offset",
+        group="Load", help="Shift a trace so that its first request is due at once.")
+    fixed_start_ms: int | None = option("--fixed-schedule-start-offset", ge=0, group="Load", metavar="MS",
+        help="Leave out what a trace has before this time, which becomes time zero.")
+    fixed_end_ms: int | None = option("--fixed-schedule-end-offset", ge=0, group="Load", metavar="MS",
+        help="Leave out what a trace has after this time.")
     request_count: int | None = option("--request-count", "--num-requests", ge=1, group="Load", metavar="INT",
         shown="10, or twice the concurrency", help="Stop after this many requests.")
     session_count: int | None = option("--conversation-num", "--num-conversations", "--num-sessions", ge=1, group="Load",
@@ -150,6 +188,13 @@ class KernelOptions(Options):
         help="Stop sending after this time.")
     benchmark_grace_s: float | None = option("--benchmark-grace-period", ge=0, group="Load", metavar="SECONDS", shown="30",
         help="Time that requests in flight get after the duration; inf waits for all.")
+
+    failed_threshold: Finite | None = option("--failed-request-threshold", ge=0, le=1, group="Load", metavar="SHARE",
+        help="Stop when a larger share of the requests than this has failed, after at least ten and the concurrency.")
+    cancellation_pct: Finite | None = option("--request-cancellation-rate", ge=0, le=100, group="Load", metavar="PERCENT",
+        help="Share of requests to cancel.")
+    cancellation_delay_s: Finite | None = option("--request-cancellation-delay", ge=0, group="Load", metavar="SECONDS",
+        shown="0", help="Cancel so long after the request is fully sent.")
 
     # Warmup
     warmup_request_count: int | None = option("--warmup-request-count", "--num-warmup-requests", ge=1, group="Warmup",
@@ -160,12 +205,22 @@ class KernelOptions(Options):
         help="Warm up for this time.")
     warmup_concurrency: int | None = option("--warmup-concurrency", ge=1, group="Warmup", metavar="INT",
         shown="--concurrency", help="Most sessions at a time while warming up.")
+    warmup_prefill_concurrency: int | None = option("--warmup-prefill-concurrency", ge=1, group="Warmup", metavar="INT",
+        shown="--prefill-concurrency", help="Most requests at a time that wait for their first token while warming up.")
     warmup_request_rate: Finite | None = option("--warmup-request-rate", gt=0, group="Warmup", metavar="REQ/S",
         shown="--request-rate", help="Requests started per second while warming up.")
     warmup_arrival_pattern: Word | None = option("--warmup-arrival-pattern", group="Warmup", metavar="NAME",
         shown="--arrival-pattern", help="Distribution of the time between arrivals while warming up.")
     warmup_grace_s: float | None = option("--warmup-grace-period", ge=0, group="Warmup", metavar="SECONDS", shown="inf",
         help="Time that requests in flight get after the warmup's duration.")
+
+    warmup_concurrency_ramp_s: Finite | None = option("--warmup-concurrency-ramp-duration", gt=0, group="Warmup",
+        metavar="SECONDS", shown="--concurrency-ramp-duration", help="Raise the warmup's concurrency over this time.")
+    warmup_prefill_ramp_s: Finite | None = option("--warmup-prefill-concurrency-ramp-duration", gt=0, group="Warmup",
+        metavar="SECONDS", shown="--prefill-concurrency-ramp-duration",
+        help="Raise the warmup's prefill concurrency over this time.")
+    warmup_rate_ramp_s: Finite | None = option("--warmup-request-rate-ramp-duration", gt=0, group="Warmup",
+        metavar="SECONDS", shown="--request-rate-ramp-duration", help="Raise the warmup's request rate over this time.")
 
     # Processes and display
     log_level: Word = option("--log-level", default="info", group="Service",
@@ -175,6 +230,8 @@ class KernelOptions(Options):
     extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service", help="Log at trace level.")
     ui: Word | None = option("--ui-type", "--ui", group="Service", choices=("dashboard", "simple", "none"),
         shown="simple on a terminal, else none", help="Progress display.")
+    stats_interval_s: Finite = option("--stats-interval", default=0.0, ge=0, le=1000, group="Service", metavar="SECONDS",
+        help="Log the live numbers every so often; 0 doesn't.")
     workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
         shown="from the CPUs", help="Most worker processes; how many run is decided from the load.")
     record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",

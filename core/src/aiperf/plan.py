@@ -5,11 +5,26 @@ It holds no secret: API keys and header values travel to the workers apart (:cla
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from aiperf.descriptor import PluginRef
+
+if TYPE_CHECKING:
+    from aiperf.schedule import Sampler
+
+
+class Replay(Struct, frozen=True, omit_defaults=True):
+    """The part of a trace that is sent, and its time zero: see spec timing §13.
+
+    start_ms, end_ms: inclusive bounds of the recorded times, None is open.  auto_offset: the first one kept is time zero;
+    else *start_ms* is, or 0.
+    """
+
+    auto_offset: bool = True
+    start_ms: int | None = None
+    end_ms: int | None = None
 
 
 class PhasePlan(Struct, frozen=True, omit_defaults=True):
@@ -18,7 +33,15 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     schedule: name of the scheduling mode.  pattern: name of the arrival distribution, with its *smoothness*.
     request_count, session_count, duration_ns: stop conditions; the first reached ends sending; None is none.
     grace_ns: time after the duration for what is in flight; None waits for all.
-    planned: arrivals with a due time in *due_file* (int64 ns after phase start); None where nothing has one.
+    concurrency: most sessions at a time; prefill_concurrency: most requests that wait for their first token; None is none.
+    rate: requests/s, the target of a ramp; rate_series: ((seconds, requests/s), …), linear in between, instead of it.
+    ramp: name of the curve; *_ramp_ns: how long each limit, or the rate, takes to rise; None is at once.
+    users: of the user-centric mode.  replay: what of a trace is sent, in the fixed schedule.
+    cancel_share, cancel_delay_ns: which part of the requests is cancelled, and how long after it was sent.
+    planned: arrivals in *due_file* (int64 ns after phase start, -1 where only the run will tell); None where nothing is due.
+    sessions_file: what each session is, where the schedule says it: rows of (entry, turns, number of its first arrival).
+    spacing_ns: time between a session's turns, where the schedule says it; else recorded times less *zero_ns* do, or delays.
+    limits_file: when a ramped concurrency grows, and prefill_limits_file (int64 ns after phase start, one for each level).
     first_entry, entries: the part of the data set this phase uses.
     """
 
@@ -31,17 +54,33 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     duration_ns: int | None = None
     grace_ns: int | None = None
     concurrency: int | None = None
+    prefill_concurrency: int | None = None
     rate: float | None = None
+    rate_series: tuple[tuple[float, float], ...] | None = None
     pattern: str | None = None
     smoothness: float = 1.0
+    ramp: str = "linear"
+    concurrency_ramp_ns: int | None = None
+    prefill_ramp_ns: int | None = None
+    rate_ramp_ns: int | None = None
+    users: int | None = None
+    replay: Replay | None = None
+    cancel_share: float = 0.0
+    cancel_delay_ns: int = 0
     planned: int | None = None
     due_file: str | None = None
+    spacing_ns: int | None = None
+    zero_ns: int = 0
+    sessions_file: str | None = None
+    limits_file: str | None = None
+    prefill_limits_file: str | None = None
     first_entry: int = 0
     entries: int = 0
 
     @property
     def paced(self) -> bool:
-        return self.rate is not None
+        """Whether arrivals have due times."""
+        return self.due_file is not None or self.rate is not None
 
 
 class TlsPlan(Struct, frozen=True, omit_defaults=True):
@@ -49,6 +88,11 @@ class TlsPlan(Struct, frozen=True, omit_defaults=True):
     ca_file: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
+
+
+def _own_samplers() -> dict[str, PluginRef]:
+    names = ("sequential", "shuffle", "random")
+    return {name: PluginRef("samplers", name, f"aiperf.schedule:{name}", "aiperf-core", "") for name in names}
 
 
 class Plan(Struct, frozen=True):
@@ -59,7 +103,13 @@ class Plan(Struct, frozen=True):
     objects: every plugin the run uses, by category; workers and reducers load from these without discovery.
     options: validated options of plugins, by ``category:name``.
     sampling: order of the data set's entries; "" is the data set's own, filled in when it is built.
-    schedules, arrivals: the scheduling modes and arrival patterns of the phases, by name.
+    schedules, arrivals, ramps: the scheduling modes, arrival patterns and ramps of the phases, by name.
+    source: the input file, None for what is generated.
+    samplers: the orders of entries that the run may use, by name.
+    url_strategy, url_weights: which URL a session uses; a weight for each URL.
+    sticky: every session has a connection of its own.
+    delay_ratio: think times are multiplied by it.
+    failed_threshold: share of failed requests that ends the run, None never.
     """
 
     run_id: str
@@ -97,10 +147,23 @@ class Plan(Struct, frozen=True):
     hooks: tuple[PluginRef, ...] = ()
     schedules: dict[str, PluginRef] = field(default_factory=dict)
     arrivals: dict[str, PluginRef] = field(default_factory=dict)
+    ramps: dict[str, PluginRef] = field(default_factory=dict)
+    source: str | None = None
+    samplers: dict[str, PluginRef] = field(default_factory=_own_samplers)
+    url_strategy: PluginRef | None = None
+    url_weights: tuple[float, ...] = ()
+    sticky: bool = False
+    delay_ratio: float = 1.0
+    failed_threshold: float | None = None
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verbose: bool = False
+
+    def sampler(self) -> Sampler:
+        """What gives a session its entry."""
+        found: Sampler = self.samplers[self.sampling].load()
+        return found
 
     def plugin_options(self, ref: PluginRef) -> Any:
         """The plugin's validated options as attributes, None where it declares none; without pydantic, for workers and

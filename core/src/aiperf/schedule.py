@@ -88,15 +88,29 @@ def shuffled(seed: int, epoch: int, count: int, i: int) -> int:
             return i
 
 
-def entry_for(sampling: str, seed: int, session: int, count: int) -> int:
-    """The data set entry, 0 to *count* - 1, that a session uses.
+class Sampler(Protocol):
+    """The order of a data set's entries: which of *count* entries, 0 to *count* - 1, session number *session* uses.
 
-    sequential: in order, wrapping around.  shuffle: every entry once, then a new permutation.  random: with replacement.
+    A function of its arguments alone.
     """
-    if sampling == "random":
-        return int(uniform(seed, "entry", session) * count)
+
+    def __call__(self, seed: int, session: int, count: int) -> int: ...
+
+
+def sequential(seed: int, session: int, count: int) -> int:
+    """In order, wrapping around."""
+    return session % count
+
+
+def shuffle(seed: int, session: int, count: int) -> int:
+    """Every entry once, then all of them in another order."""
     epoch, i = divmod(session, count)
-    return shuffled(seed, epoch, count, i) if sampling == "shuffle" else i
+    return shuffled(seed, epoch, count, i)
+
+
+def random(seed: int, session: int, count: int) -> int:
+    """Any entry, with replacement."""
+    return int(uniform(seed, "entry", session) * count)
 
 
 class GapFunction(Protocol):
@@ -152,12 +166,43 @@ def gamma_gaps(seed: int, stream: str, block: int, count: int, smoothness: float
     return gaps / smoothness
 
 
+class Ramp(Protocol):
+    """How a limit or a rate grows: the share of its rise, 0 to 1, at a share *x* of its time, 0 to 1.
+
+    Vectorised over *x*; never decreasing; 0 at 0 and 1 at 1.  A function of *x* alone.
+    """
+
+    def __call__(self, x: Floats) -> Floats: ...
+
+
+class Conversations(Protocol):
+    """What a schedule may know of the data set: the entries of its phase, numbered from 0."""
+
+    count: int
+
+    def entry(self, session: int) -> int:
+        """Which entry the sampler gives a session."""
+        ...
+
+    def turns(self, entry: int) -> int: ...
+
+    def timestamp_ns(self, entry: int, turn: int) -> int:
+        """When a trace recorded it, -1 where it says nothing."""
+        ...
+
+
 class ScheduleContext(Struct, frozen=True):
-    """What a schedule is made from.  *gaps* is the phase's arrival pattern, None in modes without one."""
+    """What a schedule is made from.
+
+    gaps: the phase's arrival pattern, None in modes without one.  ramp: the curve of what rises, None where nothing does.
+    data: the phase's conversations; None before there is a data set.
+    """
 
     seed: int
     phase: PhasePlan
     gaps: GapFunction | None = None
+    ramp: Ramp | None = None
+    data: Conversations | None = None
 
 
 class Schedule(Protocol):
@@ -175,6 +220,33 @@ class Schedule(Protocol):
 
         int64.  Fewer than *count* end the schedule.
         """
+        ...
+
+
+class SessionStarts(Struct, frozen=True):
+    """Sessions in the order in which they start, each an int64 array.
+
+    due_ns: of their first turns, after the phase's start, never decreasing.  entry: of the phase's entries.
+    turns: how many of the conversation's turns they make, at least 1.
+    """
+
+    due_ns: Ints
+    entry: Ints
+    turns: Ints
+
+
+class SessionSchedule(Schedule, Protocol):
+    """A schedule that says when each *session* starts; its later turns follow from *spacing_ns* or from what was recorded.
+
+    spacing_ns: time between a session's turns, from start to start; None goes by the data set's times and delays.
+    zero_ns: the recorded time that is the phase's start.
+    """
+
+    spacing_ns: int | None
+    zero_ns: int
+
+    def starts(self, first: int, count: int) -> SessionStarts:
+        """Sessions *first* to *first* + *count* - 1.  Fewer than *count* end the schedule."""
         ...
 
 

@@ -36,7 +36,7 @@ from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails, HttpRequest, Message, Turn, join_url
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.rundir import load_run
-from aiperf.schedule import entry_for, uniform
+from aiperf.schedule import uniform
 from aiperf.sse import Splitter
 from aiperf.store import Store
 
@@ -75,6 +75,7 @@ class Engine:
         self._models, self._urls = len(plan.models), len(plan.urls)
         self._request_prefix = request_prefix(plan.run_id, shard)
         self._session_prefixes = [session_prefix(plan.run_id, phase.index) for phase in plan.phases]
+        self._sampler = plan.sampler()
         self._prepare = prepare
         self._shapes = self._make_shapes(secrets)
 
@@ -98,7 +99,7 @@ class Engine:
 
     def session(self, phase: PhasePlan, number: int) -> Session:
         plan, index = self.plan, phase.index
-        entry = phase.first_entry + entry_for(plan.sampling, plan.seed, number, phase.entries)
+        entry = phase.first_entry + self._sampler(plan.seed, number, phase.entries)
         model = self._model(phase, number) if self._models > 1 else 0
         identity = f"{self._session_prefixes[index]}{number:012x}"
         return Session(index, number, entry, self.store.turns(entry), model, number % self._urls, identity)
