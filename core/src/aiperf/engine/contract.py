@@ -32,7 +32,8 @@ class Shape(Struct, frozen=True):
 class TransportSettings(Struct, frozen=True):
     """timeout_ns is enforced by the engine, which calls ``abort``.
 
-    reuse: keep connections open between requests.  stamps: ask the kernel for receive stamps.
+    reuse: keep connections open between requests.  sticky: each session has a connection of its own, which its turns share;
+    it is closed behind the last (``Exchange.final``), an error or an abort.  stamps: ask the kernel for receive stamps.
     keep_heads: report every answer's headers, not only those of failures.
     family: address family, ``4``, ``6`` or ``auto``.  proxy: honour proxy variables, where the transport can.
     """
@@ -40,6 +41,7 @@ class TransportSettings(Struct, frozen=True):
     urls: tuple[str, ...]
     tls: TlsPlan
     reuse: bool = True
+    sticky: bool = False
     stamps: bool = True
     keep_heads: bool = False
     family: str = "auto"
@@ -66,12 +68,13 @@ class Exchange:
     """One request in flight.  The engine makes it, the transport fills in what happens to it.
 
     Times are CLOCK_MONOTONIC ns, 0 until they are known; ``dns_ns``, ``connect_ns`` and ``tls_ns`` are durations that this
-    request waited for.  *flags* are the journal's bits.  *owner* belongs to the engine, *connection* to the transport.
+    request waited for.  *flags* are the journal's bits.  *final*: no request of its session follows.  *armed*: the sink wants
+    to know when the whole request is with the kernel.  *owner* belongs to the engine, *connection* to the transport.
     """
 
     __slots__ = (
-        "ack_ns", "body", "bytes_received", "connect_ns", "connected_ns", "connection", "deadline_ns", "dns_ns",
-        "due_ns", "flags", "n", "owner", "request", "request_id", "sent_end_ns", "sent_ns", "session_id", "shape",
+        "ack_ns", "armed", "body", "bytes_received", "connect_ns", "connected_ns", "connection", "deadline_ns", "dns_ns",
+        "due_ns", "final", "flags", "n", "owner", "request", "request_id", "sent_end_ns", "sent_ns", "session_id", "shape",
         "started_ns", "status", "tls_ns",
     )  # fmt: skip
 
@@ -91,6 +94,8 @@ class Exchange:
         self.ack_ns = 0
         self.status = 0
         self.flags = 0
+        self.final = True
+        self.armed = False
         self.bytes_received = 0
         self.dns_ns = 0
         self.connect_ns = 0
@@ -109,6 +114,9 @@ class Sink(Protocol):
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         """Status line and headers, for failures and where ``keep_heads`` asks."""
 
+    def written(self, exchange: Exchange) -> None:
+        """The whole request is with the kernel; of *armed* exchanges alone."""
+
     def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         """The exchange is over: the whole answer is in (whatever its status), or *error* says why it isn't.
 
@@ -126,7 +134,7 @@ class Transport(Protocol):
 
     async def warm(self, connections: int) -> None:
         """Open so many connections to each URL ahead of the first request, within a short time; what fails is left to the
-        requests to find out."""
+        requests to find out.  Nothing to do where connections aren't shared."""
 
     def send(self, exchange: Exchange) -> None:
         """Begin; returns at once.  Sets the exchange's times and flags as they happen; ``done`` is called exactly once."""

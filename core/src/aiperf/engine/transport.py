@@ -105,6 +105,7 @@ class KernelTransport:
         self._wires: dict[int, _Wire] = {}
         self._keeper: socket.socket | None = None
         self.over: deque[tuple[Exchange, Connection | None]] = deque()
+        self._own: dict[str, Connection] | None = {} if settings.sticky else None  # by session
         self.poller = make_poller(loop, self.settle)
 
     @property
@@ -124,7 +125,7 @@ class KernelTransport:
             await self._resolve(self._origin(url))
 
     async def warm(self, connections: int) -> None:
-        if not self.settings.reuse:
+        if not self.settings.reuse or self.settings.sticky:
             return
         for origin in self._origins.values():
             if origin.error is not None:
@@ -162,7 +163,10 @@ class KernelTransport:
         while over:
             exchange, connection = over.popleft()
             if connection is not None and connection.sock is not None:
-                connection.origin.idle.append(connection)
+                if self._own is None:
+                    connection.origin.idle.append(connection)
+                else:
+                    self._own[exchange.session_id] = connection
                 self.hot = connection  # just read dry: no need to peek if it is taken at once
             self.sink.done(exchange, None)
             self.hot = None
@@ -172,6 +176,8 @@ class KernelTransport:
         if wire is None:
             wire = self._wires[id(exchange.shape)] = _Wire(exchange.shape, self._origin(exchange.shape.url))
         idle = wire.origin.idle
+        if self._own is not None and (own := self._own.pop(exchange.session_id, None)) is not None:
+            idle = [own]
         while idle:
             connection = idle.pop()
             if connection is self.hot or connection.alive():
@@ -374,7 +380,7 @@ class Connection:
             self._broken(error)
             return
         if count == len(data) and not rest:
-            exchange.sent_end_ns = monotonic_ns()
+            self._written(exchange)
             return
         left = bytes(data[count:])
         self.unsent = memoryview(left + bytes(rest)) if rest else memoryview(left)
@@ -396,7 +402,12 @@ class Connection:
             return
         self.unsent = None
         self.poller.writer(self.fd, None)
+        self._written(exchange)
+
+    def _written(self, exchange: Exchange) -> None:
         exchange.sent_end_ns = monotonic_ns()
+        if exchange.armed:
+            self.sink.written(exchange)
 
     # Receiving
 
@@ -522,7 +533,10 @@ class Connection:
 
     def _finished(self, exchange: Exchange) -> None:
         self.exchange = exchange.connection = None
-        fit = self.keep and not self.stray and self.transport.settings.reuse and self.idle_out
+        settings = self.transport.settings
+        fit = self.keep and not self.stray and settings.reuse and self.idle_out
+        if settings.sticky and exchange.final:
+            fit = False
         if not fit:
             self.close()
         self.transport.over.append((exchange, self if fit else None))
@@ -667,7 +681,7 @@ class TlsConnection(Connection):
         if self.unsent is None and not self._cipher:
             if self.fd >= 0:
                 self.poller.writer(self.fd, None)
-            exchange.sent_end_ns = monotonic_ns()
+            self._written(exchange)
 
     def _received(self, data: bytes) -> None:
         tls = self._tls

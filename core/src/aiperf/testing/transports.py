@@ -42,6 +42,7 @@ class Ear:
         self.chunks: dict[int, list[tuple[bytes, int, int, int]]] = {}
         self.heads: dict[int, tuple[int, str, dict[str, str]]] = {}
         self.ends: dict[int, list[ErrorDetails | None]] = {}
+        self.whole: list[int] = []
         self.on_done: Callable[[Exchange], None] = lambda exchange: None
         self._changed = asyncio.Event()
 
@@ -53,6 +54,12 @@ class Ear:
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         assert exchange.request not in self.heads, "two heads came for one exchange"
         self.heads[exchange.request] = (status, reason, {name.lower(): value for name, value in headers})
+
+    def written(self, exchange: Exchange) -> None:
+        assert exchange.armed, "nobody asked when this one was written"
+        assert exchange.sent_end_ns > 0
+        self.whole.append(exchange.request)
+        self._changed.set()
 
     def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         self.ends.setdefault(exchange.request, []).append(error)
@@ -251,6 +258,37 @@ class TransportContract:
             assert stage.transport.statistics["opened"] == 1
 
         self.play(scene, OK * 3)
+
+    def test_a_session_of_its_own_keeps_its_connection_until_its_final_turn(self) -> None:
+        async def scene(stage: Stage) -> None:
+            for turn in range(3):
+                asked = []
+                for name in ("a", "b"):
+                    exchange = stage.exchange()
+                    exchange.session_id, exchange.final = name, turn == 2
+                    stage.transport.send(exchange)
+                    asked.append(exchange)
+                for exchange in asked:
+                    assert await stage.over(exchange) is None
+            shared = {request.connection for request in stage.server.requests if request.header("X-Correlation-ID") == "a"}
+            assert [len(shared), len(stage.server.links)] == [1, 2]
+            for link in stage.server.links:
+                await asyncio.wait_for(link.closed.wait(), _PATIENCE_S)
+
+        self.play(scene, [*OK * 3, UntilClosed()], sticky=True)
+
+    def test_who_asks_is_told_when_the_whole_request_is_written(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = stage.exchange(b"x" * 3_000_000)
+            exchange.armed = True
+            stage.transport.send(exchange)
+            assert await stage.over(exchange) is None
+            other = await stage.ask()
+            assert stage.ear.whole == [exchange.request]
+            assert exchange.sent_ns <= exchange.sent_end_ns
+            assert other.sent_end_ns > 0
+
+        self.play(scene, OK * 2)
 
     def test_without_reuse_every_request_has_a_connection_and_closes_it(self) -> None:
         async def scene(stage: Stage) -> None:

@@ -60,6 +60,9 @@ class AiohttpTransport:
         self._trouble: ErrorDetails | None = None
         self._targets: dict[int, _Target] = {}
         self._flights: set[_Flight] = set()
+        self._own: dict[str, aiohttp.ClientSession] = {}  # by session, where each has a connection of its own
+        self._context: ssl.SSLContext | None = None
+        self._closing: set[asyncio.Task[None]] = set()
         self._reads = 0
         self._opened = 0
 
@@ -77,13 +80,14 @@ class AiohttpTransport:
             files = ", ".join(name for name in (plan.ca_file, plan.client_cert, plan.client_key) if name)
             self._trouble = ErrorDetails(f"{files or 'certificates'}: {error.strerror or error}", type=type(error).__name__)
             return
+        self._context = context
         self._pool = self._session(context, reuse=self.settings.reuse)
         self._single = self._session(context, reuse=False)  # where a retry goes: it must not find a dead connection again
 
     async def warm(self, connections: int) -> None:
         """Connections in the pool before the first request; those that can't be opened are left to the requests."""
         pool = self._pool
-        if pool is None or pool.connector is None or not self.settings.reuse:
+        if pool is None or pool.connector is None or not self.settings.reuse or self.settings.sticky:
             return
         held: list[aiohttp.connector.Connection] = []
         try:
@@ -135,7 +139,8 @@ class AiohttpTransport:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for session in (self._pool, self._single):
+        await asyncio.gather(*self._closing)
+        for session in (self._pool, self._single, *self._own.values()):
             if session is not None:
                 await session.close()
 
@@ -186,16 +191,35 @@ class AiohttpTransport:
 
     def _done(self, flight: _Flight, error: ErrorDetails | None) -> None:
         self._flights.discard(flight)
+        if self.settings.sticky and (error is not None or flight.exchange.final):
+            self._part(flight.exchange.session_id)
         if not flight.over:
             flight.over = True
             self.sink.done(flight.exchange, error)
+
+    def _pooled(self, exchange: Exchange, pool: aiohttp.ClientSession) -> aiohttp.ClientSession:
+        """Where the exchange finds its connection."""
+        if not self.settings.sticky or self._context is None:
+            return pool
+        own = self._own.get(exchange.session_id)
+        if own is None:
+            own = self._own[exchange.session_id] = self._session(self._context, reuse=True)
+        return own
+
+    def _part(self, session_id: str) -> None:
+        """Close a session's own connection."""
+        own = self._own.pop(session_id, None)
+        if own is not None:
+            task = self.loop.create_task(own.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     async def _attempts(self, flight: _Flight) -> None:
         exchange, pool, single = flight.exchange, self._pool, self._single
         if pool is None or single is None:
             raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
         try:
-            await self._ask(pool, flight)
+            await self._ask(self._pooled(exchange, pool), flight)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             # The server closed the connection while it was idle: the one thing that is ever retried.
             if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or not _unanswered(error):
@@ -212,7 +236,7 @@ class AiohttpTransport:
         response = await session.request(
             exchange.shape.method,
             target.url,
-            data=StampedBody(exchange) if exchange.body else None,
+            data=StampedBody(exchange, self.sink.written) if exchange.body else None,
             headers=headers,
             allow_redirects=False,
             proxy=target.proxy,
@@ -222,6 +246,8 @@ class AiohttpTransport:
         exchange.ack_ns = monotonic_ns()
         if not exchange.body:
             exchange.sent_end_ns = exchange.sent_ns
+            if exchange.armed:
+                self.sink.written(exchange)
         exchange.status = status = response.status
         if status == 101:
             raise _RefusedError(ErrorDetails("the server wants to switch protocols", type="UpgradeRefused"))

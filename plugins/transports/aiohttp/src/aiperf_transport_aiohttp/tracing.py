@@ -67,17 +67,20 @@ def _repeated(exchange: Exchange) -> None:
 class StampedBody(aiohttp.BytesPayload):
     """A body in pieces that don't hold the loop up; it notes when aiohttp has taken the last one."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, written: Callable[[Exchange], None]) -> None:
         # Not given to the base class, which warns of long bodies because it writes them at once.
         super().__init__(b"", content_type="application/octet-stream")
         self._body = memoryview(exchange.body)
         self._size = len(exchange.body)
         self._exchange = exchange
+        self._written = written
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         for start in range(0, len(self._body), _WRITE_BYTES):
             await writer.write(self._body[start : start + _WRITE_BYTES])
         self._exchange.sent_end_ns = monotonic_ns()
+        if self._exchange.armed:
+            self._written(self._exchange)
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         await self.write(writer)
