@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from aiperf.columns import Column, Floats, Ragged, RecordBatch
 from aiperf.endpoint import Capabilities
+from aiperf.errorkinds import bounded, counted
 from aiperf.exporter import Scored
 from aiperf.fold import Fold, Merged, displayed
 from aiperf.metric import Declared, Metric, Needs, Over, RunMetric
@@ -153,7 +154,8 @@ class Census(Struct):
         ends = batch["ended_ns"]
         for i, error in enumerate(batch.texts["error"]):
             if error is not None:
-                self._count(error, 1, float(ends[i]))
+                counted(self.errors, error, 1, float(ends[i]))
+        self.errors = bounded(self.errors)
         self.first_start_ns = min(self.first_start_ns, float(np.nanmin(batch["started_ns"])))
         self.last_start_ns = max(self.last_start_ns, float(np.nanmax(batch["started_ns"])))
         if not np.isnan(ends).all():
@@ -169,7 +171,8 @@ class Census(Struct):
         for outcome, count in other.outcomes.items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
         for error, (count, first_ns) in other.errors.items():
-            self._count(error, count, first_ns)
+            counted(self.errors, error, count, first_ns)
+        self.errors = bounded(self.errors)
         self.first_start_ns = min(self.first_start_ns, other.first_start_ns)
         self.last_start_ns = max(self.last_start_ns, other.last_start_ns)
         self.last_end_ns = max(self.last_end_ns, other.last_end_ns)
@@ -178,10 +181,6 @@ class Census(Struct):
         self.silent += other.silent
         self.clamped += other.clamped
         self.reconnected += other.reconnected
-
-    def _count(self, error: str, count: int, first_ns: float) -> None:
-        known, earliest = self.errors.get(error, (0, math.inf))
-        self.errors[error] = (known + count, min(earliest, first_ns))
 
 
 SLIP, ARRIVAL = "·slip", "·arrival"
