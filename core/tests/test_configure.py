@@ -16,6 +16,7 @@ from aiperf.errors import ConfigErrors
 from aiperf.options import KernelOptions, Options, option
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.registry import Registry
+from aiperf.rundir import RunClock, load_run, save_run
 from aiperf.settings import Settings
 
 FAKES = '''
@@ -519,6 +520,16 @@ def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: py
 def test_secret_options_of_plugins_are_redacted_in_the_report() -> None:
     found = plan(plugins={"endpoints:chat": EndpointOptions(token="tk")}, typed={"endpoints:chat.token": "--token"})
     assert found.config["plugins"] == {"endpoints:chat": {"token": "<redacted>"}}
+
+
+def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path) -> None:
+    found, secrets = made(plugins={"endpoints:chat": EndpointOptions(token="hush")})
+    save_run(tmp_path, found, RunClock(0, 0))
+    assert b"hush" not in (tmp_path / "run.json").read_bytes()
+    written, _ = load_run(tmp_path)
+    assert written.plugin_options(found.endpoint).token is None
+    assert secrets.restored(written).plugin_options(found.endpoint).token == "hush"
+    assert found.plugin_options(found.endpoint).token == "hush", "what runs in this process has it, too"
 
 
 def test_a_hook_may_refuse_the_plan_and_one_that_breaks_does_not_count(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,6 @@ All configuration errors of a command are collected and reported together; every
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aiperf import __version__, addresses, environment, outputs, pairs
+from aiperf import __version__, addresses, environment, outputs, pairs, sizing
 from aiperf.argv import REDACTED
 from aiperf.certificates import tls_plan
 from aiperf.descriptor import Descriptor, PluginRef, canonical
@@ -28,11 +27,6 @@ if TYPE_CHECKING:
     from aiperf.registry import Registry
     from aiperf.settings import Settings
 
-RATE_PER_WORKER = 20_000
-"""Requests/s that one worker carries with time to spare."""
-SESSIONS_PER_WORKER = 5_000
-_MOST_WORKERS = 32
-_WORKERS_PER_REDUCER = 4
 _PLACEHOLDER_MODELS = ("mock_model", "test_model", "fake_model")
 _OFFLINE = "builtin"
 
@@ -64,19 +58,23 @@ class _Configuration:
         transport = self.select.chosen("transports", kernel.transport, "transport")
         dataset = self.select.chosen("datasets", "synthetic")
         planned = phases(findings, self.shaped)
-        arrivals = self.arrivals(planned)
+        arrivals, ramps = self.arrivals(planned), self.ramps(planned)
+        sampling, samplers = self.samplers()
         names = sorted({phase.schedule for phase in planned})
         schedules = {name: ref for name in names if (ref := self.select.chosen("schedules", name)) is not None}
         tokenizer, tokenizer_name = self.tokenizer(endpoint, models)
         options = self.select.options()
         streaming = self.streaming(endpoint)
-        urls, path = self.urls(), self.path(endpoint, models, streaming=streaming)
+        (urls, weights), path = self.urls(), self.path(endpoint, models, streaming=streaming)
         extra, tls = self.extra_inputs(), tls_plan(findings)
-        secrets = Secrets(self.headers(endpoint, options))
+        hidden = self.secret_options(options)
+        held = {key: {field: options[key][field] for field in fields} for key, fields in hidden.items()}
+        secrets = Secrets(self.headers(endpoint, options), held)
         self.check_processes()
         artifacts = self.artifacts(models, endpoint, planned[-1])
         prefix = self.prefix()
-        workers, reducers = self.processes(planned)
+        workers, reducers = sizing.processes(findings, planned)
+        url_strategy = self.url_strategy(weights, workers)
         findings.refuse_if_any()
         assert endpoint is not None  # what is missing has been said
         assert transport is not None
@@ -99,10 +97,17 @@ class _Configuration:
             tokenizer_name=tokenizer_name,
             streaming=streaming,
             timeout_ns=round(kernel.request_timeout_s * NS_PER_S),
-            reuse=kernel.connection_reuse == "pooled",
+            reuse=kernel.connection_reuse != "never",
+            sticky=kernel.connection_reuse == "sticky_user_sessions",
             session_header=kernel.session_header,
             tls=tls,
-            sampling=kernel.sampling or "",
+            # A trace is replayed in its own order.
+            sampling="sequential" if planned[-1].replay is not None else sampling,
+            samplers=samplers,
+            url_strategy=url_strategy,
+            url_weights=tuple(1.0 if weight is None else weight for weight in weights),
+            delay_ratio=kernel.delay_ratio,
+            failed_threshold=kernel.failed_threshold,
             entries=sum(phase.entries for phase in planned),
             workers=workers,
             reducers=reducers,
@@ -117,7 +122,9 @@ class _Configuration:
             hooks=self.select.everything("hooks"),
             schedules=schedules,
             arrivals=arrivals,
+            ramps=ramps,
             options=options,
+            secret_options=hidden,
             shadowed=self.select.shadowed(),
             verbose=kernel.verbose or kernel.extra_verbose,
         )
@@ -170,14 +177,41 @@ class _Configuration:
             return False
         return self.kernel.streaming
 
-    def urls(self) -> tuple[str, ...]:
+    def urls(self) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
+        """Base URLs, and the weight of each that was given one."""
         if not self.kernel.urls:
             self.findings.refuse(f"{self.findings.flag('urls')} is given no URL", "give it as http://host:port")
-        found = []
+        found, weights = [], []
         for text in self.kernel.urls:
             with self.findings.collected(self.findings.flag("urls")):
-                found.append(addresses.base_url(text))
-        return tuple(found)
+                url, weight = addresses.without_weight(text)
+                found.append(addresses.base_url(url))
+                weights.append(weight)
+        return tuple(found), tuple(weights)
+
+    def url_strategy(self, weights: tuple[float | None, ...], workers: int) -> PluginRef | None:
+        """What spreads sessions over several URLs; None where there is one."""
+        ref = self.select.chosen("url_strategies", self.kernel.url_strategy, "url_strategy") if self.spreads(weights) else None
+        if ref is None:
+            return None
+        can = self.registry.descriptor("url_strategies", ref.name).capabilities
+        if any(weight is not None for weight in weights) and not can.get("weights"):
+            urls, strategy = self.findings.flag("urls"), self.findings.flag("url_strategy")
+            choices = [one.name for one in self.registry.all("url_strategies") if one.capabilities.get("weights")]
+            self.findings.refuse(
+                f"{urls} gives weights, and {strategy} {ref.name} has no use for them",
+                f"pass {strategy} {' or '.join(choices)}, or drop the weights (write %3D for a '=' that belongs to a path)",
+            )
+        if can.get("uses_load") and workers > 1:
+            self.findings.warn(
+                f"{self.findings.flag('url_strategy')} {ref.name} goes by what each of the {workers} workers has in flight itself: "
+                f"{self.findings.flag('workers_max')} 1 would count all"
+            )
+        return ref if len(weights) > 1 else None
+
+    def spreads(self, weights: tuple[float | None, ...]) -> bool:
+        """Whether anybody cares how sessions are spread."""
+        return len(weights) > 1 or any(weights) or self.findings.typed("url_strategy")
 
     def path(self, endpoint: Descriptor | None, models: tuple[str, ...], *, streaming: bool) -> str:
         given = self.kernel.endpoint_path
@@ -296,6 +330,20 @@ class _Configuration:
                 found[phase.pattern] = ref
         return found
 
+    def ramps(self, planned: tuple[PhasePlan, ...]) -> dict[str, PluginRef]:
+        """The curve of what rises, if anything does."""
+        rises = any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in planned)
+        ref = self.select.chosen("ramps", self.kernel.ramp, "ramp") if rises else None
+        return {} if ref is None else {self.kernel.ramp: ref}
+
+    def samplers(self) -> tuple[str, dict[str, PluginRef]]:
+        """The chosen order of entries, "" where it is the data set's own; and every order there is, which that may be."""
+        every = {one.name: ref_to(one) for one in self.registry.all("samplers")}
+        if self.kernel.sampling is None:
+            return "", every
+        ref = self.select.chosen("samplers", self.kernel.sampling, "sampling")
+        return "" if ref is None else ref.name, every
+
     def check_processes(self) -> None:
         self.findings.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
         ipc = self.kernel.zmq_ipc_path
@@ -303,22 +351,6 @@ class _Configuration:
             self.findings.refuse(f"{self.findings.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")
         with self.findings.collected():
             environment.check()
-
-    def processes(self, planned: tuple[PhasePlan, ...]) -> tuple[int, int]:
-        """Workers and reducers, from the load; ``AIPERF_WORKERS`` forces a number of workers."""
-        kernel = self.kernel
-        ceilings = [phase.concurrency for phase in planned if phase.concurrency is not None]
-        rates = [phase.rate for phase in planned if phase.rate is not None]
-        most = kernel.workers_max or max(1, min(math.floor(0.75 * _cpus()) - 1, _MOST_WORKERS))
-        wanted = max(
-            math.ceil(max(rates, default=0) / RATE_PER_WORKER), math.ceil(max(ceilings, default=0) / SESSIONS_PER_WORKER)
-        )
-        workers = max(1, min([wanted, most, *ceilings]))
-        with self.findings.collected():
-            forced = environment.whole("AIPERF_WORKERS", 1, 1024)
-            if forced is not None:
-                workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
-        return workers, min(workers, kernel.record_processors or math.ceil(workers / _WORKERS_PER_REDUCER))
 
     # Output
 
@@ -380,11 +412,19 @@ class _Configuration:
         value = getattr(self.kernel, field) if field in self.settings.typed else None
         return str(value) if isinstance(value, Path) else value
 
-    def typed_options(self, key: str) -> dict[str, Any]:
-        """A plugin's options as typed, secrets redacted."""
+    def secret_options(self, options: dict[str, dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+        """Of plugins that have any, the fields whose values must not be written."""
+        hidden = {key: tuple(sorted(self.secret_fields(key) & found.keys())) for key, found in options.items()}
+        return {key: fields for key, fields in hidden.items() if fields}
+
+    def secret_fields(self, key: str) -> set[str]:
         category, _, name = key.partition(":")
         found = self.registry.find(category, name)
-        secret = {spec.field for spec in found.options if spec.secret} if found is not None else set()
+        return {spec.field for spec in found.options if spec.secret} if found is not None else set()
+
+    def typed_options(self, key: str) -> dict[str, Any]:
+        """A plugin's options as typed, secrets redacted."""
+        secret = self.secret_fields(key)
         values = self.settings.plugins[key].model_dump(mode="json")
         return {
             field: REDACTED if field in secret else value
@@ -412,8 +452,3 @@ def _without_none(value: Any) -> Any:
         kept = {key: _without_none(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item is not None and item != {}}
     return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _cpus() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

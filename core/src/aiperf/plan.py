@@ -1,6 +1,7 @@
 """The validated run.  Frozen: everything later is a function of it.
 
-It holds no secret: API keys and header values travel to the workers apart (:class:`Secrets`) and are never written.
+API keys and header values are not in it: they travel to the workers apart (:class:`Secrets`) and are never written.  Of
+plugins' options the secret ones are, in memory alone: what is written is :meth:`Plan.public`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from aiperf.descriptor import PluginRef
 
@@ -101,7 +103,7 @@ class Plan(Struct, frozen=True):
     run_id: 12 hex digits.  seed: root of every draw.  urls: base URLs.  path: appended to each.
     headers: extra header names (their values are in Secrets).  journal: directory of segments and columns.
     objects: every plugin the run uses, by category; workers and reducers load from these without discovery.
-    options: validated options of plugins, by ``category:name``.
+    options: validated options of plugins, by ``category:name``; *secret_options* names the fields that must not be written.
     sampling: order of the data set's entries; "" is the data set's own, filled in when it is built.
     schedules, arrivals, ramps: the scheduling modes, arrival patterns and ramps of the phases, by name.
     source: the input file, None for what is generated.
@@ -156,6 +158,7 @@ class Plan(Struct, frozen=True):
     delay_ratio: float = 1.0
     failed_threshold: float | None = None
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    secret_options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verbose: bool = False
@@ -173,8 +176,22 @@ class Plan(Struct, frozen=True):
         values = self.options.get(f"{ref.category}:{ref.name}")
         return None if values is None else SimpleNamespace(**values)
 
+    def public(self) -> Plan:
+        """The plan as it may be written: secret options are None."""
+        return replace(self, options=_over(self.options, {key: dict.fromkeys(f) for key, f in self.secret_options.items()}))
+
 
 class Secrets(Struct, frozen=True):
-    """Header values that must never be written: sent to workers over the control channel alone."""
+    """What must never be written: header values, for workers, and secret options of plugins, by ``category:name``.  Sent over
+    the control channel alone."""
 
     headers: dict[str, str] = field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def restored(self, plan: Plan) -> Plan:
+        """The plan as it was before :meth:`Plan.public`."""
+        return replace(plan, options=_over(plan.options, self.options)) if self.options else plan
+
+
+def _over(options: dict[str, dict[str, Any]], values: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {key: {**fields, **values.get(key, {})} for key, fields in options.items()}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from aiperf.engine import control
 from aiperf.errors import AiperfError
+from aiperf.plan import Secrets
 
 if TYPE_CHECKING:
     from aiperf.reduce import Reducer
@@ -38,6 +39,7 @@ class Process:
         self.reducer: Reducer | None = None
         self.over = False
         self.trouble: str | None = None
+        self.secrets = Secrets()
         self.crowded = False
         self._told_s = 0.0
         self._done = -1
@@ -83,6 +85,7 @@ class Process:
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Load():
+                self.secrets = message.secrets or self.secrets
                 self.line.send(control.Ready("reducer", self.index, self._trouble(self._load)))
             case control.Finish():
                 self.line.send(control.Finished(self.index, self._trouble(self._finish)))
@@ -106,6 +109,7 @@ class Process:
         from aiperf.rundir import load_run
 
         plan, clock = load_run(self.journal)
+        plan = self.secrets.restored(plan)
         # Without a core of its own for each of us, the server and the parent, even idle time isn't free: caches and memory
         # are shared.  A worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it on two cores.
         self.crowded = (os.cpu_count() or 1) < plan.workers + plan.reducers + 2
@@ -127,6 +131,7 @@ class Process:
             cancelled=message.cancelled,
             incomplete_reason=message.incomplete_reason,
             warnings=message.warnings,
+            secrets=self.secrets,
         )
 
     def _tell_live(self) -> None:

@@ -19,7 +19,7 @@ from aiperf.errors import BadJournal
 from aiperf.exporter import Scored
 from aiperf.model import ErrorDetails
 from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, PhaseTotals, catalogue, load_folds
-from aiperf.plan import PhasePlan, Plan
+from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
 from aiperf.rundir import RunClock, hold, load_run
 from aiperf.store import Store
@@ -77,10 +77,20 @@ def _ended(plan: Plan, parts: list[Folded]) -> bool:
     return len(ended) == plan.workers
 
 
-def write_summary(journal_path: Path, *, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...]) -> None:
-    """Merge the reducers' folds into ``summary.msgpack``; adds the arrivals that were never sent to the ledger."""
+def write_summary(
+    journal_path: Path,
+    *,
+    cancelled: bool,
+    incomplete_reason: str | None,
+    warnings: tuple[str, ...],
+    secrets: Secrets | None = None,
+) -> None:
+    """Merge the reducers' folds into ``summary.msgpack``; adds the arrivals that were never sent to the ledger.
+
+    *secrets*: options of plugins that were not written down; None where nobody has them any more.
+    """
     plan, clock = load_run(journal_path)
-    made = _Summing(plan, clock, journal_path).summary(cancelled, incomplete_reason, warnings)
+    made = _Summing((secrets or Secrets()).restored(plan), clock, journal_path).summary(cancelled, incomplete_reason, warnings)
     draft = journal_path / "summary.draft"
     draft.write_bytes(msgspec.msgpack.encode(made))
     draft.replace(journal_path / "summary.msgpack")

@@ -382,7 +382,8 @@ class Run:
         return (self.children.workers if role == "worker" else self.children.reducers)[index]
 
     def _send_plan(self, child: Child) -> None:
-        secrets = self.secrets if child.role == "worker" else None
+        # Reducers send nothing, and need no header.
+        secrets = self.secrets if child.role == "worker" else Secrets(options=self.secrets.options)
         self.board.send(child.identity, control.Load(str(self.journal), secrets))
 
     def _show(self, phase: PhasePlan, start_ns: int) -> None:

@@ -29,10 +29,10 @@ class _Run(Struct, frozen=True):
 
 
 def save_run(journal: Path, plan: Plan, clock: RunClock) -> None:
-    """Write it whole or not at all."""
+    """Write it whole or not at all; without the secrets of plugins."""
     path = journal / _NAME
     draft = path.with_suffix(".draft")
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan, clock)), indent=2))
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock)), indent=2))
     draft.chmod(0o600)
     draft.replace(path)
 

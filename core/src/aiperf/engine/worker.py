@@ -317,12 +317,13 @@ class Worker:
     async def _load(self, message: control.Load) -> None:
         directory = Path(message.journal)
         try:
-            plan, _ = load_run(directory)
+            secrets = message.secrets or Secrets()
+            plan = secrets.restored(load_run(directory)[0])
             store = Store(directory)
             about = {"run_id": plan.run_id, "shard": self.index, "shards": self.workers, "pid": os.getpid()}
             logbook = Logbook(directory, self.index, {**about, "started_mono_ns": monotonic_ns()})
             prepare, make_transport = _hooked(plan, lambda said: self._tell(control.Notice("worker", self.index, said)))
-            engine = Engine(plan, message.secrets or Secrets(), store, logbook, self.index, prepare)
+            engine = Engine(plan, secrets, store, logbook, self.index, prepare)
             settings = TransportSettings(
                 urls=plan.urls,
                 tls=plan.tls,
