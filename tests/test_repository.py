@@ -32,7 +32,7 @@ FORBIDDEN = (
 FLOORS = """
 columns command descriptor errors exporter fold hooks ids journal logs model options progress sse tokenizer
     usage
-addresses argv balance endpoint environment findings metric pairs plan settings store strangers summary
+addresses argv balance endpoint environment errorkinds findings metric pairs plan settings store strangers summary
 answer artifacts certificates dataset helptext hooktrace optionspec outputs phases pipeline rundir schedule
 due engine registry
 build children commandline scaffold selection testing trust
