@@ -32,10 +32,10 @@ FORBIDDEN = (
 FLOORS = """
 columns command descriptor errors exporter fold hooks ids journal logs model options progress sse tokenizer
     usage
-addresses argv balance endpoint environment errorkinds findings metric pairs plan settings store strangers summary
-answer artifacts certificates dataset helptext hooktrace optionspec outputs phases pipeline rundir schedule
-due engine registry
-build children commandline scaffold selection testing trust
+addresses argv balance endpoint environment errorkinds findings metric pairs plan rateseries settings store strangers summary
+answer artifacts certificates dataset helptext hooktrace modes optionspec outputs pipeline rundir schedule sizing
+due engine loadchecks registry
+build children commandline phases scaffold selection testing trust
 application configure inspection reduce
 report run
 cli reducer

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf import configure
+from aiperf import configure, sizing
 from aiperf.descriptor import Descriptor, OptionSpec
 from aiperf.errors import ConfigErrors
 from aiperf.options import KernelOptions, Options, option
@@ -74,6 +74,11 @@ KERNEL = [
     row("schedules", "request_rate", "aiperf.schedule:RequestRate"),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", capabilities={"smoothness": True}),
     row("transports", "kernel", aliases=("http",)),
+    row("schedules", "fixed_schedule"), row("schedules", "user_centric"),
+    row("ramps", "linear"), row("ramps", "exponential"),
+    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
+    row("url_strategies", "round_robin"), row("url_strategies", "weighted", capabilities={"weights": True}),
+    row("url_strategies", "least_in_flight", capabilities={"weights": True, "uses_load": True}),
 ]  # fmt: skip
 PLUGINS = [
     row("endpoints", "chat", "fake_plugins:Speaks", aliases=("vision",), capabilities=CHAT, options_model="x:y",
@@ -343,7 +348,7 @@ def test_what_makes_sense_for_the_warmup_alone_is_taken(given: dict[str, Any]) -
 def test_workers_come_from_the_load(
     given: dict[str, Any], cpus: int, workers: int, reducers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configure, "_cpus", lambda: cpus)
+    monkeypatch.setattr(sizing, "cpus", lambda: cpus)
     found = plan({"models": ["m"], **given})
     assert (found.workers, found.reducers) == (workers, reducers)
 

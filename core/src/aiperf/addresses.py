@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import math
+import re
 from urllib.parse import quote, urlsplit
 
 from aiperf.errors import ConfigError
 
 _EXAMPLE = "give it as http://host:port"
+_WEIGHTED = re.compile(r"(?P<url>[^?#]*)=(?P<weight>[+-]?[\d.]+(?:[eE][+-]?\d+)?)")
+
+
+def without_weight(text: str) -> tuple[str, float | None]:
+    """``URL=weight`` taken apart; a URL with a query has no weight, its ``=`` is the query's.
+
+    Raises:
+        ConfigError: The weight isn't a number above 0.
+    """
+    found = _WEIGHTED.fullmatch(text)
+    if found is None:
+        return text, None
+    try:
+        weight = float(found["weight"])
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight < math.inf:
+        raise ConfigError(f"the weight {found['weight']} of {without_secrets(found['url'])!r} is not a number above 0")
+    return found["url"], weight
 
 
 def base_url(text: str) -> str:

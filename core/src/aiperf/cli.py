@@ -52,6 +52,9 @@ _CHOSEN_BY_NAME = {
     "transport": "transports",
     "arrival_pattern": "arrivals",
     "warmup_arrival_pattern": "arrivals",
+    "ramp": "ramps",
+    "sampling": "samplers",
+    "url_strategy": "url_strategies",
 }
 """Kernel options that take the name of a plugin."""
 

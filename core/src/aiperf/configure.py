@@ -19,7 +19,7 @@ from aiperf.descriptor import Descriptor, PluginRef, canonical
 from aiperf.endpoint import Capabilities, Endpoint
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.findings import Findings
-from aiperf.phases import NS_PER_S, phases
+from aiperf.phases import NS_PER_S, phases, section
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.selection import Selection, key_of, ref_to
 
@@ -174,6 +174,12 @@ class _Configuration:
             self.findings.warn(
                 f"the endpoint type {endpoint.name!r} does not stream: {self.findings.flag('streaming')} is switched off"
             )
+            for prefill in filter(self.findings.given, ("prefill_concurrency", "warmup_prefill_concurrency")):
+                flag = self.findings.flag(prefill)
+                self.findings.refuse(
+                    f"{flag} needs a stream, and the endpoint type {endpoint.name!r} does not stream",
+                    f"drop {flag}, or choose another endpoint type",
+                )
             return False
         return self.kernel.streaming
 
@@ -396,8 +402,8 @@ class _Configuration:
                 "extra": made.extra,
                 "tls": {"verify": made.tls.verify} if not made.tls.verify else None,
             },
-            "datasets": [{"type": made.dataset.name, "entries": made.entries, "sampling": kernel.sampling, **dataset}],
-            "phases": [_phase_section(phase) for phase in made.phases],
+            "datasets": [{"type": made.dataset.name, "entries": made.entries, "sampling": made.sampling or None, **dataset}],
+            "phases": [section(phase) for phase in made.phases],
             "artifacts": {"dir": self.typed("artifact_dir"), "prefix": made.export_prefix, "level": made.export_level},
             "tokenizer": {"name": made.tokenizer_name},
             "plugins": plugins,
@@ -431,20 +437,6 @@ class _Configuration:
             for field, value in values.items()
             if f"{key}.{field}" in self.settings.typed
         }
-
-
-def _phase_section(phase: PhasePlan) -> dict[str, Any]:
-    return {
-        "name": phase.name,
-        "type": phase.schedule if phase.pattern is None else phase.pattern,
-        "concurrency": phase.concurrency,
-        "rate": phase.rate,
-        "smoothness": phase.smoothness if phase.smoothness != 1.0 else None,
-        "requests": phase.request_count,
-        "sessions": phase.session_count,
-        "duration": None if phase.duration_ns is None else phase.duration_ns / NS_PER_S,
-        "grace_period": None if phase.grace_ns is None else phase.grace_ns / NS_PER_S,
-    }
 
 
 def _without_none(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 
@@ -61,6 +62,21 @@ def console_export_width() -> int:
     return 140 if width is None else width
 
 
+def worker_cpu_share() -> float:
+    """``AIPERF_WORKER_CPU_UTILIZATION_FACTOR``, 0.75: share of the CPUs that workers may take."""
+    return number("AIPERF_WORKER_CPU_UTILIZATION_FACTOR", 0.05, 1.0, 0.75)
+
+
+def workers_cap() -> int:
+    """``AIPERF_WORKER_MAX_WORKERS_CAP``, 32: most workers where ``--workers-max`` doesn't say."""
+    return whole("AIPERF_WORKER_MAX_WORKERS_CAP", 1, 1024) or 32
+
+
+def workers_per_reducer() -> int:
+    """``AIPERF_RECORD_PROCESSOR_SCALE_FACTOR``, 4: workers whose journals one reducer reads."""
+    return whole("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", 1, 100) or 4
+
+
 def trace_hooks() -> bool:
     """``AIPERF_TRACE_HOOKS``, false: tell of every hook call on standard error."""
     return _flag("AIPERF_TRACE_HOOKS", False)
@@ -69,6 +85,7 @@ def trace_hooks() -> bool:
 def check() -> None:
     """Range-check every variable the run will read, before anything is started."""
     ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width(), trace_hooks()
+    worker_cpu_share(), workers_cap(), workers_per_reducer()
 
 
 def whole(name: str, low: int, high: int) -> int | None:
@@ -79,3 +96,17 @@ def whole(name: str, low: int, high: int) -> int | None:
     if not value.isdigit() or not low <= int(value) <= high:
         raise ConfigError(f"{name} is {value!r}; it must be a whole number from {low} to {high}")
     return int(value)
+
+
+def number(name: str, low: float, high: float, default: float) -> float:
+    """A variable that may have a fraction; *default* where it isn't set."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not low <= found <= high:  # nor is NaN
+        raise ConfigError(f"{name} is {value!r}; it must be a number from {low:g} to {high:g}")
+    return found

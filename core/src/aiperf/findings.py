@@ -78,6 +78,10 @@ class Findings:
         value = getattr(self.kernel, field)
         return value is not None and value is not False
 
+    def typed(self, field: str) -> bool:
+        """Whether the person gave it, whatever the value: its default stands for something too."""
+        return field in self.kernel.model_fields_set
+
     def flag(self, field: str) -> str:
         """The option's flag as typed, else the one that people know it by."""
         extra = type(self.kernel).model_fields[field].json_schema_extra

@@ -88,7 +88,7 @@ class KernelOptions(Options):
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
         metavar="URL", help="Base URL(s) of the server; several are given to sessions in turn.")
     url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", metavar="NAME",
-        help="How sessions are spread over several URLs: round_robin, least_in_flight, weighted (--url http://a=3), or a plugin's.")
+        help="How sessions are spread over several URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")
     request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Endpoint", metavar="SECONDS",
         help="Longest time a request may take, connecting included; after it the request counts as an error.")
     api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY",

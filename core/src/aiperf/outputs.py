@@ -23,13 +23,23 @@ _LONGEST = 200
 def automatic_name(models: Sequence[str], service_kind: str, endpoint_type: str, phase: PhasePlan) -> str:
     """``<model>-<service kind>-<endpoint type>-<stimulus>``."""
     model = models[0].replace("/", "_").replace("\0", "_") + ("_multi" if len(models) > 1 else "")
-    stimulus = []
-    if phase.concurrency is not None:
-        stimulus.append(f"concurrency{phase.concurrency}")
-    if phase.rate is not None:
-        stimulus.append(f"request_rate{float(phase.rate)}")
-    rest = "-".join((service_kind, endpoint_type, *stimulus))
+    rest = "-".join((service_kind, endpoint_type, *_stimulus(phase)))
     return f"{model[: max(1, _LONGEST - 1 - len(rest))]}-{rest}"
+
+
+def _stimulus(phase: PhasePlan) -> list[str]:
+    if phase.users is not None and phase.rate is not None:
+        return ["user_centric", f"users{phase.users}", f"qps{float(phase.rate)}"]
+    if phase.replay is not None:
+        return ["fixed_schedule"]
+    parts = []
+    if phase.concurrency is not None:
+        parts.append(f"concurrency{phase.concurrency}")
+    if phase.rate is not None:
+        parts.append(f"request_rate{float(phase.rate)}")
+    if phase.rate_series is not None:
+        parts.append("request_rate_series")
+    return parts
 
 
 def check_directory(directory: Path) -> None:

@@ -1,93 +1,221 @@
-"""From load options to phases: which combinations make sense, and the defaults that depend on others."""
+"""From load options to phases: the mode, what a warmup inherits, and the defaults that depend on other options."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
+from aiperf import loadchecks, modes, rateseries
 from aiperf.findings import Findings
-from aiperf.plan import PhasePlan
+from aiperf.loadchecks import STOPS
+from aiperf.modes import BURST, FIXED_SCHEDULE, REQUEST_RATE, TRIGGERS, USER_CENTRIC
+from aiperf.plan import PhasePlan, Replay
 
 NS_PER_S = 1_000_000_000
-BURST, REQUEST_RATE = "burst", "request_rate"
 
-_STOPS = ("request_count", "session_count", "benchmark_duration_s")
-_TRIGGERS = ("warmup_request_count", "warmup_session_count", "warmup_duration_s")
 _GRACE_S = 30.0
 _ENTRIES = 100
 
 
-def phases(findings: Findings, shaped: Callable[[str], bool]) -> tuple[PhasePlan, ...]:
+def phases(findings: Findings, shaped: Callable[[str], bool], *, promoted: bool = False) -> tuple[PhasePlan, ...]:
     """Warmup, where it was asked for, then profiling.  They use different entries of the data set.
 
-    *shaped* says of an arrival pattern whether its smoothness matters.  What is wrong goes to *findings*; then the result
-    is only good for finding more.
+    *shaped* says of an arrival pattern whether its smoothness matters; *promoted*, that the input file is a trace to be
+    replayed without being told.  What is wrong goes to *findings*; then the result is only good for finding more.
     """
-    _check(findings, shaped)
     kernel = findings.kernel
-    main = _profiling(findings)
+    mode = modes.chosen(findings, promoted=promoted)
+    modes.check(findings, mode)
+    loadchecks.check(findings, mode, shaped, _pattern(findings))
+    main = _profiling(findings, mode)
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
     main = msgspec.structs.replace(main, entries=entries)
-    if not any(map(findings.given, _TRIGGERS)):
+    if not any(map(findings.given, TRIGGERS)):
         return (main,)
     return _warmup(findings, entries), msgspec.structs.replace(main, index=1)
 
 
-def _profiling(findings: Findings) -> PhasePlan:
+def target(phase: PhasePlan) -> str:
+    """What the phase is to do, for a line of the log."""
+    parts = []
+    if phase.schedule == FIXED_SCHEDULE:
+        parts.append("a recorded trace")
+    if phase.users is not None:
+        parts.append(f"{phase.users} users")
+    if phase.rate is not None:
+        parts.append(f"{phase.rate:g} requests/s" + (f" {phase.pattern}" if phase.pattern else ""))
+    if phase.rate_series is not None:
+        parts.append(f"a rate of {len(phase.rate_series)} points {phase.pattern}")
+    if phase.concurrency is not None:
+        parts.append(f"concurrency {phase.concurrency}")
+    if phase.prefill_concurrency is not None:
+        parts.append(f"prefill concurrency {phase.prefill_concurrency}")
+    if phase.request_count is not None:
+        parts.append(f"{phase.request_count} requests")
+    if phase.session_count is not None:
+        parts.append(f"{phase.session_count} sessions")
+    if phase.duration_ns is not None:
+        parts.append(f"{phase.duration_ns / NS_PER_S:g} s")
+    return "target: " + ", ".join(parts)
+
+
+def section(phase: PhasePlan) -> dict[str, Any]:
+    """The phase in the configuration that result files show; None is unset.  Seconds, requests/s."""
+    replay = phase.replay
+    return {
+        "name": phase.name,
+        "type": phase.schedule if phase.pattern is None else phase.pattern,
+        "concurrency": phase.concurrency,
+        "prefill_concurrency": phase.prefill_concurrency,
+        "rate": phase.rate,
+        "rate_series": phase.rate_series,
+        "smoothness": phase.smoothness if phase.smoothness != 1.0 else None,
+        "users": phase.users,
+        "requests": phase.request_count,
+        "sessions": phase.session_count,
+        "duration": _s(phase.duration_ns),
+        "grace_period": _s(phase.grace_ns),
+        "concurrency_ramp": _s(phase.concurrency_ramp_ns),
+        "prefill_ramp": _s(phase.prefill_ramp_ns),
+        "rate_ramp": _s(phase.rate_ramp_ns),
+        "auto_offset": None if replay is None else replay.auto_offset,
+        "start_offset": None if replay is None else replay.start_ms,
+        "end_offset": None if replay is None else replay.end_ms,
+        "cancellation": {"rate": 100 * phase.cancel_share, "delay": _s(phase.cancel_delay_ns)} if phase.cancel_share else None,
+    }
+
+
+def _profiling(findings: Findings, mode: str) -> PhasePlan:
     kernel = findings.kernel
-    rate, concurrency = kernel.request_rate, kernel.concurrency
-    if rate is None:
-        concurrency = concurrency or 1
-    elif concurrency is None:
+    concurrency = _level(mode, kernel.concurrency, kernel.prefill_concurrency)
+    if mode == REQUEST_RATE and concurrency is None:
         ceiling = findings.flag("concurrency")
         findings.hint(f"a rate without {ceiling} has no ceiling: requests pile up at a server that is slower")
-    count = kernel.request_count
-    if not any(map(findings.given, _STOPS)):
-        count = 10 if rate is not None else max(10, 2 * (concurrency or 1))
-        findings.warn(f"no stop condition is given: stopping after {count} requests; choose one with {findings.flags(_STOPS)}")
-    timed = kernel.benchmark_duration_s is not None
+    if mode == BURST and not findings.given("concurrency") and findings.given("concurrency_ramp_s"):
+        findings.warn(f"{findings.flag('concurrency_ramp_s')} has nothing to ramp without {findings.flag('concurrency')}")
+    series = _series(findings) if mode == REQUEST_RATE else None
+    count, duration_s = _stop(findings, mode, series)
+    grace_s = kernel.benchmark_grace_s
+    if grace_s is None:
+        # Users take their turns far apart: what is in flight at the end is a part of the pattern.
+        grace_s = math.inf if mode == USER_CENTRIC else _GRACE_S
     return PhasePlan(
         name="profiling",
         kind="profiling",
         index=0,
-        schedule=BURST if rate is None else REQUEST_RATE,
+        schedule=mode,
         request_count=count,
         session_count=kernel.session_count,
-        duration_ns=_ns(kernel.benchmark_duration_s),
-        grace_ns=_ns(_GRACE_S if kernel.benchmark_grace_s is None else kernel.benchmark_grace_s) if timed else None,
+        duration_ns=_ns(duration_s),
+        grace_ns=None if duration_s is None else _ns(grace_s),
         concurrency=concurrency,
-        rate=rate,
-        pattern=None if rate is None else _pattern(findings),
+        prefill_concurrency=kernel.prefill_concurrency,
+        rate={REQUEST_RATE: kernel.request_rate, USER_CENTRIC: kernel.user_centric_rate}.get(mode),
+        rate_series=series,
+        pattern=_pattern(findings) if mode == REQUEST_RATE else None,
         smoothness=kernel.arrival_smoothness or 1.0,
+        users=kernel.users if mode == USER_CENTRIC else None,
+        replay=_replay(findings) if mode == FIXED_SCHEDULE else None,
+        cancel_share=(kernel.cancellation_pct or 0.0) / 100,
+        cancel_delay_ns=_ns(kernel.cancellation_delay_s) or 0,
+        **_ramps(
+            kernel.ramp,
+            concurrency=(concurrency, kernel.concurrency_ramp_s),
+            prefill=(kernel.prefill_concurrency, kernel.prefill_ramp_s),
+            rate=(kernel.request_rate, kernel.rate_ramp_s),
+        ),
     )
 
 
 def _warmup(findings: Findings, first_entry: int) -> PhasePlan:
+    """Never a replay, nor users: a warmup needs no more than a rate or free slots."""
     kernel = findings.kernel
     rate = kernel.warmup_request_rate or kernel.request_rate
-    concurrency = kernel.warmup_concurrency or kernel.concurrency
-    if rate is None:
-        concurrency = concurrency or 1
+    mode = BURST if rate is None else REQUEST_RATE
+    prefill = kernel.warmup_prefill_concurrency or kernel.prefill_concurrency
+    concurrency = _level(mode, kernel.warmup_concurrency or kernel.concurrency, prefill)
     wanted = kernel.warmup_session_count or kernel.warmup_request_count or _ENTRIES
     return PhasePlan(
         name="warmup",
         kind="warmup",
         index=0,
-        schedule=BURST if rate is None else REQUEST_RATE,
+        schedule=mode,
         request_count=kernel.warmup_request_count,
         session_count=kernel.warmup_session_count,
         duration_ns=_ns(kernel.warmup_duration_s),
         grace_ns=_ns(kernel.warmup_grace_s),
         concurrency=concurrency,
+        prefill_concurrency=prefill,
         rate=rate,
         pattern=None if rate is None else kernel.warmup_arrival_pattern or _pattern(findings),
         smoothness=kernel.arrival_smoothness or 1.0,
         first_entry=first_entry,
         # No more than profiling has: a warmup may repeat itself, and what it uses must be built too.
         entries=min(wanted, first_entry),
+        **_ramps(
+            kernel.ramp,
+            concurrency=(concurrency, kernel.warmup_concurrency_ramp_s or kernel.concurrency_ramp_s),
+            prefill=(prefill, kernel.warmup_prefill_ramp_s or kernel.prefill_ramp_s),
+            rate=(rate, kernel.warmup_rate_ramp_s or kernel.rate_ramp_s),
+        ),
     )
+
+
+def _stop(
+    findings: Findings, mode: str, series: tuple[tuple[float, float], ...] | None
+) -> tuple[int | None, float | None]:
+    """Request count and duration; where nothing ends the phase, what the mode takes instead."""
+    kernel = findings.kernel
+    count, duration_s = kernel.request_count, kernel.benchmark_duration_s
+    if any(map(findings.given, STOPS)) or mode in (FIXED_SCHEDULE, USER_CENTRIC):
+        return count, duration_s
+    choose = f"choose one with {findings.flags(STOPS)}"
+    if series is not None and series[-1][0] > 0:
+        findings.warn(f"no stop condition is given: stopping at the end of the series, after {series[-1][0]:g} s; {choose}")
+        return None, series[-1][0]
+    level = kernel.concurrency or kernel.prefill_concurrency or 1
+    count = 10 if mode == REQUEST_RATE else max(10, 2 * level)
+    findings.warn(f"no stop condition is given: stopping after {count} requests; {choose}")
+    return count, None
+
+
+def _level(mode: str, concurrency: int | None, prefill: int | None) -> int | None:
+    """Most sessions at a time: without pacing something must hold requests back."""
+    return 1 if mode == BURST and concurrency is None and prefill is None else concurrency
+
+
+def _ramps(
+    curve: str,
+    *,
+    concurrency: tuple[int | None, float | None],
+    prefill: tuple[int | None, float | None],
+    rate: tuple[float | None, float | None],
+) -> dict[str, Any]:
+    """Fields of a phase; each pair is a target and the seconds to get there.  Without a target, or from 1 to 1, no ramp."""
+    return {
+        "ramp": curve,
+        "concurrency_ramp_ns": _ns(concurrency[1]) if (concurrency[0] or 1) > 1 else None,
+        "prefill_ramp_ns": _ns(prefill[1]) if (prefill[0] or 1) > 1 else None,
+        "rate_ramp_ns": _ns(rate[1]) if rate[0] is not None else None,
+    }
+
+
+def _series(findings: Findings) -> tuple[tuple[float, float], ...] | None:
+    path = findings.kernel.request_rate_series
+    if path is None or findings.given("request_rate"):  # both have been refused
+        return None
+    with findings.collected(findings.flag("request_rate_series")):
+        return rateseries.read(path)
+    return None
+
+
+def _replay(findings: Findings) -> Replay:
+    kernel = findings.kernel
+    auto = kernel.fixed_auto_offset and kernel.fixed_start_ms is None
+    return Replay(auto_offset=auto, start_ms=kernel.fixed_start_ms, end_ms=kernel.fixed_end_ms)
 
 
 def _pattern(findings: Findings) -> str:
@@ -100,56 +228,5 @@ def _ns(seconds: float | None) -> int | None:
     return None if seconds is None or math.isinf(seconds) else round(seconds * NS_PER_S)
 
 
-def _check(findings: Findings, shaped: Callable[[str], bool]) -> None:
-    findings.exclusive("request_count", "session_count", "both are counts to stop at")
-    findings.exclusive("warmup_request_count", "warmup_session_count", "both are counts that end the warmup")
-    findings.needs("benchmark_grace_s", ["benchmark_duration_s"], "the grace period follows the duration")
-    findings.needs("warmup_grace_s", ["warmup_duration_s"], "the grace period follows the duration")
-    _check_arrivals(findings, shaped)
-    for field in ("request_count", "session_count"):
-        _check_reachable(findings, "concurrency", field)
-        _check_reachable(findings, "warmup_concurrency", f"warmup_{field}")
-    for field in ("warmup_concurrency", "warmup_request_rate", "warmup_arrival_pattern"):
-        findings.needs(field, _TRIGGERS, "without one no warmup runs")
-
-
-def _check_arrivals(findings: Findings, shaped: Callable[[str], bool]) -> None:
-    kernel = findings.kernel
-    for field, rates in (
-        ("arrival_pattern", ["request_rate"]),
-        ("warmup_arrival_pattern", ["warmup_request_rate", "request_rate"]),
-    ):
-        pattern = getattr(kernel, field)
-        if pattern == "concurrency_burst":
-            findings.refuse(
-                f"{findings.flag(field)} concurrency_burst means no rate, and {findings.flag('request_rate')} is one"
-                if findings.given("request_rate")
-                else f"{findings.flag(field)} concurrency_burst is what happens without {findings.flag('request_rate')}",
-                f"drop {findings.flag(field)}",
-            )
-        elif pattern is not None:
-            findings.needs(field, rates, "without a rate requests follow free slots")
-    if kernel.arrival_smoothness is None:
-        return
-    warms_up = any(map(findings.given, _TRIGGERS))
-    findings.needs(
-        "arrival_smoothness",
-        ["request_rate", "warmup_request_rate"] if warms_up else ["request_rate"],
-        "without a rate requests follow free slots",
-    )
-    patterns = [_pattern(findings), *([kernel.warmup_arrival_pattern] if warms_up and kernel.warmup_arrival_pattern else [])]
-    if not any(map(shaped, patterns)):
-        smoothness, pattern = findings.flag("arrival_smoothness"), findings.flag("arrival_pattern")
-        findings.refuse(
-            f"{smoothness} shapes gamma arrivals, and {pattern} is {kernel.arrival_pattern}",
-            f"pass {pattern} gamma, or drop {smoothness}",
-        )
-
-
-def _check_reachable(findings: Findings, level: str, count: str) -> None:
-    most, given = getattr(findings.kernel, count), getattr(findings.kernel, level)
-    if most is not None and given is not None and given > most:
-        findings.refuse(
-            f"{findings.flag(level)} {given} can never be reached with {findings.flag(count)} {most}",
-            f"lower {findings.flag(level)}, or raise {findings.flag(count)}",
-        )
+def _s(ns: int | None) -> float | None:
+    return None if ns is None else ns / NS_PER_S

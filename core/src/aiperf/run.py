@@ -26,6 +26,7 @@ from aiperf.engine import control
 from aiperf.engine.clock import NS_PER_S, read_clocks
 from aiperf.errors import AiperfError, ConfigError
 from aiperf.journal import open_requests
+from aiperf.phases import target
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.progress import Display, Snapshot
 from aiperf.rundir import RunClock, hold, save_run
@@ -249,7 +250,7 @@ class Run:
         self._ended = set(self._lost)
         start_ns = monotonic_ns() + _LEAD_NS
         self.times.setdefault("begin_ns", start_ns)
-        log.info("Phase %s (%s) started | %s", phase.name, phase.kind, _target(phase))
+        log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self.children.workers:
             if child.index not in self._lost:
                 self.board.send(child.identity, control.Begin(phase.index, start_ns))
@@ -601,21 +602,6 @@ def _mean(pairs: list[tuple[float | None, int]], total: int) -> float | None:
     known = [(value, weight) for value, weight in pairs if value is not None and weight]
     weight = sum(count for _, count in known)
     return sum(value * count for value, count in known) / weight if weight and total else None
-
-
-def _target(phase: PhasePlan) -> str:
-    parts = []
-    if phase.rate is not None:
-        parts.append(f"{phase.rate:g} requests/s {phase.pattern}")
-    if phase.concurrency is not None:
-        parts.append(f"concurrency {phase.concurrency}")
-    if phase.request_count is not None:
-        parts.append(f"{phase.request_count} requests")
-    if phase.session_count is not None:
-        parts.append(f"{phase.session_count} sessions")
-    if phase.duration_ns is not None:
-        parts.append(f"{phase.duration_ns / NS_PER_S:g} s")
-    return "target: " + ", ".join(parts)
 
 
 __all__ = ["Run", "profile"]
