@@ -73,6 +73,7 @@ class _Configuration:
         self.check_processes()
         artifacts = self.artifacts(models, endpoint, planned[-1])
         prefix = self.prefix()
+        self.check_trace()
         workers, reducers = sizing.processes(findings, planned)
         url_strategy = self.url_strategy(weights, workers)
         findings.refuse_if_any()
@@ -115,6 +116,7 @@ class _Configuration:
             artifacts=str(artifacts),
             export_prefix=prefix,
             export_level=kernel.export_level,
+            slice_ns=None if kernel.slice_duration_s is None else max(1, round(kernel.slice_duration_s * NS_PER_S)),
             use_server_token_count=kernel.use_server_token_count,
             extra=extra,
             metrics=self.select.everything("metrics"),
@@ -127,6 +129,7 @@ class _Configuration:
             secret_options=hidden,
             shadowed=self.select.shadowed(),
             verbose=kernel.verbose or kernel.extra_verbose,
+            http_trace=kernel.export_http_trace,
         )
         made = msgspec.structs.replace(made, config=self.config(made, secrets))
         self.call_hooks(made)
@@ -201,18 +204,16 @@ class _Configuration:
         if ref is None:
             return None
         can = self.registry.descriptor("url_strategies", ref.name).capabilities
+        urls, strategy = self.findings.flag("urls"), f"{self.findings.flag('url_strategy')} {ref.name}"
         if any(weight is not None for weight in weights) and not can.get("weights"):
-            urls, strategy = self.findings.flag("urls"), self.findings.flag("url_strategy")
             choices = [one.name for one in self.registry.all("url_strategies") if one.capabilities.get("weights")]
             self.findings.refuse(
-                f"{urls} gives weights, and {strategy} {ref.name} has no use for them",
-                f"pass {strategy} {' or '.join(choices)}, or drop the weights (write %3D for a '=' that belongs to a path)",
+                f"{urls} gives weights, and {strategy} has no use for them",
+                f"choose {' or '.join(choices)}, or drop the weights (write %3D for a '=' that belongs to a path)",
             )
         if can.get("uses_load") and workers > 1:
-            self.findings.warn(
-                f"{self.findings.flag('url_strategy')} {ref.name} goes by what each of the {workers} workers has in flight itself: "
-                f"{self.findings.flag('workers_max')} 1 would count all"
-            )
+            one = f"{self.findings.flag('workers_max')} 1"
+            self.findings.warn(f"{strategy} goes by what each of the {workers} workers has in flight; {one} would count all")
         return ref if len(weights) > 1 else None
 
     def spreads(self, weights: tuple[float | None, ...]) -> bool:
@@ -372,6 +373,14 @@ class _Configuration:
             outputs.check_directory(directory.absolute())
         return directory.absolute()
 
+    def check_trace(self) -> None:
+        flag, level = self.findings.flag("export_http_trace"), self.findings.flag("export_level")
+        if self.kernel.export_http_trace and self.kernel.export_level == "summary":
+            self.findings.refuse(
+                f"{flag} belongs to the per-request file, which {level} summary leaves out",
+                f"pass {level} records, or drop {flag}",
+            )
+
     def prefix(self) -> str | None:
         if self.kernel.export_prefix is not None:
             with self.findings.collected(self.findings.flag("export_prefix")):
@@ -404,7 +413,8 @@ class _Configuration:
             },
             "datasets": [{"type": made.dataset.name, "entries": made.entries, "sampling": made.sampling or None, **dataset}],
             "phases": [section(phase) for phase in made.phases],
-            "artifacts": {"dir": self.typed("artifact_dir"), "prefix": made.export_prefix, "level": made.export_level},
+            "artifacts": {"dir": self.typed("artifact_dir"), "prefix": made.export_prefix, "level": made.export_level,
+                "slice_duration": kernel.slice_duration_s},
             "tokenizer": {"name": made.tokenizer_name},
             "plugins": plugins,
             "runtime": {"workers": made.workers, "record_processors": made.reducers, "ui": kernel.ui},

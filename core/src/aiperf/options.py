@@ -88,7 +88,7 @@ class KernelOptions(Options):
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
         metavar="URL", help="Base URL(s) of the server; several are given to sessions in turn.")
     url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", metavar="NAME",
-        help="How sessions are spread over several URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")
+        help="How sessions are spread over the URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")
     request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Endpoint", metavar="SECONDS",
         help="Longest time a request may take, connecting included; after it the request counts as an error.")
     api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY",
@@ -142,6 +142,10 @@ class KernelOptions(Options):
     export_level: Word = option("--export-level", "--profile-export-level", default="records", group="Output",
         choices=("summary", "records", "raw"),
         help="How much to write: summaries, also one row a request, also the raw journal.")
+    export_http_trace: bool = option("--export-http-trace", default=False, group="Output",
+        help="Show headers, stamps and reads of every request in the per-request file; values of secret headers are left out.")
+    slice_duration_s: Finite | None = option("--slice-duration", gt=0, group="Output", metavar="SECONDS", shown="no slices",
+        help="Report every so many seconds of the profiling phase apart, too.")
 
     # Tokenizer
     tokenizer: str | None = option("--tokenizer", group="Tokenizer", metavar="NAME", shown="the model's name",
