@@ -33,6 +33,8 @@ _DEFAULT_NAMES = {
     "arrivals.jsonl": "profile_export_arrivals.jsonl",
     "console.txt": "profile_export_console.txt",
     "raw.jsonl": "profile_export_raw.jsonl",
+    "timeslices.csv": "profile_export_aiperf_timeslices.csv",
+    "timeslices.json": "profile_export_aiperf_timeslices.json",
 }
 
 _NEVER_PREFIXED = ("inputs.json", "outputs.json")

@@ -117,10 +117,19 @@ class Metric(Declared):
     """A value, or a list of values, per request, computed for a whole batch at once.
 
     ``column`` must give the same for a batch, its halves and its permutation; NaN is absent.
+
+    adjusted: also as ``adj_<tag>``, in which requests that failed count as infinitely slow.
+    since: of a duration, the column from which it counts: a request cut off in flight lasted at least from there to its end.
+    early: such a value is known as soon as it is there, though the answer is cut off later (the time to first token).
+    arriving: an amount that comes with the content: in time slices its sum counts where the content arrived.
     """
 
     fold: ClassVar[Fold] = Fold.DISTRIBUTION
     over: ClassVar[Over] = Over.VALID
+    adjusted: ClassVar[bool] = False
+    since: ClassVar[str | None] = None
+    early: ClassVar[bool] = False
+    arriving: ClassVar[bool] = False
 
     def column(self, batch: RecordBatch) -> Column:
         """One value per request of *batch*, or a Ragged with as many lists."""

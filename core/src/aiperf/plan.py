@@ -40,7 +40,8 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     ramp: name of the curve; *_ramp_ns: how long each limit, or the rate, takes to rise; None is at once.
     users: of the user-centric mode.  replay: what of a trace is sent, in the fixed schedule.
     cancel_share, cancel_delay_ns: which part of the requests is cancelled, and how long after it was sent.
-    planned: arrivals in *due_file* (int64 ns after phase start, -1 where only the run will tell); None where nothing is due.
+    due_file: when each arrival is due (int64 ns after phase start, -1 where only the answers will tell); None without pacing.
+    planned: how many of them there will be; None where time or the answers decide.
     sessions_file: what each session is, where the schedule says it: rows of (entry, turns, number of its first arrival).
     spacing_ns: time between a session's turns, where the schedule says it; else recorded times less *zero_ns* do, or delays.
     limits_file: when a ramped concurrency grows, and prefill_limits_file (int64 ns after phase start, one for each level).
@@ -82,7 +83,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     @property
     def paced(self) -> bool:
         """Whether arrivals have due times."""
-        return self.due_file is not None or self.rate is not None or self.rate_series is not None
+        return self.due_file is not None or self.rate is not None or self.rate_series is not None or self.rate_series is not None
 
 
 class TlsPlan(Struct, frozen=True, omit_defaults=True):
@@ -112,6 +113,8 @@ class Plan(Struct, frozen=True):
     sticky: every session has a connection of its own.
     delay_ratio: think times are multiplied by it.
     failed_threshold: share of failed requests that ends the run, None never.
+    http_trace: each record shows its headers, stamps and reads.
+    slice_ns: width of the time slices that are reported apart, None for no slices.
     """
 
     run_id: str
@@ -162,6 +165,13 @@ class Plan(Struct, frozen=True):
     config: dict[str, Any] = field(default_factory=dict)
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verbose: bool = False
+    http_trace: bool = False
+    slice_ns: int | None = None
+
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether headers, both ways, and bodies that the data set doesn't have go to the journal."""
+        return self.http_trace or self.export_level == "raw"
 
     def sampler(self) -> Sampler:
         """What gives a session its entry."""

@@ -31,7 +31,7 @@ class Result(Struct, frozen=True):
 
     @property
     def distribution(self) -> bool:
-        return "p50" in self.stats
+        return self.stats.keys() != {"avg"}
 
 
 class ErrorCount(Struct, frozen=True):
@@ -102,6 +102,32 @@ class PluginUsed(Struct, frozen=True):
     shadowed: tuple[str, ...] = ()
 
 
+class Slice(Struct, frozen=True):
+    """A part of the profiling phase, ``--slice-duration`` long, from *start_ns* up to *end_ns* (wall clock).
+
+    started: requests that were started in it.  outcomes: of those that ended in it, as :attr:`Summary.outcomes`.
+    results: of the requests that ended in it; chunks and tokens count where they arrived; rates are per second of the slice.
+    complete: False for the last where the phase ended in it.
+    """
+
+    start_ns: int
+    end_ns: int
+    results: dict[str, Result]
+    started: int = 0
+    outcomes: dict[str, int] = {}
+    complete: bool = True
+
+
+class UrlSummary(Struct, frozen=True):
+    """What one of several URLs did in the profiling phase.  Rates are over the whole run, so that those of all URLs add up."""
+
+    url: str
+    results: dict[str, Result]
+    started: int = 0
+    outcomes: dict[str, int] = {}
+    errors: tuple[ErrorCount, ...] = ()
+
+
 class PhaseSummary(Struct, frozen=True):
     """One phase: its results and its window in wall-clock ns."""
 
@@ -122,6 +148,12 @@ class Summary(Struct, frozen=True):
     results: the profiling phase's, by tag.  phases: every phase, warmup first.
     complete: False when the run was cut short; *incomplete_reason* says by what.
     config: options given or derived, by section, secrets redacted.  command: the command as typed, secrets redacted.
+    outcomes: requests by what became of them: ``completed``, ``failed``, ``cut`` (the answer began and broke off), ``empty``
+    (a good answer without content), ``cancelled``, ``aborted``, ``unfinished``; only those that there were.
+    survival: by tag, a latency whose requests in flight at the cut-off count as lasting at least as long as they had
+    (Kaplan-Meier): ``count``, ``censored`` (how many of it were cut off) and the percentiles that are known; only where there
+    were any.  :func:`survivors` says which of them must stand beside the plain ones.
+    slices: in the order of time, without gaps.  urls: in the order given, where there are several.
     """
 
     run_id: str
@@ -147,3 +179,26 @@ class Summary(Struct, frozen=True):
     benchmark_duration_s: float | None = None
     warnings: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+    outcomes: dict[str, int] = {}
+    survival: dict[str, Result] = {}
+    slices: tuple[Slice, ...] = ()
+    slice_duration_s: float | None = None
+    urls: tuple[UrlSummary, ...] = ()
+
+
+SURVIVOR_SHARE = 0.01
+"""A percentile that differs by more than this share of the plain one is another result."""
+
+
+def survivors(summary: Summary) -> list[Result]:
+    """The results of *survival* that differ from the plain ones: a percentile more than 1 % off, or no longer known."""
+    found = []
+    for tag, result in summary.survival.items():
+        plain = summary.results.get(tag)
+        if plain is None or any(
+            name not in result.stats or abs(result.stats[name] - value) > SURVIVOR_SHARE * abs(value)
+            for name, value in plain.stats.items()
+            if name.startswith("p")
+        ):
+            found.append(result)
+    return found
