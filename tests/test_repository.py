@@ -34,7 +34,9 @@ columns command descriptor errors exporter fold hooks ids journal logs model opt
     usage
 addresses argv balance endpoint environment errorkinds findings metric pairs plan rateseries settings store strangers summary
 answer artifacts certificates dataset helptext hooktrace modes optionspec outputs pipeline rundir schedule sizing
-due engine loadchecks registry
+    trace
+engine loadchecks registry sessions starts
+due
 build children commandline phases scaffold selection testing trust
 application configure inspection reduce
 report run

@@ -229,6 +229,25 @@ def test_paced_arrivals_nobody_sent_have_a_row_with_their_due_time(tmp_path: Pat
     assert found.delivered.never_sent == 3
 
 
+def test_turns_nobody_sent_have_a_row_with_their_session(tmp_path: Path) -> None:
+    """Two sessions of two turns and three: the later turns' times were up to the answers."""
+    made = recording(tmp_path)
+    (made.journal / "sessions-0.bin").write_bytes(array("q", [7, 2, 0, 4, 3, 2]).tobytes())
+    due_file = due(made, 0, 10, -1, 20, -1, 50)
+    files = {"due_file": due_file, "sessions_file": str(made.journal / "sessions-0.bin")}
+    replanned(made, msgspec.structs.replace(PROFILING, request_count=None, rate=1.0, planned=5, **files))
+    made.phase("begin", 1 * MS)
+    made.answered(0, 2 * MS, (3 * MS, event(text="a")), n=0, due_ns=MS + 10)
+    made.flush(9 * MS)
+    summary(made)
+    rows = [[str(each) for each in row[1:6]] for row in ledger(made)[1:]]
+    never = str(float(journal.NEVER_SENT))
+    assert rows == [
+        ["1", never, "nan", "0.0", "1.0"], ["2", never, str(float(MS + 20)), "1.0", "0.0"],
+        ["3", never, "nan", "1.0", "1.0"], ["4", never, str(float(MS + 50)), "1.0", "2.0"],
+    ]  # fmt: skip
+
+
 def test_counted_arrivals_nobody_sent_have_a_row_in_every_phase(tmp_path: Path) -> None:
     made = recording(tmp_path)
     warmup = PhasePlan("warmup", "warmup", 0, "burst", request_count=2)

@@ -1,11 +1,10 @@
-"""Due times of a phase, from its schedule to a file that workers map."""
+"""Due times of a phase, from its schedule to files that workers map."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,9 @@ from aiperf import hooks
 from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.hooktrace import trace
-from aiperf.schedule import BLOCK, Schedule, ScheduleContext
-from aiperf.strangers import failure, load, who, why
+from aiperf.schedule import BLOCK, Conversations, Schedule, ScheduleContext, SessionSchedule
+from aiperf.starts import PhaseConversations, with_sessions
+from aiperf.strangers import blamed, load, who, why
 
 if TYPE_CHECKING:
     from aiperf.columns import Ints
@@ -34,7 +34,8 @@ _MOST_SPARE = 1 << 22
 def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
     """The phase with its due file; a phase whose schedule paces nothing comes back as it is.
 
-    Arrivals below the request count, before the end of the duration.  Under a session count every turn takes a tick, and a
+    A schedule that starts sessions says all there is to say of them (:mod:`aiperf.starts`).  Ticks are arrivals below the
+    request count, before the end of the duration.  Under a session count every turn takes a tick, and a
     tick that finds no turn ready and every session started is nobody's: how many there will be depends on the answers.  So
     the file then holds the sessions' turns, and spare ticks behind them for an hour of waiting (at most four million); the
     worker stops at the sessions' end, not at the file's.
@@ -43,23 +44,34 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
         ConfigError: Nothing is due before the phase ends.
         PluginError: The schedule breaks its contract.
     """
-    schedule, maker = make_schedule(plan, phase)
+    data = PhaseConversations(phase, store, plan.sampler(), plan.seed)
+    schedule, maker = make_schedule(plan, phase, data)
     if not schedule.paced:
         return phase
-    path = Path(plan.journal) / f"due-{phase.index}.bin"
-    planned = 0
-    with path.open("wb") as file:
-        for due in _blocks(schedule, maker, phase, _turns(plan, phase, store), spare=store.max_turns > 1):
-            file.write((due if sys.byteorder == "little" else due.byteswap()).tobytes())
-            planned += len(due)
-    if planned == 0:
+    if isinstance(schedule, SessionSchedule):
+        timed = with_sessions(plan, phase, data, schedule, maker)
+    else:
+        timed = _with_ticks(plan, phase, store, schedule, maker)
+    if timed.due_file is None or Path(timed.due_file).stat().st_size == 0:
         lasts = "" if phase.duration_ns is None else f" of {phase.duration_ns / 1e9:g} s"
         rate = "" if phase.rate is None else f" at {phase.rate:g} requests/s"
         raise ConfigError(f"no request is due within the {phase.name}{lasts}{rate}", "raise the rate, or the duration")
-    return replace(phase, planned=planned, due_file=str(path))
+    return timed
 
 
-def make_schedule(plan: Plan, phase: PhasePlan) -> tuple[Schedule, str]:
+def _with_ticks(plan: Plan, phase: PhasePlan, store: Store, schedule: Schedule, maker: str) -> PhasePlan:
+    """The phase with a due file of ticks, whoever takes them."""
+    path = Path(plan.journal) / f"due-{phase.index}.bin"
+    spare = store.max_turns > 1 and phase.session_count is not None and phase.request_count is None
+    ticks = 0
+    with path.open("wb") as file:
+        for due in _blocks(schedule, maker, phase, _turns(plan, phase, store), spare=spare):
+            file.write(due.astype("<i8", copy=False).tobytes())
+            ticks += len(due)
+    return replace(phase, planned=None if spare else ticks, due_file=str(path))
+
+
+def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None = None) -> tuple[Schedule, str]:
     """The schedule the phase names, a hook's or else the plugin of that name; and who made it, for messages.
 
     Raises:
@@ -77,12 +89,9 @@ def make_schedule(plan: Plan, phase: PhasePlan) -> tuple[Schedule, str]:
             return found, f"hook plugin {name}"
     ref = plan.schedules[phase.schedule]
     gaps = None if phase.pattern is None else load(plan.arrivals[phase.pattern])
-    try:
-        schedule: Schedule = load(ref)(ScheduleContext(plan.seed, phase, gaps))
-    except AiperfError:
-        raise
-    except Exception as error:  # strangers' code
-        raise failure(who(ref), "can't be used", error) from error
+    made = load(ref)
+    with blamed(who(ref), "can't be used"):
+        schedule: Schedule = made(ScheduleContext(plan.seed, phase, gaps, data=data, source=plan.source))
     return schedule, who(ref)
 
 
@@ -101,7 +110,6 @@ def _blocks(schedule: Schedule, maker: str, phase: PhasePlan, limit: int | None,
     """Due times in blocks, until the phase ends or the schedule does."""
     import numpy as np
 
-    spare = spare and phase.session_count is not None and phase.request_count is None
     end_ns = math.inf if phase.duration_ns is None else phase.duration_ns
     most = math.inf if limit is None else limit + (_MOST_SPARE if spare else 0)
     n, last_ns = 0, 0
@@ -124,12 +132,8 @@ def _drawn(schedule: Schedule, maker: str, first: int, count: int, last_ns: int)
     """A block of the schedule, held to its contract."""
     import numpy as np
 
-    try:
+    with blamed(maker, f"failed at arrival {first}"):
         due: Ints = np.asarray(schedule.due_block(first, count))
-    except AiperfError:
-        raise
-    except Exception as error:  # strangers' code
-        raise failure(maker, f"failed at arrival {first}", error) from error
     if due.dtype != np.int64 or due.ndim != 1 or len(due) > count:
         raise PluginError(f"{maker} gave {due.dtype} of shape {due.shape} for {count} arrivals; due times are int64, one each")
     if len(due) and (due[0] < last_ns or (np.diff(due) < 0).any()):

@@ -83,7 +83,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     @property
     def paced(self) -> bool:
         """Whether arrivals have due times."""
-        return self.due_file is not None or self.rate is not None or self.rate_series is not None or self.rate_series is not None
+        return self.due_file is not None or self.rate is not None or self.rate_series is not None
 
 
 class TlsPlan(Struct, frozen=True, omit_defaults=True):

@@ -240,14 +240,14 @@ class _Summing:
         due = np.full(count, np.nan)
         begins = self._moments(phase, "begin")
         if phase.due_file is not None and begins:  # a phase that never began has no instants
-            due[:] = np.fromfile(self.journal / Path(phase.due_file).name, dtype="<i8", count=count) + min(begins)
-        single = Store(self.journal).max_turns == 1
+            after = np.fromfile(self.journal / Path(phase.due_file).name, dtype="<i8", count=count)
+            due[after >= 0] = after[after >= 0] + min(begins)
         for ref, exporter in batch_exporters(self.plan, target_for(self.plan, self.clock)) if len(missing) else ():
             try:
                 with part_path(self.journal, ref.name, self.plan.reducers).open("ab") as part:
                     for at in range(0, len(missing), _NEVER_SENT_BATCH):
                         rows = missing[at : at + _NEVER_SENT_BATCH]
-                        part.write(exporter.rows(Scored(_unsent(rows, due[rows], phase, single=single), {}, {})))
+                        part.write(exporter.rows(Scored(_unsent(rows, due[rows], phase, self.journal), {}, {})))
             except OSError:
                 raise
             except Exception as error:  # strangers' code
@@ -277,14 +277,25 @@ def _duration_s(census: Census) -> float | None:
     return span / 1e9 if math.isfinite(span) and span > 0 else None
 
 
-def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, *, single: bool) -> RecordBatch:
-    """Arrivals of which nothing is known but their numbers and due times; with *single* turns, their sessions besides."""
+def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> RecordBatch:
+    """Arrivals of which nothing is known but their numbers and due times, and whose they would have been."""
     count = len(numbers)
     columns: dict[str, Column] = {name: np.full(count, np.nan) for name in NUMBERS}
     columns |= {"n": numbers.astype(np.float64), "due_ns": due}
     columns |= {"phase": np.full(count, float(phase.index)), "outcome": np.full(count, float(journal.NEVER_SENT))}
-    if single:
-        columns |= {"session": columns["n"], "turn": np.zeros(count)}
+    columns |= _whose(numbers, phase, directory)
     none: list[list[float]] = [[]] * count
     columns |= {"chunk_ns": ragged(none, none), "gap_ns": ragged(none, none)}
     return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))
+
+
+def _whose(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
+    """Sessions and turns of arrivals, where those don't depend on the answers."""
+    if phase.sessions_file is not None:
+        rows = np.fromfile(directory / Path(phase.sessions_file).name, dtype="<i8").reshape(-1, 3)
+        session = np.searchsorted(rows[:, 2], numbers, side="right") - 1
+        turn, entry = numbers - rows[session, 2], rows[session, 0]
+        return {"session": session.astype(np.float64), "turn": turn.astype(np.float64), "entry": entry.astype(np.float64)}
+    if Store(directory).max_turns == 1:
+        return {"session": numbers.astype(np.float64), "turn": np.zeros(len(numbers))}
+    return {}

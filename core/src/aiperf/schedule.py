@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -195,7 +195,7 @@ class ScheduleContext(Struct, frozen=True):
     """What a schedule is made from.
 
     gaps: the phase's arrival pattern, None in modes without one.  ramp: the curve of what rises, None where nothing does.
-    data: the phase's conversations; None before there is a data set.
+    data: the phase's conversations; None before there is a data set.  source: the input file, for messages.
     """
 
     seed: int
@@ -203,6 +203,7 @@ class ScheduleContext(Struct, frozen=True):
     gaps: GapFunction | None = None
     ramp: Ramp | None = None
     data: Conversations | None = None
+    source: str | None = None
 
 
 class Schedule(Protocol):
@@ -235,8 +236,11 @@ class SessionStarts(Struct, frozen=True):
     turns: Ints
 
 
+@runtime_checkable
 class SessionSchedule(Schedule, Protocol):
     """A schedule that says when each *session* starts; its later turns follow from *spacing_ns* or from what was recorded.
+
+    ``due_block`` then numbers first turns.
 
     spacing_ns: time between a session's turns, from start to start; None goes by the data set's times and delays.
     zero_ns: the recorded time that is the phase's start.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from aiperf.descriptor import PluginRef
-from aiperf.errors import PluginError
+from aiperf.errors import AiperfError, PluginError
 
 log = logging.getLogger(__name__)
 
@@ -37,3 +39,14 @@ def failure(name: str, what: str, error: BaseException) -> PluginError:
     """The error to raise for a stranger's; its traceback goes to the log, for the stranger."""
     log.debug("the traceback:", exc_info=error)
     return PluginError(f"{name} {what}: {why(error)}")
+
+
+@contextlib.contextmanager
+def blamed(name: str, what: str) -> Iterator[None]:
+    """What a stranger's code raises inside becomes an error that names it; errors with a sentence of their own pass."""
+    try:
+        yield
+    except AiperfError:
+        raise
+    except Exception as error:  # strangers' code
+        raise failure(name, what, error) from error

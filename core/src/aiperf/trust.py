@@ -37,7 +37,7 @@ def late_ns(phase: PhasePlan) -> float:
 
 def planned(phase: PhasePlan) -> int | None:
     """How many arrivals were planned, numbered from 0; None where that depends on time or on the answers."""
-    if phase.planned is not None and phase.session_count is None:
+    if phase.due_file is not None:
         return phase.planned
     return phase.request_count if phase.duration_ns is None else None
 
