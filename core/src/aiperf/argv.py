@@ -13,10 +13,10 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
+from aiperf.descriptor import REDACTED as REDACTED
 from aiperf.descriptor import OptionSpec
 from aiperf.errors import UsageError
 
-REDACTED = "<redacted>"
 
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
 

@@ -45,6 +45,7 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
         phases=tuple(phase.name for phase in plan.phases),
         kinds=tuple(phase.kind for phase in plan.phases),
         reducers=plan.reducers,
+        journal=Path(plan.journal),
         config=plan.config,
     )
 
@@ -157,7 +158,9 @@ def _loaded(plan: Plan, target: Target, kind: type[E]) -> _Loaded[E]:
             continue
         try:
             if issubclass(found, kind) and LEVELS.index(found.level) <= LEVELS.index(target.level):
-                loaded.exporters.append((ref, found(target, plan.plugin_options(ref))))
+                made = found(target, plan.plugin_options(ref))
+                if made.wanted():
+                    loaded.exporters.append((ref, made))
         except Exception as error:  # noqa: BLE001  # strangers' code
             loaded.failures.append(f"{_who(ref)} can't be used: {_why(error)}")
     return loaded

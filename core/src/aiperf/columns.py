@@ -107,7 +107,8 @@ class RecordBatch:
     """Finished requests as columns, in completion order.
 
     *columns* are the kernel's; *texts* hold what is not a number, one string or None per request: ``conversation_id``,
-    ``request_id``, ``session_id``, ``model``, ``url``, ``worker``, ``error`` (JSON of ErrorDetails).
+    ``request_id``, ``session_id``, ``model``, ``url``, ``worker``, ``error`` (JSON of ErrorDetails); with ``--export-http-trace`` also
+    ``trace`` (JSON of :class:`aiperf.trace.Trace`).
     *valid* marks requests that count for latency and throughput; the rest failed.
     """
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+REDACTED = "<redacted>"
+"""What stands in the place of a secret."""
+
 API_VERSION = 1
 """Of the public surface that plugins import; a manifest's ``api`` range must include it."""
 

@@ -33,6 +33,8 @@ _DEFAULT_NAMES = {
     "arrivals.jsonl": "profile_export_arrivals.jsonl",
     "console.txt": "profile_export_console.txt",
     "raw.jsonl": "profile_export_raw.jsonl",
+    "parquet": "profile_export.parquet",
+    "chunks.parquet": "profile_export_chunks.parquet",
     "timeslices.csv": "profile_export_aiperf_timeslices.csv",
     "timeslices.json": "profile_export_aiperf_timeslices.json",
 }
@@ -47,7 +49,7 @@ class Target(Struct, frozen=True):
     level: one of LEVELS.  width: columns of the console copy.  options of the run a reader may want are in *config*.
     started_wall_ns: wall clock at the run's time zero: adding it to a column gives an exported time stamp.
     phases: phase names by index; *kinds* ``warmup`` or ``profiling`` likewise.  reducers: how many the run has; shard i
-    belongs to reducer i modulo that.
+    belongs to reducer i modulo that.  journal: the run's segments and columns, None where there are none.
     """
 
     directory: Path
@@ -59,6 +61,7 @@ class Target(Struct, frozen=True):
     phases: tuple[str, ...] = ("profiling",)
     kinds: tuple[str, ...] = ("profiling",)
     reducers: int = 1
+    journal: Path | None = None
     config: dict[str, Any] = {}
 
     def file(self, kind: str) -> Path:
@@ -101,6 +104,10 @@ class Exporter:
     def __init__(self, target: Target, options: Any = None) -> None:
         self.target = target
         self.options = options
+
+    def wanted(self) -> bool:
+        """Whether this run asked for it; else nothing is written, and no file of it named."""
+        return True
 
 
 class SummaryExporter(Exporter):

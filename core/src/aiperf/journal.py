@@ -33,8 +33,9 @@ PHASE   msgpack ``{"phase", "event", "at_ns", …}``; event is ``begin``, ``send
 SENT    int64 rows of SENT_FIELDS: a request was started
 CHUNKS  int64 rows of CHUNK_FIELDS, then the bodies one after the other, after HTTP framing
 DONE    int64 rows of DONE_FIELDS: a request is over
-TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDetails), ``head`` (status, reason, headers)
-        or ``prompt`` (the text sent, where the data set alone doesn't tell)
+TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDetails), ``head`` (status, reason, headers),
+        ``prompt`` (the text sent, where the data set alone doesn't tell) or ``request`` (headers, secrets redacted, and the
+        body, None where the data set has it; see ``Plan.keeps_requests``)
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
 COLUMNS a reduced batch (:mod:`aiperf.reduce`)
 """

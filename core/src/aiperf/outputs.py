@@ -13,7 +13,7 @@ from aiperf.plan import PhasePlan
 
 _ENDINGS = re.compile(
     r"(_server_metrics\.(parquet|jsonl|json|csv)|_network_latency\.jsonl|_gpu_telemetry\.jsonl|_timeslices\.(csv|json)"
-    r"|_console\.txt|_raw\.jsonl|_arrivals\.jsonl|\.parquet|\.csv|\.json|\.jsonl)$"
+    r"|_console\.txt|_raw\.jsonl|_arrivals\.jsonl|_chunks\.parquet|\.parquet|\.csv|\.json|\.jsonl)$"
 )
 _TAKEN = ("inputs",)
 """Base names whose ``.json`` is another artifact."""

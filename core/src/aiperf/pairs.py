@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from aiperf.descriptor import REDACTED
 from aiperf.errors import ConfigError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None, "null": None}
+_CREDENTIAL = re.compile(
+    r"authori[sz]ation|cookie|secret|passw|credential|signature|api[-_]?key|(?:auth|access|security|session|csrf)[-_]?token",
+    re.IGNORECASE,
+)
 _FRAMING = ("content-length", "transfer-encoding", "connection", "x-request-id")
 _WHOLE = "payload_template"
 
@@ -81,6 +86,14 @@ def merged(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]
     """*above* over *below*, names compared without case."""
     names = {name.lower() for name in above}
     return {name: value for name, value in below.items() if name.lower() not in names} | dict(above)
+
+
+def shown(headers: Mapping[str, str], hidden: Iterable[str] = ()) -> dict[str, str]:
+    """Headers as they may be written: neither the values of those in *hidden* nor of what looks like a credential."""
+    names = {name.lower() for name in hidden}
+    return {
+        name: REDACTED if name.lower() in names or _CREDENTIAL.search(name) else value for name, value in headers.items()
+    }
 
 
 def _json_object(text: str, *, secret: bool = False) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from aiperf.plan import Plan
 from aiperf.rundir import RunClock
 from aiperf.store import Store
 from aiperf.strangers import who, why
+from aiperf.trace import traced
 from aiperf.usage import Usage, read_usage
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     """A batch on disk.
 
     numbers: float64 of NUMBERS, one after the other.  stamps, kinds: per content piece, its instant (int64 ns since the
-    run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row.
+    run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row;
+    traces: likewise :class:`aiperf.trace.Trace`, where the run keeps them.
     side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
     far each shard had been read by then, as {shard: [segment, offset]}.  steps: clock steps since then.  lateness: reads' delay
     behind their kernel stamps; intervals: widths within which marked pieces came; both in ns.
@@ -83,6 +85,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     kinds: bytes
     lengths: bytes
     errors: dict[int, str] = {}
+    traces: dict[int, str] = {}
     side: list[tuple[int, int, dict[str, Any]]] = []
     at: dict[int, tuple[int, int]] = {}
     steps: int = 0
@@ -116,7 +119,7 @@ class Live(Struct, frozen=True):
 class _Open:
     """A request that is not over."""
 
-    __slots__ = ("error", "head", "prompt", "segment", "sent")
+    __slots__ = ("error", "head", "prompt", "request", "segment", "sent")
 
     def __init__(self, sent: list[int], segment: int) -> None:
         self.sent = sent
@@ -124,6 +127,7 @@ class _Open:
         self.error: dict[str, Any] | None = None
         self.head: dict[str, Any] | None = None
         self.prompt: str | None = None
+        self.request: dict[str, Any] | None = None
 
 
 class _Shard:
@@ -176,6 +180,7 @@ class Reducer:
         self._kinds = bytearray()
         self._lengths: list[int] = []
         self._errors: dict[int, str] = {}
+        self._traces: dict[int, str] = {}
         self._side: list[tuple[int, int, dict[str, Any]]] = []
         self._steps = 0
         self._late: list[Ints] = []
@@ -374,6 +379,8 @@ class Reducer:
         ))  # fmt: skip
         if error is not None:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
+        if self.plan.http_trace:
+            self._traces[len(self._rows) - 1] = traced(entry.request, entry.head, [(read[0], len(read[3])) for read in reads])
         self._widths += answer.intervals
         self._stamps += stamps
         self._kinds += answer.kinds
@@ -436,7 +443,7 @@ class Reducer:
         intervals.add(np.array(self._widths, dtype=np.float64))
         stored = Stored(
             len(self._rows), np.ascontiguousarray(numbers).tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(),
-            bytes(self._kinds), np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._side,
+            bytes(self._kinds), np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._traces, self._side,
             {shard.number: (shard.segment, shard.offset) for shard in self._shards}, self._steps,
             lateness, intervals,
         )  # fmt: skip
@@ -445,7 +452,7 @@ class Reducer:
         self._rows, self._stamps, self._kinds, self._lengths = [], [], bytearray(), []
         self.lateness.merge(lateness)
         self.intervals.merge(intervals)
-        self._errors, self._side, self._steps, self._late, self._widths = {}, [], 0, [], []
+        self._errors, self._traces, self._side, self._steps, self._late, self._widths = {}, {}, [], 0, [], []
         if stored.count:
             self._feed(batch_of(stored, self.plan, self._store))
         if self._durable:
@@ -657,6 +664,8 @@ def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:
         "worker": [f"worker-{shard}" for shard in shards],
         "error": errors,
     }
+    if plan.http_trace:
+        texts["trace"] = [stored.traces.get(row) for row in range(stored.count)]
     return RecordBatch(columns, valid, texts)
 
 

@@ -32,6 +32,7 @@ SHIPPED = frozenset(
         "aiperf-exporter-csv",
         "aiperf-exporter-inputs",
         "aiperf-exporter-json",
+        "aiperf-exporter-raw",
         "aiperf-exporter-records",
         "aiperf-metric-latency",
         "aiperf-metric-throughput",

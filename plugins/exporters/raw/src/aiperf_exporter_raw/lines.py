@@ -1,0 +1,129 @@
+"""The per-request file's lines, each with what the journal has of its request."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiperf import AiperfError, Target
+from aiperf.errors import BadJournal
+from aiperf.journal import STREAMED
+from aiperf.observation import Observation, observations
+from aiperf.sse import Splitter
+from aiperf.store import Store
+from msgspec import Struct
+
+from aiperf_exporter_raw.shape import Binary, Events, Line, Packet, Response, Text
+
+
+class _Key(Struct):
+    """Which request a line of the per-request file is about."""
+
+    worker_id: str
+    x_request_id: str
+
+
+class _Record(Struct):
+    """A line's parts as they are; an empty error is none."""
+
+    metadata: msgspec.Raw
+    error: msgspec.Raw = msgspec.Raw()
+
+
+def lines(target: Target) -> Iterator[bytes]:
+    """The file's lines.
+
+    Raises:
+        AiperfError: There is no per-request file to go by, or the journal doesn't have its requests any more.
+    """
+    records = target.file("jsonl")
+    if target.journal is None or not records.exists():
+        raise AiperfError(f"{records} is not there, whose lines the raw file follows", "is the records exporter switched off?")
+    found = _Found(target.journal)
+    read, read_key = msgspec.json.Decoder(_Record).decode, msgspec.json.Decoder(_Key).decode
+    encode = msgspec.json.Encoder().encode
+    with records.open("rb") as file:
+        for text in file:
+            record = read(text)
+            key = read_key(record.metadata)
+            one = found.observation(int(key.worker_id.rpartition("-")[2]), int(key.x_request_id[-12:], 16))
+            yield encode(_line(record, one, found.store)) + b"\n"
+
+
+class _Found:
+    """Observations by request.  A shard's requests are asked for in the order in which they ended."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._shards: dict[int, Iterator[Observation]] = {}
+        self.store = Store(journal)
+
+    def observation(self, shard: int, request: int) -> Observation:
+        if shard not in self._shards:
+            self._shards[shard] = observations(self._journal, shard)
+        for one in self._shards[shard]:
+            if one.sent["request"] == request:
+                return one
+        raise BadJournal(f"the segments in {self._journal} don't have request {request} of worker {shard}")
+
+
+def _line(record: _Record, one: Observation, store: Store) -> Line:
+    sent, request = one.sent, one.texts.get("request") or {"headers": {}, "body": None}
+    body = request["body"]
+    if body is None:
+        body = store.body(sent["entry"], sent["turn"], sent["model"])
+    return Line(
+        metadata=record.metadata,
+        start_perf_ns=sent["started_ns"],
+        request_headers=request["headers"],
+        status=one.done["status"] or None,
+        responses=_responses(one),
+        payload=_payload(body),
+        error=record.error if bytes(record.error) else None,
+    )
+
+
+def _responses(one: Observation) -> list[Response]:
+    """What came back; the body of an error status stands in the record's error."""
+    if not one.reads or not 200 <= one.done["status"] < 300:
+        return []
+    if one.done["flags"] & STREAMED:
+        return _events(one)
+    body, (at_ns, _) = b"".join([piece for _, piece in one.reads]), one.reads[-1]
+    kind = _content_type(one.texts.get("head"))
+    try:
+        return [Text(at_ns, body.decode(), kind)]
+    except UnicodeDecodeError:
+        return [Binary(at_ns, b64encode(body).decode(), kind)]
+
+
+def _events(one: Observation) -> list[Response]:
+    """Events by the read that completed them; what was in the middle of one when the stream ended is one, too."""
+    splitter = Splitter()
+    found: list[Response] = []
+    for at_ns, piece in one.reads:
+        found += [_event(at_ns, *event) for event in splitter.feed(piece)]
+    found += [_event(one.reads[-1][0], *event) for event in splitter.close()]
+    return found
+
+
+def _event(at_ns: int, data: bytes, name: bytes) -> Events:
+    named = [Packet("event", name.decode("utf-8", "replace"))] if name else []
+    return Events(at_ns, [*named, Packet("data", data.decode("utf-8", "replace"))])
+
+
+def _content_type(head: dict[str, Any] | None) -> str | None:
+    headers = head["headers"] if head is not None else []
+    return next((value for name, value in headers if name.lower() == "content-type"), None)
+
+
+def _payload(body: bytes) -> msgspec.Raw:
+    """The body as the JSON it is; what isn't JSON, as inputs.json has it."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return msgspec.Raw(b'{"body_base64":"%b"}' % b64encode(body))
+    return msgspec.Raw(body)
