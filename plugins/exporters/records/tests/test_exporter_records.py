@@ -209,3 +209,69 @@ def test_the_shipped_schema_is_that_of_the_structures():
 def test_joining_parts_in_the_parent_needs_no_numpy():
     code = "import sys, aiperf_exporter_records; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --export-http-trace
+
+
+class Sending(Metric):
+    tag, title, unit, display = "http_req_sending", "HTTP Sending", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+
+class TestTraces:
+    ROW = DONE | {
+        "connected_ns": 50, "sent_ns": 51, "sent_end_ns": 60, "ack_ns": 80, "first_byte_ns": 90, "last_byte_ns": 99,
+        "ended_ns": 100, "status": 200, "bytes_sent": 7, "bytes_received": 30, "dns_ns": 4, "connect_ns": 10, "tls_ns": 20,
+        "reused": 0,
+    }  # fmt: skip
+    TEXT = json.dumps(
+        {"request_headers": {"A": "b"}, "reason": "OK", "response_headers": {"c": "d"}, "reads": [[90, 10], [99, 20]]}
+    )
+
+    def traced(self, rows: list[dict], texts: list[str | None]) -> list[dict | None]:
+        def column(name):
+            return np.array([row.get(name, math.nan) for row in rows], dtype=np.float64)
+
+        found = batch(rows)
+        columns = found.columns | {name: column(name) for name in self.ROW}
+        whole = RecordBatch(columns, found.valid, found.texts | {"trace": texts})
+        config = {"endpoint": {"transport": "aiohttp"}}
+        sending = {"http_req_sending": columns["sent_end_ns"] - columns["connected_ns"]}
+        scored = Scored(whole, sending, {"http_req_sending": Sending()})
+        lines = Records(Target(Path(), started_wall_ns=WALL, config=config)).rows(scored).splitlines()
+        for line in lines:
+            jsonschema.validate(json.loads(line), SCHEMA)
+        return [json.loads(line).get("trace_data") for line in lines]
+
+    def test_a_fresh_connections_steps_follow_each_other(self):
+        (trace,) = self.traced([self.ROW], [self.TEXT])
+        assert trace == {
+            "trace_type": "aiohttp", "request_headers": {"A": "b"},
+            "connection_pool_wait_start_ns": WALL + 5, "connection_pool_wait_end_ns": WALL + 16,
+            "dns_lookup_start_ns": WALL + 16, "dns_lookup_end_ns": WALL + 20,
+            "tcp_connect_start_ns": WALL + 20, "tcp_connect_end_ns": WALL + 50,
+            "request_send_start_ns": WALL + 50, "request_headers_sent_ns": WALL + 51, "request_send_end_ns": WALL + 60,
+            "request_bytes_total": 7, "response_status_code": 200, "response_reason": "OK", "response_headers": {"c": "d"},
+            "response_headers_received_ns": WALL + 80, "response_receive_start_ns": WALL + 90,
+            "response_receive_end_ns": WALL + 99, "response_chunks": [[WALL + 90, 10], [WALL + 99, 20]],
+            "response_chunks_count": 2, "response_bytes_total": 30, "sending_ns": 10,
+        }  # fmt: skip
+
+    def test_an_open_connection_was_neither_looked_up_nor_made(self):
+        row = self.ROW | {"reused": 1, "dns_ns": 0, "connect_ns": 0, "tls_ns": 0}
+        (trace,) = self.traced([row], [self.TEXT])
+        assert trace is not None
+        assert trace["connection_reused_ns"] == trace["connection_pool_wait_end_ns"] == WALL + 50
+        assert [name for name in trace if name.startswith(("dns", "tcp"))] == []
+
+    def test_what_never_came_to_it_is_absent(self):
+        row = {"started_ns": 5, "ended_ns": 8, "outcome": ERROR, "valid": False, "dns_ns": 0, "connect_ns": 0, "tls_ns": 0}
+        never, (aborted) = self.traced([row, row | {"outcome": ABORTED}, self.ROW], [None, None, self.TEXT])
+        assert never == {
+            "trace_type": "aiohttp", "connection_pool_wait_start_ns": WALL + 5, "error_timestamp_ns": WALL + 8
+        }  # fmt: skip
+        assert aborted is not None, "the aborted one has no line, and the last keeps its own trace"
+        assert aborted["response_chunks_count"] == 2
+
+    def test_without_the_option_there_is_none(self):
+        assert "trace_data" not in export([DONE])[0]

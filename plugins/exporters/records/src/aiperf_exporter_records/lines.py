@@ -12,6 +12,8 @@ from aiperf import Column, Ragged, RecordBatch, Scored, Target, Unit, integers
 from aiperf.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
 
 from aiperf_exporter_records.shape import Metadata, Value
+from aiperf_exporter_records.traces import NEEDED as TRACED
+from aiperf_exporter_records.traces import traces
 
 if TYPE_CHECKING:
     from aiperf.metric import Declared
@@ -34,8 +36,10 @@ def lines(scored: Scored, target: Target) -> bytes:
     # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
     shown = [tag for tag in _ordered(scored.metrics) if tag in values]
     metrics = _metrics(shown, [_values(values[tag], scored.metrics[tag]) for tag in shown], len(batch))
-    line = msgspec.defstruct("Line", ["metadata", "metrics", ("error", Any, None)], omit_defaults=True, gc=False)
-    return msgspec.json.Encoder().encode_lines(list(map(line, _metadata(batch, target), metrics, _errors(batch))))
+    fields = ["metadata", "metrics", ("trace_data", Any, None), ("error", Any, None)]
+    line = msgspec.defstruct("Line", fields, omit_defaults=True, gc=False)
+    made = map(line, _metadata(batch, target), metrics, traces(batch, values, target), _errors(batch))
+    return msgspec.json.Encoder().encode_lines(list(made))
 
 
 _NEEDED = (
@@ -46,8 +50,9 @@ _NEEDED = (
 
 def _narrow(batch: RecordBatch, listed: NDArray[np.intp]) -> RecordBatch:
     """These requests with the columns that a line shows: the chunks of a batch are too much to copy for nothing."""
+    needed = {*_NEEDED, *(TRACED if "trace" in batch.texts else ())}
     return RecordBatch(
-        {name: batch[name][listed] for name in _NEEDED},
+        {name: batch[name][listed] for name in needed},
         batch.valid[listed],
         {name: [texts[i] for i in listed.tolist()] for name, texts in batch.texts.items()},
     )

@@ -49,11 +49,47 @@ class Value(Struct, frozen=True, gc=False):
     unit: str
 
 
+class TraceData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A request's HTTP exchange; absent is what it never came to."""
+
+    trace_type: Annotated[str, Meta(description="Name of the transport.")]
+    request_headers: Annotated[dict[str, str], Meta(description="Values of secret ones are redacted.")] | None = None
+    connection_pool_wait_start_ns: WallNs | None = None
+    connection_pool_wait_end_ns: WallNs | None = None
+    dns_lookup_start_ns: WallNs | None = None
+    dns_lookup_end_ns: WallNs | None = None
+    tcp_connect_start_ns: WallNs | None = None
+    tcp_connect_end_ns: Annotated[WallNs, Meta(description="TLS handshake included.")] | None = None
+    connection_reused_ns: WallNs | None = None
+    request_send_start_ns: Annotated[WallNs, Meta(description="The connection was ready.")] | None = None
+    request_headers_sent_ns: Annotated[WallNs, Meta(description="First byte handed to the kernel.")] | None = None
+    request_send_end_ns: Annotated[WallNs, Meta(description="Last byte handed to the kernel.")] | None = None
+    request_bytes_total: Annotated[int, Meta(description="Bytes of body.")] | None = None
+    response_status_code: int | None = None
+    response_reason: str | None = None
+    response_headers: Annotated[dict[str, str], Meta(description="Values of secret ones are redacted.")] | None = None
+    response_headers_received_ns: WallNs | None = None
+    response_receive_start_ns: Annotated[WallNs, Meta(description="First bytes of the body.")] | None = None
+    response_receive_end_ns: WallNs | None = None
+    response_chunks: Annotated[list[tuple[WallNs, int]], Meta(description="Of each read, when it came and bytes of body.")] = []
+    response_chunks_count: int = 0
+    response_bytes_total: Annotated[int, Meta(description="Bytes of body.")] | None = None
+    error_timestamp_ns: WallNs | None = None
+    blocked_ns: int | None = None
+    dns_lookup_ns: int | None = None
+    connecting_ns: int | None = None
+    sending_ns: int | None = None
+    waiting_ns: int | None = None
+    receiving_ns: int | None = None
+    duration_ns: int | None = None
+
+
 class Record(Struct, frozen=True, omit_defaults=True):
     """A request."""
 
     metadata: Metadata
     metrics: dict[str, Value]
+    trace_data: TraceData | None = None
     error: ErrorDetails | None = None
 
 
