@@ -30,13 +30,14 @@ FORBIDDEN = (
 )  # fmt: skip
 
 FLOORS = """
-columns command descriptor errors exporter fold hooks ids journal logs model options progress sse tokenizer
-    usage
-addresses argv balance endpoint environment errorkinds findings metric pairs plan rateseries settings store strangers summary
-answer artifacts certificates dataset helptext hooktrace modes optionspec outputs pipeline rundir schedule sizing
+columns command descriptor draws errors exporter fold hooks ids intfile journal logs model options progress rates sse
+    tokenizer usage
+addresses argv balance endpoint environment errorkinds findings metric pairs plan ramps rateseries settings store
+    strangers summary survival
+answer artifacts certificates dataset grouped helptext hooktrace limits modes optionspec outputs rundir schedule sizing
     trace
-engine loadchecks registry sessions starts
-due
+engine loadchecks pipeline registry sessions starts
+due totals
 build children commandline phases scaffold selection testing trust
 application configure inspection reduce
 report run

@@ -195,7 +195,7 @@ def test_a_bad_metric_is_caught(column: Callable[[Any, RecordBatch], Column], ca
 
 def test_the_sample_has_what_a_run_gives() -> None:
     batch = sample_batch()
-    assert set(batch.columns) == {*NUMBERS, "chunk_ns", "gap_ns"}
+    assert set(batch.columns) == {*NUMBERS, "chunk_ns", "gap_ns", "piece_count"}
     assert set(batch.texts) == set(TEXTS)
     assert {len(column) for column in batch.columns.values()} == {len(batch)}
     assert batch.valid.any() and not batch.valid.all()

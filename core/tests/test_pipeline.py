@@ -14,10 +14,11 @@ import pytest
 from aiperf import fold, journal
 from aiperf.columns import Column, Ragged, RecordBatch, ragged
 from aiperf.metric import Declared, Fold, Metric, Needs, Over, PerRequestMetric, RequestView, RunMetric, Totals, Unit
-from aiperf.pipeline import Catalogue, Census, PhaseTotals, Pipeline, catalogue, load_folds, needs_of
+from aiperf.pipeline import Catalogue, Census, Pipeline, catalogue, needs_of
 from aiperf.summary import Result
 from aiperf.testing.batches import assert_same, sample_batch
 from aiperf.testing.journals import Plain, plan_for
+from aiperf.totals import PhaseTotals, load_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

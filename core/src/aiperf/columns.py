@@ -13,6 +13,7 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``shard``               number of the shard (worker) that sent it
 ``outcome``             what became of it: index into :data:`aiperf.journal.OUTCOMES`
 ``due_ns``              when the arrival was due; absent where nothing was scheduled (burst)
+``held_ns``             how long it waited behind that for a slot or for the answer before it; absent in burst
 ``started_ns``          request time zero: before pool wait, name lookup and connect
 ``connected_ns``        a connection was ready
 ``sent_ns``             first byte handed to the kernel
@@ -37,6 +38,8 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``reused``              1 when an open connection was used
 ``chunk_ns``            ragged: instants at which content arrived, one per distinct arrival
 ``gap_ns``              ragged: time between neighbouring instants that are both known (coalesced ones are left out)
+``piece_count``         ragged: pieces of content at each of those instants
+``fault``               of an outcome ``error``, how: 0 failed, 1 the answer began and was cut, 2 it was empty; absent otherwise
 ``coalesced``           content pieces whose instant is only known as an interval
 ======================  ===============================================================================================
 """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from aiperf.columns import Column, RecordBatch
+    from aiperf.columns import Column, Floats, RecordBatch
     from aiperf.metric import Declared
     from aiperf.model import Conversation
     from aiperf.summary import Summary
@@ -118,11 +118,15 @@ class SummaryExporter(Exporter):
 
 
 class Scored(Struct, frozen=True):
-    """A batch with its metrics: *values* by tag in base units (NaN absent), *metrics* the declarations."""
+    """A batch with its metrics: *values* by tag in base units (NaN absent), *metrics* the declarations.
+
+    cut_off: of durations, what stands so far for requests that were cut off in flight, and isn't in *values*.
+    """
 
     batch: RecordBatch
     values: Mapping[str, Column]
     metrics: Mapping[str, Declared]
+    cut_off: Mapping[str, Floats] = {}
 
 
 class BatchExporter(Exporter):

@@ -28,7 +28,7 @@ IN_MEMORY = 65_536
 BUDGET = 4_000_000
 """Elements of a list metric kept exactly, over all reducers together."""
 _GROWTH = math.log(1.002)
-_PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _BLOCK = 65_536
 _MANTISSA = 53
 _EXACT = float(1 << _MANTISSA)
@@ -123,7 +123,7 @@ class Buckets(Struct):
         mean = self.sum.exact() / self.count
         variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
         return _shown(
-            float(mean), self.low, self.high, float(self.sum), [_percentile(at, q, self.count) for q in _PERCENTILES],
+            float(mean), self.low, self.high, float(self.sum), [_percentile(at, q, self.count) for q in PERCENTILES],
             math.sqrt(variance), self.count, scale,
         )  # fmt: skip
 
@@ -267,6 +267,42 @@ class Merged:
             return None
         return self._merged().statistics(scale) if self._bucketed else statistics(self.values(), scale)
 
+    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+        """The same with *failed* values more that are infinite; None of what isn't kept exactly."""
+        return None if self._bucketed else adjusted(self.values(), failed, scale)
+
+
+class Part:
+    """A part of one metric's values, reckoned at once so that they needn't be kept; answers like :class:`Merged`."""
+
+    def __init__(self, values: Floats | Buckets, scale: float, failed: int) -> None:
+        """*values*: ascending, or as buckets; some.  *failed*: values more that are infinite, for ``adjusted``."""
+        self._adjusted: dict[str, float] | None = None
+        if isinstance(values, Buckets):
+            self.count, self._sum, self._ends = values.count, float(values.sum), (values.low, values.high)
+            self._statistics = values.statistics(scale)
+        else:
+            self.count, self._sum = len(values), float(_exactly(values))
+            self._ends = float(values[0]), float(values[-1])
+            self._statistics = statistics(values, scale)
+            if failed:
+                self._adjusted = adjusted(values, failed, scale)
+
+    def sum(self) -> float | None:
+        return self._sum
+
+    def least(self) -> float | None:
+        return self._ends[0]
+
+    def most(self) -> float | None:
+        return self._ends[1]
+
+    def statistics(self, scale: float) -> dict[str, float] | None:
+        return self._statistics
+
+    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+        return self._adjusted
+
 
 def statistics(ordered: Floats, scale: float = 1.0) -> dict[str, float]:
     """Statistics of ascending values: linear percentiles (R type 7), population standard deviation, exact sums."""
@@ -279,8 +315,20 @@ def statistics(ordered: Floats, scale: float = 1.0) -> dict[str, float]:
     def at(rank: int) -> float:
         return float(ordered[rank])
 
-    percentiles = [_percentile(at, q, n) for q in _PERCENTILES]
+    percentiles = [_percentile(at, q, n) for q in PERCENTILES]
     return _shown(mean, at(0), at(n - 1), float(total), percentiles, spread, n, scale)
+
+
+def adjusted(ordered: Floats, failed: int, scale: float) -> dict[str, float]:
+    """Statistics of ascending values and *failed* infinite ones: failures as infinitely slow; what is infinite is left out.
+
+    Percentiles by nearest rank, ties to even: between a value and infinity there is nothing.
+    """
+    count = len(ordered) + failed
+    ranks = {f"p{q}": round(q / 100 * (count - 1)) for q in PERCENTILES}
+    known = {"min": float(ordered[0])} if len(ordered) else {}
+    known |= {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
+    return {name: displayed(value, scale) for name, value in known.items()} | {"count": count}
 
 
 def _percentile(at: Callable[[int], float], q: int, count: int) -> float:
@@ -299,7 +347,7 @@ def _shown(
     mean: float, low: float, high: float, total: float, percentiles: list[float], spread: float, count: int, scale: float
 ) -> dict[str, float]:
     shown = {"avg": mean, "min": low, "max": high, "sum": total}
-    shown |= {f"p{q}": value for q, value in zip(_PERCENTILES, percentiles, strict=True)}
+    shown |= {f"p{q}": value for q, value in zip(PERCENTILES, percentiles, strict=True)}
     shown |= {"std": spread}
     return {name: displayed(value, scale) for name, value in shown.items()} | {"count": count}
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import graphlib
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
-from aiperf.columns import Column, Floats, Ragged, RecordBatch
+from aiperf import journal
+from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.endpoint import Capabilities
 from aiperf.errorkinds import bounded, counted
 from aiperf.exporter import Scored
-from aiperf.fold import Fold, Merged, displayed
+from aiperf.fold import Fold
+from aiperf.grouped import Grouped, Grouping, Groups, kinds
 from aiperf.metric import Declared, Metric, Needs, Over, RunMetric
-from aiperf.metric import Fold as How
 from aiperf.plan import Plan
 from aiperf.strangers import why
-from aiperf.summary import Result
 
 log = logging.getLogger(__name__)
 
@@ -134,10 +134,12 @@ class Census(Struct):
     """What became of a phase's requests: counts by outcome; of each error, how often and when first; extremes.
 
     Times are in ns since the run's start.  instants: distinct arrivals of content; coalesced: pieces merged into those.
+    kinds: counts by :data:`aiperf.grouped.KINDS`.
     silent: good answers with which the server sent no token counts; clamped: those that say more reasoning than output.
     """
 
     outcomes: dict[int, int] = {}
+    kinds: dict[int, int] = {}
     errors: dict[str, tuple[int, float]] = {}
     first_start_ns: float = math.inf
     last_start_ns: float = -math.inf
@@ -151,6 +153,8 @@ class Census(Struct):
     def add(self, batch: RecordBatch) -> None:
         for outcome, count in zip(*np.unique(batch["outcome"], return_counts=True), strict=True):
             self.outcomes[int(outcome)] = self.outcomes.get(int(outcome), 0) + int(count)
+        for kind, count in zip(*np.unique(kinds(batch), return_counts=True), strict=True):
+            self.kinds[int(kind)] = self.kinds.get(int(kind), 0) + int(count)
         ends = batch["ended_ns"]
         for i, error in enumerate(batch.texts["error"]):
             if error is not None:
@@ -170,6 +174,8 @@ class Census(Struct):
     def merge(self, other: Census) -> None:
         for outcome, count in other.outcomes.items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+        for kind, count in other.kinds.items():
+            self.kinds[kind] = self.kinds.get(kind, 0) + count
         for error, (count, first_ns) in other.errors.items():
             counted(self.errors, error, count, first_ns)
         self.errors = bounded(self.errors)
@@ -183,14 +189,21 @@ class Census(Struct):
         self.reconnected += other.reconnected
 
 
-SLIP, ARRIVAL = "·slip", "·arrival"
-"""The kernel's own folds beside the metrics': start behind due, in ns; numbers of the arrivals that were sent."""
+SLIP, HELD, ARRIVAL = "·slip", "·held", "·arrival"
+"""The kernel's own folds beside the metrics': how long after its due time a request was started, by the client's own fault, and
+for want of a slot or of the answer before it, in ns; numbers of the arrivals that were sent."""
+
+SEEN, CENSORED = "·seen", "·censored"
+"""Behind a metric's tag: values known of requests that were cut off in flight, and how long the others had lasted."""
+_CUT_OFF = (journal.ABORTED, journal.UNFINISHED)
+Groupings: TypeAlias = Mapping[int, Sequence[Grouping]]
 
 
 class Pipeline:
     """Scores batches and folds their values, per phase.  *spool* holds values that memory should not."""
 
-    def __init__(self, listing: Catalogue, spool: Path, owner: str) -> None:
+    def __init__(self, listing: Catalogue, spool: Path, owner: str, groupings: Groupings | None = None) -> None:
+        """*groupings*: how a phase's requests are folded apart besides, by its index."""
         self._catalogue = listing
         self._metrics = {tag: metric for tag, metric in listing.metrics.items() if isinstance(metric, Metric)}
         self._spool, self._owner = spool, owner
@@ -198,6 +211,10 @@ class Pipeline:
         self.off: dict[str, str] = {}
         """Metrics that failed, with the sentence on each."""
         self.census: dict[int, Census] = {}
+        self.begins_ns: dict[int, float] = {}
+        """When each phase began, in ns since the run's start; must be known before its first batch."""
+        self._groupings = groupings or {}
+        self._groups: dict[tuple[int, str], Groups] = {}
         for stale in spool.glob(f"fold-{owner}-*"):
             stale.unlink()
 
@@ -209,6 +226,8 @@ class Pipeline:
             Over.FAILED: np.isin(batch["outcome"], _FAILED_OUTCOMES),
             Over.ALL: np.ones(len(batch), dtype=bool),
         }
+        cut = np.isin(batch["outcome"], _CUT_OFF)
+        late: dict[str, Floats] = {}
         for tag, metric in self._metrics.items():
             if tag in self.off or any(need not in values for need in metric.needs):
                 continue
@@ -220,32 +239,58 @@ class Pipeline:
                 raise KeyError(f"{name!r} is neither a column of the kernel nor in 'needs'")
 
             try:
-                column = metric.column(batch.viewed(resolve))
-                values[tag] = _still(_masked(_checked(column, len(batch)), rows[metric.over]))
+                column = _checked(metric.column(batch.viewed(resolve)), len(batch))
+                values[tag] = _still(_masked(column, rows[metric.over]))
+                if metric.since is not None and not isinstance(column, Ragged) and cut.any():
+                    late[tag] = np.where(cut, column, np.nan)
             except Exception as error:  # strangers' code
                 self.off[tag] = f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}"
                 log.warning("%s", self.off[tag], exc_info=error)
-        return Scored(batch, values, self._metrics)
+        return Scored(batch, values, self._metrics, late)
 
     def feed(self, scored: Scored) -> None:
         """Fold the scored batch."""
-        batch = scored.batch
-        phases = batch["phase"]
+        phases = scored.batch["phase"]
         present = np.unique(phases)
         for phase in present:
-            part_of = batch if len(present) == 1 else batch.select(phases == phase)
-            self.census.setdefault(int(phase), Census()).add(part_of)
-            self._fold(int(phase), SLIP, listed=False).add(part_of["started_ns"] - part_of["due_ns"])
-            self._fold(int(phase), ARRIVAL, listed=False).add(part_of["n"])
-        for tag, column in scored.values.items():
-            for phase in present:
-                if isinstance(column, Ragged):
-                    part = column.values if len(present) == 1 else column.take(np.flatnonzero(phases == phase)).values
-                else:
-                    part = column if len(present) == 1 else column[phases == phase]
-                self._fold(int(phase), tag, listed=isinstance(column, Ragged)).add(part)
+            self._feed(int(phase), scored if len(present) == 1 else _taken(scored, np.flatnonzero(phases == phase)))
 
-    def _fold(self, phase: int, tag: str, *, listed: bool) -> Fold:
+    def _feed(self, phase: int, scored: Scored) -> None:
+        """Fold requests of one phase."""
+        batch = scored.batch
+        self.census.setdefault(phase, Census()).add(batch)
+        held = batch["held_ns"]
+        self._fold(phase, SLIP).add(batch["started_ns"] - batch["due_ns"] - held)
+        self._fold(phase, HELD).add(np.where(held > 0, held, np.nan))
+        self._fold(phase, ARRIVAL).add(batch["n"])
+        for tag, column in scored.values.items():
+            if isinstance(column, Ragged):
+                self._fold(phase, tag, listed=True).add(column.values)
+            else:
+                self._fold(phase, tag).add(column)
+        self._watch(phase, scored)
+        for grouping in self._groupings.get(phase, ()):
+            groups = self._groups.get((phase, grouping.name))
+            if groups is None:
+                spool = str(self._spool / f"fold-{self._owner}-{phase}-{grouping.name}")
+                groups = Groups(grouping, phase, self.begins_ns.get(phase, 0.0), spool)
+                self._groups[phase, grouping.name] = groups
+            groups.add(batch, scored.values, self._metrics)
+
+    def _watch(self, phase: int, scored: Scored) -> None:
+        """Fold what is known of durations of requests that were cut off in flight."""
+        batch = scored.batch
+        cut = np.isin(batch["outcome"], _CUT_OFF)
+        if not cut.any():
+            return
+        for tag, column in scored.cut_off.items():
+            metric = self._metrics[tag]
+            assert metric.since is not None  # such metrics alone are there
+            known = cut & np.isfinite(column) if metric.early else np.zeros(len(batch), dtype=bool)
+            self._fold(phase, tag + SEEN).add(column[known])
+            self._fold(phase, tag + CENSORED).add((batch["ended_ns"] - batch[metric.since])[cut & ~known])
+
+    def _fold(self, phase: int, tag: str, *, listed: bool = False) -> Fold:
         fold = self._folds.get((phase, tag))
         if fold is None:
             fold = Fold(self._spool / f"fold-{self._owner}-{len(self._folds)}")
@@ -256,6 +301,9 @@ class Pipeline:
     def dump(self) -> list[tuple[int, str, bytes]]:
         """(phase, tag, state) of every fold."""
         return [(phase, tag, fold.dump()) for (phase, tag), fold in self._folds.items()]
+
+    def dump_groups(self) -> list[Grouped]:
+        return [groups.dump() for groups in self._groups.values()]
 
 
 def _checked(column: Column, count: int) -> Column:
@@ -289,6 +337,13 @@ def _masked(column: Column, rows: Any) -> Column:
     return Ragged(column.values[keep], np.concatenate(([0], np.cumsum(lengths))).astype(np.int64), column.at_ns[keep])
 
 
+def _taken(scored: Scored, rows: Ints) -> Scored:
+    """These requests alone."""
+    values = {tag: column.take(rows) if isinstance(column, Ragged) else column[rows] for tag, column in scored.values.items()}
+    cut_off = {tag: column[rows] for tag, column in scored.cut_off.items()}
+    return Scored(scored.batch.take(rows), values, scored.metrics, cut_off)
+
+
 def _still(column: Column) -> Column:
     """The same to look at, and not to change: others read it, too."""
     if isinstance(column, Ragged):
@@ -300,79 +355,3 @@ def _still_array(array: Floats) -> Floats:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-class PhaseTotals:
-    """One phase's folds and what derives from them: the ``Totals`` that run metrics see."""
-
-    def __init__(
-        self,
-        listing: Catalogue,
-        folds: dict[str, Merged],
-        *,
-        duration_s: float | None,
-        window_s: float | None,
-        valid: int,
-        failed: int,
-    ) -> None:
-        self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
-        self._catalogue, self._folds = listing, folds
-        self._derived: dict[str, float] = {}
-        self.warnings: list[str] = []
-
-    def sum(self, tag: str) -> float | None:
-        fold = self._folds.get(tag)
-        return fold.sum() if fold is not None else None
-
-    def count(self, tag: str) -> int:
-        fold = self._folds.get(tag)
-        return fold.count if fold is not None else 0
-
-    def value(self, tag: str) -> float | None:
-        if tag in self._derived:
-            return self._derived[tag]
-        metric, fold = self._catalogue.metrics.get(tag), self._folds.get(tag)
-        if fold is None or not isinstance(metric, Metric):
-            return None
-        if metric.fold is How.DISTRIBUTION:
-            total = fold.sum()
-            return None if total is None else total / fold.count
-        return {How.SUM: fold.sum, How.MIN: fold.least, How.MAX: fold.most}[metric.fold]()
-
-    def results(self) -> dict[str, Result]:
-        """Every metric's result, in the display unit; those without a value are absent."""
-        results: dict[str, Result] = {}
-        for tag, metric in self._catalogue.metrics.items():
-            stats = self._stats(tag, metric)
-            if stats is not None and not metric.hidden and all(np.isfinite(value) for value in stats.values()):
-                results[tag] = Result(tag, metric.title, metric.shown.value, stats, metric.short, metric.group, metric.order)
-        return results
-
-    def _stats(self, tag: str, metric: Declared) -> dict[str, float] | None:
-        if isinstance(metric, RunMetric):
-            try:
-                found = metric.number(self)
-                number = None if found is None else float(found)
-            except Exception as error:  # strangers' code
-                sentence = f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}"
-                self.warnings.append(sentence)
-                log.warning("%s", sentence, exc_info=error)
-                return None
-            if number is None or not math.isfinite(number):
-                return None
-            self._derived[tag] = number
-            return {"avg": displayed(number, metric.scale)}
-        if isinstance(metric, Metric) and metric.fold is How.DISTRIBUTION:
-            fold = self._folds.get(tag)
-            return fold.statistics(metric.scale) if fold is not None else None
-        value = self.value(tag)
-        return None if value is None else {"avg": displayed(value, metric.scale)}
-
-
-def load_folds(states: Iterable[list[tuple[int, str, bytes]]]) -> dict[int, dict[str, Merged]]:
-    """Folds of several reducers, merged, by phase and tag."""
-    found: dict[int, dict[str, list[Fold]]] = {}
-    for state in states:
-        for phase, tag, data in state:
-            found.setdefault(phase, {}).setdefault(tag, []).append(Fold.load(data))
-    return {phase: {tag: Merged(folds) for tag, folds in tags.items()} for phase, tags in found.items()}

@@ -30,6 +30,7 @@ from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.endpoint import Endpoint
 from aiperf.errors import BadJournal, BadResponse
 from aiperf.fold import Buckets
+from aiperf.grouped import CUT, EMPTY, FAILED, BySlice, ByUrl, Grouped, Grouping
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails
 from aiperf.pipeline import Census, Pipeline, catalogue
@@ -46,12 +47,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NUMBERS = (
-    "n", "session", "turn", "entry", "phase", "due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns",
+    "n", "session", "turn", "entry", "phase", "due_ns", "held_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns",
     "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns", "last_token_ns",
     "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens", "usage_prompt_tokens",
     "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens", "bytes_sent",
     "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request", "url",
-    "model",
+    "model", "fault",
 )  # fmt: skip
 """Columns with one number per request, as a batch is stored."""
 
@@ -95,7 +96,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
 
 
 class Folded(Struct, frozen=True):
-    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each."""
+    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each; *groups*: by slice, URL."""
 
     folds: list[tuple[int, str, bytes]]
     census: dict[int, Census]
@@ -105,6 +106,7 @@ class Folded(Struct, frozen=True):
     intervals: Buckets
     failures: list[str] = []
     off: dict[str, str] = {}
+    groups: list[Grouped] = []
 
 
 class Live(Struct, frozen=True):
@@ -170,7 +172,7 @@ class Reducer:
         self._count_output = self._tokenizer is not None and capabilities.produces_tokens
         self._count_input = self._tokenizer is not None and capabilities.tokenizes_input
         self._store = Store(directory)
-        self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index))
+        self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
         self._exporters = batch_exporters(plan, target_for(plan, clock))
         self._parts = [part_path(directory, ref.name, index).open("wb") for ref, _ in self._exporters]
         self._shards = [_Shard(number) for number in range(index, plan.workers, of)]
@@ -232,6 +234,7 @@ class Reducer:
             self.intervals,
             list(self._failures.values()),
             self._pipeline.off,
+            self._pipeline.dump_groups(),
         )
         draft = self.journal / f"folds-{self.index}.draft"
         draft.write_bytes(_pack(folded))
@@ -298,8 +301,15 @@ class Reducer:
                     setattr(entry, what, value)
         elif kind in (journal.PHASE, journal.LOOP) and (shard.segment, frame.end) > shard.known:
             value = msgspec.msgpack.decode(frame.payload)
-            self.side.append((shard.number, kind, value))
             self._side.append((shard.number, kind, value))
+            self._aside(self._side[-1:])
+
+    def _aside(self, said: list[tuple[int, int, dict[str, Any]]]) -> None:
+        """Take what isn't of a request."""
+        self.side += said
+        for _, kind, value in said:
+            if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
+                self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)
 
     def _clock(self, shard: _Shard, frame: journal.Frame) -> None:
         """Notice that the wall clock was set; the frames of one flush carry one reading of the clocks."""
@@ -338,7 +348,7 @@ class Reducer:
     def _over(self, shard: _Shard, entry: _Open, reads: list[Read], done: list[int]) -> None:
         """A finished request becomes a row."""
         _, outcome, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = done
-        request, n, phase, session, turn, entry_number, url, model, due, started = entry.sent
+        request, n, phase, session, turn, entry_number, url, model, due, started, held = entry.sent
         zero = self._zero_ns
         error: ErrorDetails | None = None
         # What came of an answer that was cut short is observed, too, and the segment with it will be gone.
@@ -351,7 +361,7 @@ class Reducer:
             answer = Answer()
         if outcome == journal.COMPLETED:
             error = _verdict(answer)
-        elif outcome == journal.ERROR:
+        elif outcome in (journal.ERROR, journal.CANCELLED):
             error = _failure(entry, reads, status)
         if error is not None and outcome == journal.COMPLETED:
             outcome = journal.ERROR
@@ -366,7 +376,7 @@ class Reducer:
         first = stamps[0] if stamps else None
         requested = self._store.max_tokens(entry_number, turn)
         self._rows.append((
-            n, session, turn, entry_number, phase, due - zero if due >= 0 else _ABSENT, started - zero,
+            n, session, turn, entry_number, phase, due - zero if due >= 0 else _ABSENT, held if due >= 0 else _ABSENT, started - zero,
             connected - zero if connected else _ABSENT, sent - zero if sent else _ABSENT,
             sent_end - zero if sent_end else _ABSENT, _acknowledged(ack - zero, reads) if ack else _ABSENT,
             reads[0][0] if reads else _ABSENT, _ABSENT if last_byte is None else last_byte, _ABSENT if end is None else end,
@@ -375,7 +385,7 @@ class Reducer:
             _known(reasoning), requested if requested >= 0 else _ABSENT, _known(usage.prompt), _known(usage.completion),
             _known(usage.total), _known(usage.reasoning), _known(usage.cached), sent_bytes, received, dns, connect, tls,
             1.0 if flags & journal.REUSED else 0.0, 1.0 if flags & journal.RECONNECTED else 0.0, answer.marked,
-            shard.number, request, url, model,
+            shard.number, request, url, model, _fault(done[1], status, answer, error),
         ))  # fmt: skip
         if error is not None:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
@@ -537,7 +547,7 @@ class Reducer:
         for number, at in stored.at.items():
             shard_read = self._by_number[number]
             shard_read.known = max(shard_read.known, at)
-        self.side += stored.side
+        self._aside(stored.side)
         self.clock_steps += stored.steps
         for mine, theirs in ((self.lateness, stored.lateness), (self.intervals, stored.intervals)):
             if theirs is not None:
@@ -562,6 +572,16 @@ def _stored(path: Path, payload: bytes) -> Stored:
             "report it with the version that made the run",
         )
     return stored
+
+
+def groupings(plan: Plan) -> dict[int, list[Grouping]]:
+    """How the requests of each profiling phase are folded apart besides."""
+    wanted: list[Grouping] = []
+    if plan.slice_ns is not None:
+        wanted.append(BySlice(plan.slice_ns))
+    if len(plan.urls) > 1:
+        wanted.append(ByUrl())
+    return {phase.index: wanted for phase in plan.phases if phase.kind == "profiling"} if wanted else {}
 
 
 def listeners(plan: Plan) -> list[tuple[str, Callable[[RecordBatch], object]]]:
@@ -620,6 +640,15 @@ def _verdict(answer: Answer) -> ErrorDetails | None:
     return None
 
 
+def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails | None) -> float:
+    """How a request failed; absent where it didn't.  *outcome* is the transport's."""
+    if error is None or outcome == journal.CANCELLED:
+        return _ABSENT
+    if outcome == journal.COMPLETED:
+        return EMPTY if answer.error is None else FAILED
+    return CUT if 200 <= status < 300 else FAILED
+
+
 def _details(error: BadResponse) -> ErrorDetails:
     return ErrorDetails(error.message, type=error.kind or "InvalidInferenceResultError", code=error.code)
 
@@ -643,8 +672,8 @@ def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:
     columns: dict[str, Column] = dict(_numbers(stored))
     numbers = _numbers(stored)
     lengths = np.frombuffer(stored.lengths, dtype=np.int64)
-    chunk, gap = _instants(np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.kinds, dtype=np.uint8), lengths)
-    columns["chunk_ns"], columns["gap_ns"] = chunk, gap
+    stamps, marks = np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.kinds, dtype=np.uint8)
+    columns["chunk_ns"], columns["gap_ns"], columns["piece_count"] = _instants(stamps, marks, lengths)
     valid = numbers["outcome"] == journal.COMPLETED
     entries, models, urls, shards, requests, phases, sessions = (
         numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
@@ -669,14 +698,15 @@ def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:
     return RecordBatch(columns, valid, texts)
 
 
-def _instants(stamps: Any, kinds: Any, lengths: Any) -> tuple[Ragged, Ragged]:
-    """Distinct instants per request, and the gaps between neighbours that are both known."""
+def _instants(stamps: Any, kinds: Any, lengths: Any) -> tuple[Ragged, Ragged, Ragged]:
+    """Distinct instants per request, the gaps between neighbours that are both known, and the pieces at each instant."""
     count = len(lengths)
     owner = np.repeat(np.arange(count), lengths)
     empty = np.empty(0)
     if not len(stamps):
         offsets = np.zeros(count + 1, dtype=np.int64)
-        return Ragged(empty, offsets, empty), Ragged(empty, offsets, empty)
+        nothing = Ragged(empty, offsets, empty)
+        return nothing, nothing, nothing
     new = np.empty(len(stamps), dtype=bool)
     new[0] = True
     new[1:] = (owner[1:] != owner[:-1]) | (stamps[1:] != stamps[:-1])
@@ -689,7 +719,9 @@ def _instants(stamps: Any, kinds: Any, lengths: Any) -> tuple[Ragged, Ragged]:
     # What was merged into a read came somewhere since the read before: the gap that ends here is nobody's.
     same[1:] = (whose[1:] == whose[:-1]) & ~marked[1:]
     ends = np.flatnonzero(same)
-    return instants, Ragged(at[ends] - at[ends - 1], _offsets(whose[ends], count), at[ends])
+    gaps = Ragged(at[ends] - at[ends - 1], _offsets(whose[ends], count), at[ends])
+    pieces = np.diff(starts, append=len(stamps)).astype(np.float64)
+    return instants, gaps, Ragged(pieces, instants.offsets, at)
 
 
 def _offsets(owners: Any, count: int) -> Any:

@@ -16,21 +16,36 @@ from aiperf.build import load
 from aiperf.columns import Column, Floats, Ints, RecordBatch, ragged
 from aiperf.endpoint import Capabilities
 from aiperf.errors import BadJournal
+from aiperf.errorkinds import Counts
 from aiperf.exporter import Scored
 from aiperf.model import ErrorDetails
-from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, PhaseTotals, catalogue, load_folds
+from aiperf.grouped import BySlice, ByUrl, Together, named
+from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, catalogue
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
 from aiperf.rundir import RunClock, hold, load_run
 from aiperf.store import Store
 from aiperf.strangers import who, why
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, Measurement, PhaseSummary, PluginUsed, Summary
+from aiperf.summary import (
+    Arrivals,
+    DeliveredLoad,
+    ErrorCount,
+    Measurement,
+    PhaseSummary,
+    PluginUsed,
+    Slice,
+    Summary,
+    UrlSummary,
+)
+from aiperf.totals import PhaseTotals, load_folds, parts, survival
 from aiperf.trust import arrivals, delivered, finite, measurement, planned
 
 log = logging.getLogger(__name__)
 
 _NEVER_SENT_BATCH = 4096
 
+MOST_SLICES = 100_000
+"""Time slices of one run: more are no report."""
 
 def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
     """Reduce a run's directory again and summarise it; parts of batch exporters are written anew.
@@ -159,6 +174,11 @@ class _Summing:
             incomplete_reason=incomplete_reason,
             seed=plan.seed,
             observation_window_s=(end - begin) / 1e9 if end > begin else None,
+            outcomes=named(census.kinds),
+            survival=survival(self.catalogue, self.folds.get(main_plan.index, {})),
+            slices=self._slices(main_plan),
+            slice_duration_s=None if plan.slice_ns is None else plan.slice_ns / 1e9,
+            urls=self._urls(main_plan, census),
             benchmark_duration_s=_duration_s(census),
             warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.failures])),
             extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
@@ -177,16 +197,56 @@ class _Summing:
             valid=valid,
             failed=failed,
         )
-        seen = sorted(census.errors.items(), key=lambda each: each[1][1])  # by when each was first; NaN stays where it is
-        errors = tuple(ErrorCount(msgspec.json.decode(text, type=ErrorDetails), count) for text, (count, _) in seen)
         wall = self.clock.started_wall_ns
         results = totals.results()
         self.warnings += totals.warnings
         return PhaseSummary(
-            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, errors, valid, failed
+            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, _errors(census.errors), valid, failed
         )
 
     def _window(self, phase: PhasePlan) -> tuple[float, float]:
+    def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
+        """The phase's time slices; the last ends with the phase."""
+        width = self.plan.slice_ns
+        if width is None:
+            return ()
+        begin, end = map(round, self._window(phase))
+        count = max(1, math.ceil((end - begin) / width))
+        if count > MOST_SLICES:
+            self.warnings.append(
+                f"no time slices: {count:,} of {width / 1e9:g} s in one phase are more than {MOST_SLICES:,};"
+                " report again with a longer --slice-duration"
+            )
+            return ()
+        ends = [min(begin + (i + 1) * width, end) for i in range(count)]
+        together = self._together(phase, BySlice.name, count)
+        found = parts(self.catalogue, together, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
+        wall = self.clock.started_wall_ns + begin
+        return tuple(
+            Slice(
+                wall + i * width, wall + ends[i] - begin, results, tally.started, named(tally.kinds),
+                complete=ends[i] == begin + (i + 1) * width,
+            )
+            for i, tally, results in found
+        )  # fmt: skip
+
+    def _urls(self, phase: PhasePlan, census: Census) -> tuple[UrlSummary, ...]:
+        """What each URL did, where there are several."""
+        urls = self.plan.urls
+        if len(urls) == 1:
+            return ()
+        together, duration_s = self._together(phase, ByUrl.name, len(urls)), _duration_s(census)
+        found = parts(self.catalogue, together, range(len(urls)), lambda _: duration_s)
+        return tuple(
+            UrlSummary(without_secrets(urls[i]), results, tally.started, named(tally.kinds), _errors(tally.errors))
+            for i, tally, results in found
+        )
+
+    def _together(self, phase: PhasePlan, grouping: str, count: int) -> Together:
+        groups = [each for part in self.parts for each in part.groups]
+        wanted = [each for each in groups if (each.phase, each.grouping) == (phase.index, grouping)]
+        return Together(wanted, 0, count - 1)
+
         """The phase's begin and end in ns since the run's start; what was observed where the journal doesn't say."""
         census = self.census.get(phase.index, Census())
         begin = min(self._moments(phase, "begin"), default=finite(census.first_start_ns) or 0.0)
@@ -272,6 +332,12 @@ def _server_counts(found: Iterable[Census]) -> list[str]:
 
 
 def _duration_s(census: Census) -> float | None:
+def _errors(counts: Counts) -> tuple[ErrorCount, ...]:
+    """By when each was first; one without an instant stays where it is."""
+    seen = sorted(counts.items(), key=lambda each: each[1][1])
+    return tuple(ErrorCount(msgspec.json.decode(text, type=ErrorDetails), count) for text, (count, _) in seen)
+
+
     """First request start to last response end, over everything that was sent."""
     span = census.last_end_ns - census.first_start_ns
     return span / 1e9 if math.isfinite(span) and span > 0 else None
@@ -285,7 +351,7 @@ def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> Re
     columns |= {"phase": np.full(count, float(phase.index)), "outcome": np.full(count, float(journal.NEVER_SENT))}
     columns |= _whose(numbers, phase, directory)
     none: list[list[float]] = [[]] * count
-    columns |= {"chunk_ns": ragged(none, none), "gap_ns": ragged(none, none)}
+    columns |= {name: ragged(none, none) for name in ("chunk_ns", "gap_ns", "piece_count")}
     return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))
 
 

@@ -49,6 +49,7 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "phase": np.zeros(count),
         "outcome": np.where(failed, journal.ERROR, journal.COMPLETED).astype(np.float64),
         "due_ns": np.where(rows % 5 == 4, np.nan, after(started, -0.5, 0)),
+        "held_ns": np.where(rows % 5 == 4, np.nan, 0.0),
         "started_ns": started,
         "connected_ns": connected,
         "sent_ns": sent,
@@ -84,6 +85,8 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "model": np.zeros(count),
         "chunk_ns": ragged(instants, instants),
         "gap_ns": ragged(gaps, [each[1:] for each in instants]),
+        "piece_count": ragged([[1.0] * len(each) for each in instants], instants),
+        "fault": np.where(failed, rows % 3, np.nan),
         "coalesced": np.zeros(count),
     }
     error = '{"message":"busy","type":"Service Unavailable","code":503}'

@@ -89,7 +89,7 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
     segment += frames.pack(frames.PHASE, msgspec.msgpack.encode(phase), *clocks)
     sent = array("q")
     for request in range(3):
-        sent.extend([request, request, 0, request, 0, 0, 0, 0, -1, ZERO + 10 + request])
+        sent.extend([request, request, 0, request, 0, 0, 0, 0, -1, ZERO + 10 + request, 0])
     segment += frames.pack(frames.SENT, sent.tobytes(), *clocks, 3)
     chunk = array("q", [0, WALL + 50, ZERO + 60, 5, 0])
     segment += frames.pack(frames.CHUNKS, chunk.tobytes() + b"hello", *clocks, 1)
