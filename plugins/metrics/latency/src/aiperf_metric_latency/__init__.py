@@ -25,6 +25,9 @@ class TimeToFirstToken(Metric):
     display = Unit.MILLISECONDS
     requires = _TOKENS_STREAMED
     order = 100
+    adjusted = True
+    since = "started_ns"
+    early = True
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_token_ns"] - batch["started_ns"]
@@ -55,6 +58,8 @@ class TimeToFirstOutputToken(Metric):
     display = Unit.MILLISECONDS
     requires = _TOKENS_STREAMED
     order = 210
+    since = "started_ns"
+    early = True
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_output_ns"] - batch["started_ns"]
@@ -69,6 +74,8 @@ class RequestLatency(Metric):
     unit = Unit.NANOSECONDS
     display = Unit.MILLISECONDS
     order = 300
+    adjusted = True
+    since = "started_ns"
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_token_ns"] - batch["started_ns"]
@@ -83,6 +90,7 @@ class ResponseLatency(Metric):
     display = Unit.MILLISECONDS
     requires = Needs.PACED
     order: ClassVar[int | None] = 320
+    since: ClassVar[str | None] = "due_ns"
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_byte_ns"] - batch["due_ns"]  # the end, trailing usage included: as in the reference's files
@@ -94,6 +102,7 @@ class EffectiveLatency(ResponseLatency):
     tag = "effective_latency"
     title = "Effective Latency (CO-aware)"
     order = None
+    since = None
 
 
 class ScheduleSlip(Metric):
@@ -119,6 +128,7 @@ class DecodeDuration(Metric):
     display = Unit.MILLISECONDS
     requires = _TOKENS_STREAMED
     order = 350
+    adjusted = True
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_token_ns"] - batch["first_token_ns"]
@@ -138,6 +148,7 @@ class InterTokenLatency(Metric):
     needs = ("output_sequence_length",)
     requires = _TOKENS_STREAMED
     order = 400
+    adjusted = True
 
     def column(self, batch: RecordBatch) -> Column:
         duration = batch["last_token_ns"] - batch["first_token_ns"]

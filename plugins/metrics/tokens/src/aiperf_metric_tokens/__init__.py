@@ -33,6 +33,7 @@ class OutputSequenceLength(Metric):
     requires = Needs.TOKENS_OUT
     larger_is_better = True
     order = 600
+    arriving = True
 
     def column(self, batch: RecordBatch) -> Column:
         output, reasoning = batch["output_tokens"], batch["reasoning_tokens"]
@@ -48,6 +49,7 @@ class OutputTokenCount(Metric):
     unit = Unit.TOKENS
     requires = Needs.TOKENS_OUT
     larger_is_better = True
+    arriving = True
 
     def column(self, batch: RecordBatch) -> Column:
         output = batch["output_tokens"]
@@ -62,6 +64,7 @@ class ReasoningTokenCount(Metric):
     unit = Unit.TOKENS
     requires = Needs.TOKENS_OUT
     larger_is_better = True
+    arriving = True
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["reasoning_tokens"]
