@@ -8,6 +8,7 @@ exact, mergeable and flat in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -198,7 +199,7 @@ def apart(groups: Ints, values: Floats) -> Iterator[tuple[int, Floats]]:
     order = np.argsort(groups, kind="stable")
     groups, values = groups[order], values[order]
     edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         if end > begin:
             yield int(groups[begin]), values[begin:end]
 
@@ -288,8 +289,8 @@ class Together:
         found: dict[int, int] = {}
         for each in self._stored:
             for group, amount in each.arrived.get(tag, {}).items():
-                group = self._within(group)
-                found[group] = found.get(group, 0) + amount
+                within = self._within(group)
+                found[within] = found.get(within, 0) + amount
         return found
 
     def values(self, tag: str) -> Iterator[tuple[int, Floats | Buckets]]:

@@ -5,6 +5,7 @@ Plain structures without numpy, so that they can be stored, sent and exported by
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from msgspec import Struct, field
@@ -13,6 +14,8 @@ from aiperf.model import ErrorDetails
 
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 """Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
+
+_ENTRY = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "censored", "sum")
 
 
 class Result(Struct, frozen=True):
@@ -32,6 +35,12 @@ class Result(Struct, frozen=True):
     @property
     def distribution(self) -> bool:
         return self.stats.keys() != {"avg"}
+
+    def entry(self) -> dict[str, float | str]:
+        """Unit and finite statistics, unrounded, in the order of the reference's JSON files; empty where nothing is finite."""
+        values = {name: self.stats[name] for name in _ENTRY if name in self.stats and math.isfinite(self.stats[name])}
+        counts = {name: int(value) for name, value in values.items() if name in ("count", "censored")}
+        return {"unit": self.unit, **values, **counts} if values else {}
 
 
 class ErrorCount(Struct, frozen=True):

@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from aiperf.fold import Fold, Merged, Part
-from aiperf.fold import displayed
+from aiperf.fold import Fold, Merged, Part, displayed
 from aiperf.grouped import KINDS, Tally, Together
 from aiperf.metric import Declared, Metric, RunMetric
 from aiperf.metric import Fold as How

@@ -10,7 +10,7 @@ import pytest
 
 from aiperf.errors import AiperfError
 from aiperf.exporter import LEVELS, SummaryExporter, Target
-from aiperf.summary import STATISTICS, Arrivals, DeliveredLoad, Measurement, PhaseSummary, Result, Summary
+from aiperf.summary import STATISTICS, Arrivals, DeliveredLoad, Measurement, PhaseSummary, Result, Slice, Summary
 from aiperf.testing.manifests import check_row
 
 _SPREAD = {name: 1.0 + place for place, name in enumerate(STATISTICS)} | {"count": 24.0}
@@ -45,6 +45,12 @@ def sample_summary(*results: Result) -> Summary:
         seed=1,
         observation_window_s=2.0,
         benchmark_duration_s=2.0,
+        outcomes={"completed": 18, "failed": 6},
+        slices=(
+            Slice(start_ns, start_ns + 1_500_000_000, by_tag, started=20, outcomes={"completed": 18}),
+            Slice(start_ns + 1_500_000_000, end_ns, {}, started=4, outcomes={"failed": 6}, complete=False),
+        ),
+        slice_duration_s=1.5,
     )
 
 
@@ -82,7 +88,7 @@ class SummaryExporterContract:
     def test_a_run_without_results_is_survived(self, tmp_path: Path) -> None:
         nothing = msgspec.structs.replace(
             sample_summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
-            seed=None, observation_window_s=None, benchmark_duration_s=None,
+            seed=None, observation_window_s=None, benchmark_duration_s=None, outcomes={}, slices=(),
         )  # fmt: skip
         self._exported(tmp_path, nothing)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Result, Summary
-from aiperf.summary import ErrorCount, PhaseSummary
+from aiperf.summary import ErrorCount, PhaseSummary, UrlSummary
 
 SCHEMA_VERSION = "1.4"
 
@@ -22,8 +22,6 @@ _FIRST = (
     "total_error_isl",
 )  # fmt: skip
 """Metrics in the order of the reference; the others come last, by tag."""
-
-_STATISTICS = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "sum")
 
 
 def document(summary: Summary) -> dict[str, Any]:
@@ -46,6 +44,9 @@ def document(summary: Summary) -> dict[str, Any]:
         "observation_window": _seconds(summary.observation_window_s),
         "delivered_load": _present(summary.delivered),
         "measurement": _present(summary.measurement),
+        "outcomes": summary.outcomes or None,
+        "survival": statistics(summary.survival) or None,
+        "urls": [_url(one) for one in summary.urls] or None,
         "phases": [_phase(phase) for phase in summary.phases],
         "plugins": {"kernel": summary.version, "used": [msgspec.to_builtins(plugin) for plugin in summary.plugins]},
         "warnings": list(summary.warnings) or None,
@@ -58,22 +59,12 @@ def document(summary: Summary) -> dict[str, Any]:
 
 def statistics(results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
     """MetricStats by tag, unrounded; a metric of which nothing is finite is left out."""
-    found = {}
-    for tag, result in results.items():
-        known = {name: result.stats[name] for name in _STATISTICS if name in result.stats}
-        values = {name: _number(name, value) for name, value in known.items() if math.isfinite(value)}
-        if values:
-            found[tag] = {"unit": result.unit, **values}
-    return found
+    return {tag: entry for tag, result in results.items() if (entry := result.entry())}
 
 
 def iso(wall_ns: int) -> str:
     """ISO 8601 to the microsecond, in UTC and saying so.  Integers throughout: a float has no ns left for today."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=wall_ns // 1000)).isoformat(timespec="microseconds")
-
-
-def _number(name: str, value: float) -> float | int:
-    return int(value) if name == "count" else float(value)
 
 
 def _run_info(summary: Summary) -> dict[str, Any]:
@@ -101,6 +92,11 @@ def _phase(phase: PhaseSummary) -> dict[str, Any]:
         "valid": phase.valid,
         "failed": phase.failed,
     }
+
+
+def _url(one: UrlSummary) -> dict[str, Any]:
+    about = {"url": one.url, "started": one.started, "outcomes": one.outcomes}
+    return {**about, "error_summary": [_error(each) for each in one.errors], "metrics": statistics(one.results)}
 
 
 def _seconds(value: float | None) -> dict[str, Any] | None:

@@ -1,0 +1,78 @@
+import csv
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiperf import Result, Summary, Target
+from aiperf.summary import Slice
+from aiperf.testing import SummaryExporterContract
+from aiperf.testing.summaries import sample_summary
+from aiperf_exporter_timeslices import SlicesCsv, SlicesJson
+
+LATENCY = Result("request_latency", "Request Latency", "ms", {"avg": 4.6259, "p50": 4.1, "min": 3.0, "count": 20})
+RATE = Result("request_throughput", "Request Throughput", "requests/sec", {"avg": 42.27})
+BEGIN = 1_795_188_761_921_884_672
+
+
+def sliced() -> Summary:
+    """Three slices of a second: one with requests, an empty one, and half of one."""
+    slices = (
+        Slice(BEGIN, BEGIN + 10**9, {"request_throughput": RATE, "request_latency": LATENCY}, 22, {"completed": 20}),
+        Slice(BEGIN + 10**9, BEGIN + 2 * 10**9, {}),
+        Slice(BEGIN + 2 * 10**9, BEGIN + 2_500_000_000, {"request_throughput": RATE}, complete=False),
+    )
+    return msgspec.structs.replace(sample_summary(), slices=slices, config={"endpoint": {"type": "chat"}})
+
+
+class TestJsonKeepsTheContract(SummaryExporterContract):
+    exporter = SlicesJson
+
+
+class TestCsvKeepsTheContract(SummaryExporterContract):
+    exporter = SlicesCsv
+
+
+def test_every_slice_stands_in_the_json_with_its_edges_and_the_last_says_that_it_is_short(tmp_path: Path) -> None:
+    (artifact,) = SlicesJson(Target(tmp_path)).export(sliced())
+    assert artifact.path == tmp_path / "profile_export_aiperf_timeslices.json"
+    found = json.loads(artifact.path.read_text())
+    assert list(found) == ["timeslices", "input_config"]
+    first, empty, last = found["timeslices"]
+    assert first == {
+        "start_ns": BEGIN, "end_ns": BEGIN + 10**9,
+        "request_latency": {"unit": "ms", "avg": 4.6259, "p50": 4.1, "min": 3.0, "count": 20},
+        "request_throughput": {"unit": "requests/sec", "avg": 42.27}, "started": 22, "outcomes": {"completed": 20},
+    }  # fmt: skip
+    assert empty == {"start_ns": BEGIN + 10**9, "end_ns": BEGIN + 2 * 10**9, "started": 0, "outcomes": {}}
+    assert (last["end_ns"], last["is_complete"]) == (BEGIN + 2_500_000_000, False)
+
+
+def test_the_csv_has_a_row_for_each_statistic_in_the_order_of_the_files(tmp_path: Path) -> None:
+    (artifact,) = SlicesCsv(Target(tmp_path)).export(sliced())
+    assert artifact.path == tmp_path / "profile_export_aiperf_timeslices.csv"
+    assert artifact.path.read_bytes().count(b"\r\n") == 6
+    header, *rows = csv.reader(artifact.path.read_text().splitlines())
+    assert header == ["Timeslice", "Start_NS", "End_NS", "Metric", "Unit", "Stat", "Value"]
+    assert rows[:3] == [
+        ["0", str(BEGIN), str(BEGIN + 10**9), "Request Latency", "ms", name, value]
+        for name, value in (("avg", "4.63"), ("min", "3.00"), ("p50", "4.10"))
+    ]
+    assert rows[3][3:] == ["Request Throughput", "requests/sec", "avg", "42.27"]
+    assert [row[0] for row in rows] == ["0"] * 4 + ["2"]
+
+
+@pytest.mark.parametrize("exporter", [SlicesCsv, SlicesJson])
+def test_without_slices_there_is_no_file_and_that_of_an_earlier_run_is_gone(
+    tmp_path: Path, exporter: type[SlicesCsv | SlicesJson]
+) -> None:
+    made = exporter(Target(tmp_path))
+    made.export(sliced())
+    assert made.export(msgspec.structs.replace(sliced(), slices=())) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_prefix_names_both_files(tmp_path: Path) -> None:
+    target = Target(tmp_path, prefix="mine")
+    names = [made.export(sliced())[0].path.name for made in (SlicesCsv(target), SlicesJson(target))]
+    assert names == ["mine_timeslices.csv", "mine_timeslices.json"]
