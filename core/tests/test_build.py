@@ -15,7 +15,7 @@ import pytest
 from aiperf.build import build, open_tokenizer
 from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
-from aiperf.plan import PhasePlan, Plan, TlsPlan
+from aiperf.plan import PhasePlan, Plan, Replay, TlsPlan
 from aiperf.store import Store
 
 FAKES = '''
@@ -161,7 +161,10 @@ class Buggy:
     def aiperf_make_schedule(self, plan, phase):
         raise ZeroDivisionError("a bug of its own")
 '''
-KERNEL = {"request_rate": "RequestRate", "burst": "Burst"}
+KERNEL = {
+    "request_rate": "schedule:RequestRate", "burst": "schedule:Burst",
+    "fixed_schedule": "sessions:FixedSchedule", "user_centric": "sessions:UserCentric",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -196,8 +199,9 @@ def make(folder: Path, *phases: PhasePlan, dataset: str = "Numbered", endpoint: 
         tokenizer_name="words", streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(), sampling="",
         entries=sum(phase.entries for phase in phases), workers=1, reducers=1, journal=str(folder / "journal"),
         artifacts=str(folder), export_prefix=None, export_level="records", use_server_token_count=False, options=options,
-        schedules={name: ref("schedules", f"aiperf.schedule:{value}") for name, value in KERNEL.items()},
+        schedules={name: ref("schedules", f"aiperf.{value}") for name, value in KERNEL.items()},
         arrivals={name: ref("arrivals", f"aiperf.schedule:{name}_gaps") for name in ("constant", "poisson", "gamma")},
+        ramps={"linear": ref("ramps", "aiperf.ramps:linear")},
     )  # fmt: skip
     return msgspec.structs.replace(plan, **changes)
 
@@ -214,6 +218,14 @@ def due(plan: Plan, index: int = 0) -> list[int]:
     name = plan.phases[index].due_file
     assert name is not None
     return [int(time) for time in np.fromfile(name, dtype="<i8")]
+
+
+def sessions(plan: Plan, index: int = 0) -> list[list[int]]:
+    """Rows of (entry, turns, number of the first arrival)."""
+    name = plan.phases[index].sessions_file
+    assert name is not None
+    rows: list[list[int]] = np.fromfile(name, dtype="<i8").reshape(-1, 3).tolist()
+    return rows
 
 
 # The data set
@@ -283,6 +295,19 @@ def test_phases_share_the_entries_that_there_really_are(
     assert [(found.first_entry, found.entries) for found in plan.phases] == [warmup, profiling]
     assert ("use the same ones" in caplog.text) == (there in (6, 2))
     assert plan.entries == there
+
+
+def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warm = phase(name="warmup", kind="warmup", first_entry=10, entries=2, request_count=2)
+    rows = [{"id": f"c{n}", "turns": [{"texts": ["x"], "timestamp_ms": 1000.0 - n}]} for n in range(12)]
+    replay = phase(index=1, schedule="fixed_schedule", replay=Replay(), entries=10)
+    plan = build(listed(tmp_path, *rows, phases=(warm, replay), entries=12, sampling="sequential"))
+    assert [(found.first_entry, found.entries) for found in plan.phases] == [(10, 2), (0, 12)]
+    assert "use the same ones" in caplog.text
+    assert due(plan, 1) == [n * 10**6 for n in range(12)]
+    assert sessions(plan, 1) == [[11 - n, 1, n] for n in range(12)]
 
 
 def test_memory_does_not_grow_with_the_entries(tmp_path: Path) -> None:
@@ -424,6 +449,32 @@ def test_each_phase_has_its_own_due_times(tmp_path: Path) -> None:
 def test_a_phase_in_which_nothing_is_due_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no request is due within the profiling of 0\.05 s at 10 requests/s"):
         build(make(tmp_path, rate(duration_ns=50_000_000)))
+
+
+def test_rates_and_limits_that_rise_are_written_beforehand(tmp_path: Path) -> None:
+    plan = build(make(tmp_path, rate(request_count=3, rate_ramp_ns=10**9, concurrency=3, concurrency_ramp_ns=10**9)))
+    # 1 + 9 t requests/s: 1, 2 and 3 of them by the roots of t + 4.5 t² = n.
+    assert due(plan) == [round(((1 + 18 * n) ** 0.5 - 1) / 9 * 1e9) for n in (1, 2, 3)]
+    assert np.fromfile(str(plan.phases[0].limits_file), dtype="<i8").tolist() == [500_000_000, 10**9]
+
+
+def test_a_rate_of_points_needs_no_rate(tmp_path: Path) -> None:
+    series = ((0.0, 10.0), (0.5, 0.0), (0.6, 0.0), (0.7, 10.0))
+    assert len(due(build(make(tmp_path, rate(rate=None, rate_series=series, duration_ns=650_000_000))))) == 2
+    with pytest.raises(ConfigError, match=r"no request is due within the profiling of 0\.05 s"):
+        build(make(tmp_path, rate(rate=None, rate_series=series, duration_ns=50_000_000)))
+
+
+def test_users_are_planned_by_session(tmp_path: Path) -> None:
+    plan = build(make(tmp_path, phase(schedule="user_centric", rate=5.0, users=5, session_count=7), data={"turns": 4}))
+    assert [turns for _, turns, _ in sessions(plan)] == [4, 2, 3, 1, 2, 4, 4]
+    assert (plan.phases[0].planned, plan.phases[0].spacing_ns) == (20, 10**9)
+
+
+def test_a_file_without_times_is_named(tmp_path: Path) -> None:
+    plan = make(tmp_path, phase(schedule="fixed_schedule", replay=Replay()), source="/data/trace.jsonl")
+    with pytest.raises(ConfigError, match=r"^/data/trace\.jsonl has no 'timestamp'"):
+        build(plan)
 
 
 def test_a_strangers_schedule_may_end_by_itself(tmp_path: Path) -> None:

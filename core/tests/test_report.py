@@ -243,8 +243,8 @@ def test_turns_nobody_sent_have_a_row_with_their_session(tmp_path: Path) -> None
     rows = [[str(each) for each in row[1:6]] for row in ledger(made)[1:]]
     never = str(float(journal.NEVER_SENT))
     assert rows == [
-        ["1", never, "nan", "0.0", "1.0"], ["2", never, str(float(MS + 20)), "1.0", "0.0"],
-        ["3", never, "nan", "1.0", "1.0"], ["4", never, str(float(MS + 50)), "1.0", "2.0"],
+        ["1.0", never, "nan", "0.0", "1.0"], ["2.0", never, str(float(MS + 20)), "1.0", "0.0"],
+        ["3.0", never, "nan", "1.0", "1.0"], ["4.0", never, str(float(MS + 50)), "1.0", "2.0"],
     ]  # fmt: skip
 
 

@@ -9,21 +9,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from aiperf import schedule
+from aiperf import draws, schedule
+from aiperf.draws import BLOCK, shuffled, uniform, uniforms
 from aiperf.errors import ConfigError
 from aiperf.plan import PhasePlan
-from aiperf.schedule import (
-    BLOCK,
-    Burst,
-    RequestRate,
-    ScheduleContext,
-    random,
-    sequential,
-    shuffle,
-    shuffled,
-    uniform,
-    uniforms,
-)
+from aiperf.schedule import Burst, RequestRate, ScheduleContext, random, sequential, shuffle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,7 +86,7 @@ def test_streams_blocks_lanes_and_seeds_share_no_numbers() -> None:
 
 
 def test_normal_numbers_have_mean_zero_and_deviation_one() -> None:
-    drawn = np.array([schedule.normal(3, "n", i) for i in range(20_000)])
+    drawn = np.array([draws.normal(3, "n", i) for i in range(20_000)])
     assert abs(drawn.mean()) < 0.03
     assert abs(drawn.std() - 1) < 0.03
 
@@ -199,7 +189,8 @@ def test_random_draws_with_replacement_and_evenly() -> None:
 
 def test_what_workers_use_needs_neither_numpy_nor_pydantic() -> None:
     code = (
-        "import sys; from aiperf.schedule import random, shuffle, uniform, normal; from aiperf.store import Store;"
+        "import sys; from aiperf.schedule import random, shuffle; from aiperf.draws import uniform, normal;"
+        "from aiperf.store import Store;"
         "shuffle(1, 5, 10), random(1, 5, 10), uniform(1, 's', 2), normal(1, 's', 2);"
         "print([name for name in ('numpy', 'pydantic', 'typer') if name in sys.modules])"
     )

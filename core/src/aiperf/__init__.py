@@ -21,7 +21,8 @@ _WHERE = {
         "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target", "atomic",
     ),
     "summary": ("Measurement", "Result", "Summary"),
-    "schedule": ("Schedule", "ScheduleContext", "normal", "uniform", "uniforms"),
+    "draws": ("normal", "uniform", "uniforms"),
+    "schedule": ("Schedule", "ScheduleContext", "SessionStarts"),
     "plan": ("PhasePlan", "Plan"),
     "options": ("Options", "option"),
     "hooks": ("hookimpl", "hookspec"),
@@ -35,7 +36,7 @@ __all__ = [
     "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Delta", "Endpoint",
     "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Measurement", "Media", "Message", "Metric", "Needs", "Options",
     "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged", "RecordBatch", "RequestView", "Result",
-    "RunMetric", "Schedule", "ScheduleContext", "Scored", "Summary", "SummaryExporter", "Target", "Tokenizer",
+    "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts", "Summary", "SummaryExporter", "Target", "Tokenizer",
     "TokenizerSource", "Totals", "Turn", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
     "integers", "normal", "option", "ragged", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from aiperf.columns import Column, Ragged, RecordBatch, integers, ragged
     from aiperf.command import Command
     from aiperf.dataset import Dataset, DatasetContext
+    from aiperf.draws import normal, uniform, uniforms
     from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target, atomic
@@ -64,6 +66,6 @@ if TYPE_CHECKING:
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.options import Options, option
     from aiperf.plan import PhasePlan, Plan
-    from aiperf.schedule import Schedule, ScheduleContext, normal, uniform, uniforms
+    from aiperf.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.summary import Measurement, Result, Summary
     from aiperf.tokenizer import Tokenizer, TokenizerSource

@@ -22,6 +22,7 @@ from aiperf.due import with_due_times
 from aiperf.endpoint import Endpoint
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.exporter import DatasetExporter
+from aiperf.limits import with_limits
 from aiperf.model import Conversation, HttpRequest, names
 from aiperf.plan import PhasePlan, Plan
 from aiperf.rundir import RunClock
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 def build(plan: Plan) -> Plan:
     """Write the data set and the due times below ``plan.journal``; the plan comes back with what is known now.
 
-    That is: each phase's entries, its due file and number of due times, the number of entries and their order.
+    That is: each phase's entries, its files of due times, sessions and limits, the number of entries and their order.
 
     Raises:
         BadTokenizer, BadDataset, PluginError, ConfigError: With the sentence for the user.
@@ -45,7 +46,8 @@ def build(plan: Plan) -> Plan:
         plan = _with_dataset(plan, tokenizer)
         plan = replace(plan, phases=_fitted(plan))
         store = Store(Path(plan.journal))
-        return replace(plan, phases=tuple(with_due_times(plan, phase, store) for phase in plan.phases))
+        phases = tuple(with_limits(plan, with_due_times(plan, phase, store)) for phase in plan.phases)
+        return replace(plan, phases=phases)
     except OSError as error:
         raise ConfigError(
             f"the data set can't be written to {plan.journal}: {error.strerror or error}", "choose another --artifact-dir"
@@ -266,14 +268,16 @@ class _Export:
 def _fitted(plan: Plan) -> tuple[PhasePlan, ...]:
     """The phases' parts of the entries there really are: a source may give fewer than were asked for, or more.
 
-    Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.
+    Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.  A
+    trace is replayed whole, and a warmup before it shares its entries.
     """
     asked = sum(phase.entries for phase in plan.phases)
     there = plan.entries
-    if there == asked:
+    whole = any(phase.replay is not None for phase in plan.phases)
+    if there == asked and not whole:
         return plan.phases
     warmups = [min(phase.entries, there) for phase in plan.phases if phase.kind == "warmup"]
-    apart = there > 2 * sum(warmups)
+    apart = there > 2 * sum(warmups) and not whole
     if warmups and not apart:
         log.warning("the data set has %d entries: warmup and profiling use the same ones", there)
     fitted = []

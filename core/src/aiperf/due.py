@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from aiperf import hooks
+from aiperf import hooks, intfile
 from aiperf.descriptor import PluginRef
+from aiperf.draws import BLOCK
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.hooktrace import trace
-from aiperf.schedule import BLOCK, Conversations, Schedule, ScheduleContext, SessionSchedule
+from aiperf.limits import ramp_of
+from aiperf.schedule import Conversations, Schedule, ScheduleContext, SessionSchedule
 from aiperf.starts import PhaseConversations, with_sessions
 from aiperf.strangers import blamed, load, who, why
 
@@ -66,7 +68,7 @@ def _with_ticks(plan: Plan, phase: PhasePlan, store: Store, schedule: Schedule, 
     ticks = 0
     with path.open("wb") as file:
         for due in _blocks(schedule, maker, phase, _turns(plan, phase, store), spare=spare):
-            file.write(due.astype("<i8", copy=False).tobytes())
+            intfile.append(file, due)
             ticks += len(due)
     return replace(phase, planned=None if spare else ticks, due_file=str(path))
 
@@ -89,9 +91,10 @@ def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None = Non
             return found, f"hook plugin {name}"
     ref = plan.schedules[phase.schedule]
     gaps = None if phase.pattern is None else load(plan.arrivals[phase.pattern])
+    ramp = ramp_of(plan, phase) if phase.rate_ramp_ns else None
     made = load(ref)
     with blamed(who(ref), "can't be used"):
-        schedule: Schedule = made(ScheduleContext(plan.seed, phase, gaps, data=data, source=plan.source))
+        schedule: Schedule = made(ScheduleContext(plan.seed, phase, gaps, ramp, data, plan.source))
     return schedule, who(ref)
 
 

@@ -1,91 +1,21 @@
-"""Which arrival is due when, and every other draw of a run: arithmetic, keyed by what it is for.
-
-Nothing here has a state: each number is a function of (seed, stream, index), so any shard computes any of them alone, and
-no two uses share a sequence.  The generator is SplitMix64 used as a counter (Steele, Lea & Flood 2014): the i-th number of
-a key is the mix of ``key + (i + 1) * GOLDEN``.  numpy is only imported by what makes many numbers at once; its own
-generators promise no stable streams, so transforms are ours.
-"""
+"""Which arrival is due when, and which session uses what: what a schedule is, arrival patterns, orders of the data set."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from aiperf.draws import BLOCK, shuffled, uniform, uniforms
 from aiperf.errors import ConfigError
 from aiperf.plan import PhasePlan
 
 if TYPE_CHECKING:
     from aiperf.columns import Floats, Ints
+    from aiperf.rates import RateCurve
 
-BLOCK = 4096
-"""Numbers drawn under one key."""
-
-_GOLDEN, _MIX_A, _MIX_B, _MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, (1 << 64) - 1
 _BOOST_LANE = 1 << 20
-
-
-def _key(seed: int, stream: str, block: int, lane: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}:{stream}:{block}:{lane}".encode()).digest()[:8], "big")
-
-
-def _mixed(value: int) -> int:
-    value &= _MASK
-    value = ((value ^ (value >> 30)) * _MIX_A) & _MASK
-    value = ((value ^ (value >> 27)) * _MIX_B) & _MASK
-    return value ^ (value >> 31)
-
-
-def uniform(seed: int, stream: str, index: int) -> float:
-    """One number in (0, 1): element *index* of the stream, the same as :func:`uniforms` gives.  Needs no numpy."""
-    block, i = divmod(index, BLOCK)
-    return ((_mixed(_key(seed, stream, block, 0) + (i + 1) * _GOLDEN) >> 11) + 0.5) * 2.0**-53
-
-
-def uniforms(seed: int, stream: str, block: int, count: int, lane: int = 0) -> Floats:
-    """The first *count* numbers in (0, 1) of a block (at most BLOCK); *lane* gives further ones for the same indices.
-
-    Raises:
-        ValueError: More numbers than a block has.
-    """
-    import numpy as np
-
-    if not 0 <= count <= BLOCK:
-        raise ValueError(f"a block has {BLOCK} numbers, not {count}")
-    z = np.uint64(_key(seed, stream, block, lane)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(_MIX_A)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(_MIX_B)
-    z = z ^ (z >> np.uint64(31))
-    numbers: Floats = ((z >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return numbers
-
-
-def normal(seed: int, stream: str, index: int) -> float:
-    """One standard normal number (Box–Muller over two elements of the stream)."""
-    radius = math.sqrt(-2.0 * math.log(uniform(seed, stream, 2 * index)))
-    return radius * math.cos(2.0 * math.pi * uniform(seed, stream, 2 * index + 1))
-
-
-def shuffled(seed: int, epoch: int, count: int, i: int) -> int:
-    """Where position *i* of the epoch's permutation of ``range(count)`` points.
-
-    A Feistel network over the next power of four, walked until it falls below *count*: no table, so any shard can ask for
-    any position.
-    """
-    if count <= 1:
-        return 0
-    half = ((count - 1).bit_length() + 1) // 2
-    mask = (1 << half) - 1
-    keys = [_key(seed, "shuffle", epoch, lane) for lane in range(4)]
-    while True:
-        left, right = i >> half, i & mask
-        for key in keys:
-            left, right = right, left ^ (_mixed(key + right * _GOLDEN) & mask)
-        i = (left << half) | right
-        if i < count:
-            return i
 
 
 class Sampler(Protocol):
@@ -269,9 +199,9 @@ class Burst:
 
 
 class RequestRate:
-    """Arrivals at a mean rate; the first one gap after the phase's start.
+    """Arrivals at a mean rate, which may change over time; the first one gap after the phase's start.
 
-    Gaps are summed in units of the mean gap and scaled once, so that constant arrivals don't drift at all.
+    Gaps are summed in units of the mean gap and put on the clock by the rate's curve once, so that nothing drifts.
 
     Raises:
         ConfigError: The phase has no rate.
@@ -280,13 +210,10 @@ class RequestRate:
     paced = True
 
     def __init__(self, context: ScheduleContext) -> None:
-        phase = context.phase
-        if phase.rate is None:
-            raise ConfigError(f"the request_rate schedule of the phase {phase.name!r} needs a rate", "give --request-rate")
         self.context = context
-        self._ns_per_gap = 1e9 / phase.rate
+        self._curve = _rate_curve(context)
         # By name, not by index: profiling draws the same whether or not a warmup ran before it.
-        self._stream = f"arrivals:{phase.name}"
+        self._stream = f"arrivals:{context.phase.name}"
         self._gaps = context.gaps or poisson_gaps
         self._starts = [0.0]
         self._held: tuple[int, Floats] | None = None
@@ -302,7 +229,7 @@ class RequestRate:
         for block in range(first // BLOCK, (first + count + BLOCK - 1) // BLOCK):
             low = max(0, first - block * BLOCK)
             pieces.append(self._sums(block)[low : first + count - block * BLOCK])
-        due: Ints = np.rint(np.concatenate(pieces) * self._ns_per_gap).astype(np.int64)
+        due: Ints = np.rint(self._curve.due_ns(np.concatenate(pieces))).astype(np.int64)
         return due
 
     def _sums(self, block: int) -> Floats:
@@ -318,3 +245,17 @@ class RequestRate:
         sums: Floats = self._starts[block] + np.cumsum(drawn)
         self._held = block, sums
         return sums
+
+
+def _rate_curve(context: ScheduleContext) -> RateCurve:
+    from aiperf.ramps import linear, ramped_rate
+    from aiperf.rates import RateCurve
+
+    phase = context.phase
+    if phase.rate_series is not None:
+        return RateCurve([at_s for at_s, _ in phase.rate_series], [rate for _, rate in phase.rate_series])
+    if phase.rate is None:
+        raise ConfigError(f"the request_rate schedule of the phase {phase.name!r} needs a rate", "give --request-rate")
+    if phase.rate_ramp_ns:
+        return ramped_rate(context.ramp or linear, phase.rate_ramp_ns, phase.rate)
+    return RateCurve([0.0], [phase.rate])

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from aiperf import intfile
+from aiperf.draws import BLOCK
 from aiperf.errors import PluginError
 from aiperf.plan import PhasePlan, Plan
-from aiperf.schedule import BLOCK, Sampler, SessionSchedule, SessionStarts
+from aiperf.schedule import Sampler, SessionSchedule, SessionStarts
 from aiperf.store import Store
 from aiperf.strangers import blamed
 
@@ -148,6 +150,4 @@ def _columns(starts: SessionStarts) -> tuple[Ints, Ints, Ints]:
 
 
 def _written(plan: Plan, name: str, numbers: Ints) -> str:
-    path = Path(plan.journal) / name
-    path.write_bytes(numbers.astype("<i8").tobytes())
-    return str(path)
+    return intfile.write(Path(plan.journal) / name, numbers)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Tokenizer, Turn
-from aiperf.schedule import uniform
+from aiperf.draws import uniform
 from msgspec import Struct
 
 from aiperf_dataset_synthetic.corpus import Corpus, Window, open_corpus

@@ -11,7 +11,7 @@ from math import gcd
 from typing import Protocol
 
 from aiperf import BadDataset, Tokenizer
-from aiperf.schedule import uniform
+from aiperf.draws import uniform
 
 from aiperf_dataset_synthetic.code import code
 

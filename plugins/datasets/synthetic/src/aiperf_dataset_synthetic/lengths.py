@@ -6,7 +6,7 @@ import math
 import re
 
 import msgspec
-from aiperf.schedule import normal, uniform
+from aiperf.draws import normal, uniform
 from msgspec import Struct
 
 _REDRAWS = 64
