@@ -157,8 +157,8 @@ def parts(
         for group, values in together.values(tag):
             known[tag] = 0.0
             folds[group][tag] = Part(values, metric.scale, _failed(together.tally(group)) if metric.adjusted else 0)
-        if metric.arriving:
-            arrived[tag] = together.arrived(tag)
+        if metric.arriving and (amounts := together.arrived(tag)):
+            arrived[tag] = amounts
     for group in groups:
         tally, here = together.tally(group), folds.pop(group)
         sums = {tag: zero for tag, zero in known.items() if tag not in here}

@@ -1,0 +1,222 @@
+"""A phase apart by time and by URL: the same numbers however its requests were cut into batches."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from aiperf import fold, journal
+from aiperf.columns import Column, RecordBatch, ragged
+from aiperf.grouped import BySlice, ByUrl, Grouping, Tally, Together, kinds, named
+from aiperf.metric import Declared, Metric, Needs, RunMetric, Totals, Unit
+from aiperf.metric import Fold as How
+from aiperf.pipeline import Catalogue, Pipeline
+from aiperf.summary import Result
+from aiperf.testing.batches import sample_batch
+from aiperf.totals import load_folds, parts, survival
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+MS = 10**6
+WIDTH = 20 * MS
+SLICES = 6
+
+
+class Latency(Metric):
+    tag, title, unit, display = "latency", "Latency", Unit.NANOSECONDS, Unit.MILLISECONDS
+    adjusted, since = True, "started_ns"
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_token_ns"] - batch["started_ns"]
+
+
+class FirstToken(Latency):
+    tag, title, early = "first", "First", True
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_token_ns"] - batch["started_ns"]
+
+
+class Tokens(Metric):
+    tag, title, unit, arriving = "tokens", "Tokens", Unit.TOKENS, True
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["output_tokens"]
+
+
+class Gaps(Metric):
+    tag, title, unit, display = "gaps", "Gaps", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch.lists("gap_ns")
+
+
+class Count(Metric):
+    tag, title, unit, fold = "count", "Count", Unit.REQUESTS, How.SUM
+
+    def column(self, batch: RecordBatch) -> Column:
+        return np.ones(len(batch))
+
+
+class TotalTokens(RunMetric):
+    tag, title, unit, needs = "total", "Total", Unit.TOKENS, ("tokens",)
+
+    def number(self, run: Totals) -> float | None:
+        return run.sum("tokens")
+
+
+class Rate(RunMetric):
+    tag, title, unit, needs = "rate", "Rate", Unit.REQUESTS_PER_SECOND, ("count",)
+
+    def number(self, run: Totals) -> float | None:
+        count = run.value("count")
+        return None if count is None or run.duration_s is None else count / run.duration_s
+
+
+def listing() -> Catalogue:
+    metrics: Sequence[Declared] = (Latency(), FirstToken(), Tokens(), Gaps(), Count(), TotalTokens(), Rate())
+    return Catalogue([("a-package 1", metric) for metric in metrics], Needs.NOTHING)
+
+
+def busy_batch(count: int = 60) -> RecordBatch:
+    """Requests of every fate, to three URLs, some of which never ended."""
+    batch = sample_batch(count, seed=3)
+    rows = batch["n"]
+    outcome = batch["outcome"].copy()
+    outcome[rows % 7 == 2], outcome[rows % 11 == 5] = journal.ABORTED, journal.UNFINISHED
+    columns = {**batch.columns, "outcome": outcome, "url": rows % 3}
+    columns["ended_ns"] = np.where(rows % 22 == 5, np.nan, batch["ended_ns"])
+    columns["first_token_ns"] = np.where(rows % 14 == 2, np.nan, batch["first_token_ns"])
+    columns["fault"] = np.where(outcome == journal.ERROR, rows // 4 % 3, np.nan)
+    return RecordBatch(columns, outcome == journal.COMPLETED, batch.texts)
+
+
+Found = dict[int, tuple[Tally, dict[str, Result]]]
+
+
+def found(grouping: Grouping, pipelines: Sequence[Pipeline], count: int) -> Found:
+    groups = [each for pipeline in pipelines for each in pipeline.dump_groups() if each.grouping == grouping.name]
+    together = Together(groups, 0, count - 1)
+    return {group: (tally, results) for group, tally, results in parts(listing(), together, range(count), lambda _: 0.5)}
+
+
+def folded(path: Path, cut: Sequence[Sequence[RecordBatch]]) -> tuple[Found, Found, dict[str, Result]]:
+    """Slices, URLs and survival from the batches of each of some reducers."""
+    by_slice, by_url = BySlice(WIDTH), ByUrl()
+    pipelines = []
+    for i, batches in enumerate(cut):
+        pipeline = Pipeline(listing(), path, f"{len(cut)}-{i}", {0: [by_slice, by_url]})
+        pipeline.begins_ns[0] = 1.0 * MS
+        for batch in batches:
+            pipeline.feed(pipeline.score(batch))
+        pipelines.append(pipeline)
+    survived = survival(listing(), load_folds(each.dump() for each in pipelines)[0])
+    return found(by_slice, pipelines, SLICES), found(by_url, pipelines, 3), survived
+
+
+def shuffled(batch: RecordBatch, reducers: int, seed: int) -> list[list[RecordBatch]]:
+    draw = random.Random(seed)
+    rows = list(range(len(batch)))
+    draw.shuffle(rows)
+    cut: list[list[RecordBatch]] = [[] for _ in range(reducers)]
+    while rows:
+        size = draw.randint(1, len(rows))
+        draw.choice(cut).append(batch.take(np.array(rows[:size])))
+        del rows[:size]
+    return cut
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans())
+def test_shuffling_splitting_and_merging_change_no_number_of_a_slice_a_url_or_a_survivor(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, reducers: int, bucketed: bool
+) -> None:
+    path, batch = tmp_path_factory.mktemp("groups"), busy_batch()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUDGET", 40 if bucketed else 10**6)
+        patched.setattr(fold, "IN_MEMORY", 16)
+        (path / "whole").mkdir()
+        assert folded(path, shuffled(batch, reducers, seed)) == folded(path / "whole", [[batch]])
+
+
+def test_the_sample_reaches_every_kind_of_outcome_and_of_number(tmp_path: Path) -> None:
+    batch = busy_batch()
+    slices, urls, survived = folded(tmp_path, [[batch]])
+    became = named({int(kind): int((kinds(batch) == kind).sum()) for kind in np.unique(kinds(batch))})
+    assert set(became) == {"completed", "failed", "cut", "empty", "aborted", "unfinished"}
+    assert all(results.keys() >= {"adj_latency", "gaps", "total", "rate"} for _, results in urls.values())
+    assert sum(tally.started for tally, _ in slices.values()) == len(batch)
+    assert {tag: result.stats["censored"] > 0 for tag, result in survived.items()} == {"latency": True, "first": True}
+    assert survived["latency"].stats["censored"] > survived["first"].stats["censored"]
+
+
+def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
+    batch = busy_batch()
+    whole = np.nansum(np.where(batch.valid, batch["output_tokens"], np.nan))
+    for groups in folded(tmp_path, [[batch]])[:2]:
+        assert sum(results["total"].stats["avg"] for _, results in groups.values()) == whole
+        assert sum(results["count"].stats["avg"] for _, results in groups.values()) == batch.valid.sum()
+        gaps = [results["gaps"].stats["count"] for _, results in groups.values() if "gaps" in results]
+        assert sum(gaps) == len(batch.select(batch.valid).lists("gap_ns").values)
+
+
+def batch_of(*requests: dict[str, Any]) -> RecordBatch:
+    """Requests of which only what a slice needs is said; times in ms."""
+    base = sample_batch(len(requests))
+    columns = dict(base.columns)
+    for name in ("started_ns", "first_token_ns", "last_token_ns", "ended_ns", "output_tokens"):
+        columns[name] = np.array([float(request.get(name, math.nan)) for request in requests])
+    instants = [request.get("chunks", []) for request in requests]
+    pieces = [request.get("pieces", [1.0] * len(request.get("chunks", []))) for request in requests]
+    columns["piece_count"] = ragged(pieces, instants)
+    columns["gap_ns"] = ragged([np.diff(each).tolist() for each in instants], [each[1:] for each in instants])
+    columns["outcome"] = np.array([float(request.get("outcome", journal.COMPLETED)) for request in requests])
+    columns["fault"] = np.full(len(requests), math.nan)
+    return RecordBatch(columns, columns["outcome"] == journal.COMPLETED, base.texts)
+
+
+def test_a_request_counts_where_it_ends_its_start_where_it_starts_and_its_chunks_and_tokens_where_they_arrive(
+    tmp_path: Path,
+) -> None:
+    """Slices of 20 ms from 1 ms on: 1 to 21, 21 to 41, 41 to 61.  Nothing ends in the second."""
+    batch = batch_of(
+        {"started_ns": 2 * MS, "first_token_ns": 10 * MS, "last_token_ns": 45 * MS, "ended_ns": 46 * MS, "output_tokens": 9,
+         "chunks": [10 * MS, 25 * MS, 45 * MS]},
+        {"started_ns": 22 * MS, "first_token_ns": 30 * MS, "last_token_ns": 41 * MS, "ended_ns": 41 * MS, "output_tokens": 4,
+         "chunks": [30 * MS, 41 * MS], "pieces": [3.0, 1.0]},
+    )  # fmt: skip
+    slices, _, _ = folded(tmp_path, [[batch]])
+    assert [slices[i][0].started for i in range(3)] == [1, 1, 0]
+    assert [named(slices[i][0].kinds) for i in range(3)] == [{}, {}, {"completed": 2}]
+    assert [slices[i][1]["total"].stats["avg"] for i in range(3)] == [3, 3 + 3, 3 + 1]
+    assert [slices[i][1]["count"].stats["avg"] for i in range(3)] == [0, 0, 2]
+    assert [slices[i][1]["rate"].stats["avg"] for i in range(3)] == [0, 0, 4]
+    assert [slices[i][1].get("gaps") and slices[i][1]["gaps"].stats["sum"] for i in range(3)] == [None, 15, 20 + 11]
+    assert slices[2][1]["latency"].stats["max"] == 43
+    assert "latency" not in slices[0][1]
+
+
+def test_an_instant_on_the_very_end_of_the_phase_is_in_its_last_slice(tmp_path: Path) -> None:
+    end = (1 + 20 * SLICES) * MS
+    times = dict.fromkeys(("first_token_ns", "last_token_ns", "ended_ns"), end)
+    batch = batch_of({"started_ns": MS, **times, "output_tokens": 1, "chunks": [end]})
+    slices, _, _ = folded(tmp_path, [[batch]])
+    assert slices[SLICES - 1][1]["total"].stats == {"avg": 1}
+
+
+def test_a_request_cut_off_in_flight_lasted_at_least_until_then_and_its_first_token_is_known(tmp_path: Path) -> None:
+    batch = batch_of(
+        {"started_ns": 0, "first_token_ns": 5 * MS, "last_token_ns": 9 * MS, "ended_ns": 9 * MS, "chunks": [5 * MS]},
+        {"started_ns": 0, "first_token_ns": 7 * MS, "last_token_ns": 8 * MS, "ended_ns": 20 * MS, "outcome": journal.ABORTED},
+        {"started_ns": 0, "ended_ns": 20 * MS, "outcome": journal.ABORTED},
+    )
+    _, _, survived = folded(tmp_path, [[batch]])
+    counts = {tag: (each.stats["count"], each.stats["censored"]) for tag, each in survived.items()}
+    assert counts == {"latency": (3, 2), "first": (3, 1)}
+    assert survived["first"].stats["p50"] == pytest.approx(7)
+    assert "p50" not in survived["latency"].stats
