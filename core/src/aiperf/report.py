@@ -10,16 +10,17 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from aiperf import journal
+from aiperf import intfile, journal
+from aiperf.addresses import without_secrets
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load
 from aiperf.columns import Column, Floats, Ints, RecordBatch, ragged
 from aiperf.endpoint import Capabilities
-from aiperf.errors import BadJournal
 from aiperf.errorkinds import Counts
+from aiperf.errors import BadJournal
 from aiperf.exporter import Scored
-from aiperf.model import ErrorDetails
 from aiperf.grouped import BySlice, ByUrl, Together, named
+from aiperf.model import ErrorDetails
 from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, catalogue
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
@@ -43,9 +44,9 @@ from aiperf.trust import arrivals, delivered, finite, measurement, planned
 log = logging.getLogger(__name__)
 
 _NEVER_SENT_BATCH = 4096
-
 MOST_SLICES = 100_000
 """Time slices of one run: more are no report."""
+
 
 def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
     """Reduce a run's directory again and summarise it; parts of batch exporters are written anew.
@@ -173,12 +174,12 @@ class _Summing:
             complete=not cancelled and incomplete_reason is None,
             incomplete_reason=incomplete_reason,
             seed=plan.seed,
-            observation_window_s=(end - begin) / 1e9 if end > begin else None,
             outcomes=named(census.kinds),
             survival=survival(self.catalogue, self.folds.get(main_plan.index, {})),
             slices=self._slices(main_plan),
             slice_duration_s=None if plan.slice_ns is None else plan.slice_ns / 1e9,
             urls=self._urls(main_plan, census),
+            observation_window_s=(end - begin) / 1e9 if end > begin else None,
             benchmark_duration_s=_duration_s(census),
             warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.failures])),
             extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
@@ -204,7 +205,6 @@ class _Summing:
             phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, _errors(census.errors), valid, failed
         )
 
-    def _window(self, phase: PhasePlan) -> tuple[float, float]:
     def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
         """The phase's time slices; the last ends with the phase."""
         width = self.plan.slice_ns
@@ -247,6 +247,7 @@ class _Summing:
         wanted = [each for each in groups if (each.phase, each.grouping) == (phase.index, grouping)]
         return Together(wanted, 0, count - 1)
 
+    def _window(self, phase: PhasePlan) -> tuple[float, float]:
         """The phase's begin and end in ns since the run's start; what was observed where the journal doesn't say."""
         census = self.census.get(phase.index, Census())
         begin = min(self._moments(phase, "begin"), default=finite(census.first_start_ns) or 0.0)
@@ -300,7 +301,7 @@ class _Summing:
         due = np.full(count, np.nan)
         begins = self._moments(phase, "begin")
         if phase.due_file is not None and begins:  # a phase that never began has no instants
-            after = np.fromfile(self.journal / Path(phase.due_file).name, dtype="<i8", count=count)
+            after = intfile.read(self.journal / Path(phase.due_file).name)
             due[after >= 0] = after[after >= 0] + min(begins)
         for ref, exporter in batch_exporters(self.plan, target_for(self.plan, self.clock)) if len(missing) else ():
             try:
@@ -331,13 +332,13 @@ def _server_counts(found: Iterable[Census]) -> list[str]:
     return sentences
 
 
-def _duration_s(census: Census) -> float | None:
 def _errors(counts: Counts) -> tuple[ErrorCount, ...]:
     """By when each was first; one without an instant stays where it is."""
     seen = sorted(counts.items(), key=lambda each: each[1][1])
     return tuple(ErrorCount(msgspec.json.decode(text, type=ErrorDetails), count) for text, (count, _) in seen)
 
 
+def _duration_s(census: Census) -> float | None:
     """First request start to last response end, over everything that was sent."""
     span = census.last_end_ns - census.first_start_ns
     return span / 1e9 if math.isfinite(span) and span > 0 else None
@@ -358,7 +359,7 @@ def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> Re
 def _whose(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
     """Sessions and turns of arrivals, where those don't depend on the answers."""
     if phase.sessions_file is not None:
-        rows = np.fromfile(directory / Path(phase.sessions_file).name, dtype="<i8").reshape(-1, 3)
+        rows = intfile.read(directory / Path(phase.sessions_file).name).reshape(-1, 3)
         session = np.searchsorted(rows[:, 2], numbers, side="right") - 1
         turn, entry = numbers - rows[session, 2], rows[session, 0]
         return {"session": session.astype(np.float64), "turn": turn.astype(np.float64), "entry": entry.astype(np.float64)}
