@@ -26,6 +26,7 @@ SHIPPED = frozenset(
         "aiperf-command-report",
         "aiperf-command-simulate",
         "aiperf-command-validate",
+        "aiperf-command-validate",
         "aiperf-dataset-synthetic",
         "aiperf-endpoint-chat",
         "aiperf-endpoint-completions",

@@ -1,7 +1,9 @@
 import json
 from base64 import b64encode
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 from aiperf import Conversation, Target, Turn
 from aiperf_exporter_inputs import Inputs
 
@@ -48,3 +50,10 @@ def test_a_body_that_is_not_json_is_kept_in_base64():
 def test_the_name_is_not_prefixed():
     exporter = Inputs(Target(Path("out"), prefix="mine"))
     assert exporter.target.file(exporter.kind).name == "inputs.json"
+
+
+def test_the_shipped_schema_holds():
+    schema = json.loads(files("aiperf_exporter_inputs").joinpath("inputs.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for content in (written(), written(("s", [b'{"a": 1}', b"\xff"]))):
+        jsonschema.validate(json.loads(content), schema)

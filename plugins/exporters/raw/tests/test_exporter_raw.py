@@ -21,7 +21,8 @@ def keep(run: Recording, request: int, body: bytes | None = None, *, shard: int 
 
 
 def record(run: Recording, request: int, *, shard: int = 0, **more) -> str:
-    metadata = {"session_num": request, "worker_id": f"worker-{shard}", "x_request_id": request_id(run.plan.run_id, shard, request)}
+    name = request_id(run.plan.run_id, shard, request)
+    metadata = {"session_num": request, "worker_id": f"worker-{shard}", "x_request_id": name}
     return json.dumps({"metadata": metadata, "metrics": {"request_latency": {"value": 1.5, "unit": "ms"}}, **more})
 
 
@@ -104,8 +105,9 @@ def test_a_failure_has_its_records_error_and_no_responses(run):
     run.sent(1, 1_500)
     run.done(1, 4_000, outcome=ERROR, status=0, flags=0)
     run.flush(5_000)
-    refused, gone = exported(run, record(run, 0, error={"message": "busy", "code": 503}), record(run, 1, error={"message": "no"}))
-    assert (refused["status"], refused["responses"], refused["error"]) == (503, [], {"message": "busy", "code": 503})
+    busy = {"message": "busy", "code": 503}
+    refused, gone = exported(run, record(run, 0, error=busy), record(run, 1, error={"message": "no"}))
+    assert (refused["status"], refused["responses"], refused["error"]) == (503, [], busy)
     assert "status" not in gone and gone["responses"] == []
 
 

@@ -5,6 +5,7 @@ Every structure here is made and encoded once per request or per value: none tak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -49,6 +50,9 @@ class Value(Struct, frozen=True, gc=False):
     unit: str
 
 
+Read = Annotated[Sequence[int], Meta(min_length=2, max_length=2, description="Wall clock in ns, bytes of body.")]
+
+
 class TraceData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A request's HTTP exchange; absent is what it never came to."""
 
@@ -71,7 +75,7 @@ class TraceData(Struct, frozen=True, omit_defaults=True, gc=False):
     response_headers_received_ns: WallNs | None = None
     response_receive_start_ns: Annotated[WallNs, Meta(description="First bytes of the body.")] | None = None
     response_receive_end_ns: WallNs | None = None
-    response_chunks: Annotated[list[tuple[WallNs, int]], Meta(description="Of each read, when it came and bytes of body.")] = []
+    response_chunks: list[Read] = []
     response_chunks_count: int = 0
     response_bytes_total: Annotated[int, Meta(description="Bytes of body.")] | None = None
     error_timestamp_ns: WallNs | None = None

@@ -1,0 +1,273 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiperf import AiperfError, UsageError
+from aiperf.descriptor import Descriptor
+from aiperf.registry import Registry
+from aiperf.testing.manifests import check_row
+from aiperf_command_validate import Validate
+from aiperf_command_validate.faults import MOST, Faults
+from aiperf_command_validate.results import check
+from aiperf_command_validate.schemas import schemas
+
+WALL = 1_795_188_652_000_000_000
+STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
+HEADER = ",".join(("Metric", *STATISTICS))
+
+
+def distribution(*values: float) -> dict[str, Any]:
+    """Of two values: enough for sums and extremes."""
+    low, high = sorted(values)
+    steps = {f"p{q}": low + (high - low) * q / 100 for q in (1, 5, 10, 25, 50, 75, 90, 95, 99)}
+    total = low + high
+    spread = {"min": low, "max": high, "std": (high - low) / 2, "count": 2, "sum": total}
+    return {"unit": "ms", "avg": total / 2, **steps, **spread}
+
+
+def single(value: float, unit: str) -> dict[str, Any]:
+    return {"unit": unit, "avg": value}
+
+
+class Results:
+    """The files of a run of two good requests and a failed one, as they should be; a test breaks one of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.summary: dict[str, Any] = {
+            "schema_version": "1.4", "request_throughput": single(4.0, "requests/sec"),
+            "request_latency": distribution(10.0, 20.0), "request_count": single(2.0, "requests"),
+            "benchmark_duration": single(0.5, "sec"), "error_request_count": single(1.0, "requests"),
+            "input_config": {"artifacts": {"level": "raw"}}, "is_complete": True,
+            "start_time": "2026-11-20T15:30:52.000000+00:00", "end_time": "2026-11-20T15:30:53.000000+00:00",
+            "observation_window": single(0.6, "sec"), "plugins": {},
+            "measurement": {"arrivals": {"planned": 4, "completed": 2, "errors": 1, "never_sent": 1}},
+            "phases": [{"name": "profiling", "kind": "profiling", "valid": 2, "failed": 1}],
+        }  # fmt: skip
+        latency = ",".join(f"{self.summary['request_latency'][key]:.2f}" for key in STATISTICS)
+        self.table = [
+            HEADER, f"Request Latency (ms),{latency}", "", "Metric,Value", "Benchmark Duration (sec),0.50",
+            "Error Request Count,1.00", "Request Count,2.00", "Request Throughput (requests/sec),4.00",
+        ]  # fmt: skip
+        self.records = [self.record(0, 10.0), self.record(1, 20.0), self.record(2)]
+        self.raw = [{"metadata": one["metadata"], "start_perf_ns": 5, "responses": [{"perf_ns": 7}]} for one in self.records]
+        self.ledger: list[dict[str, Any]] = [
+            {"phase": "profiling", "outcome": outcome, "due_ns": WALL, "started_ns": WALL + 1, "sent_ns": WALL + 2}
+            for outcome in ("completed", "completed", "error", "never_sent")
+        ]
+        for line, row in enumerate(self.ledger[:3], 1):
+            row["record_line"] = line
+        self.inputs: dict[str, Any] = {"data": [{"session_id": "s", "payloads": [{}]}]}
+        self.marker: dict[str, Any] = {"ready": True, "partial": False, "files": ["inputs.json"]}
+
+    def record(self, number: int, latency: float | None = None) -> dict[str, Any]:
+        metadata = {
+            "x_request_id": f"r{number}", "conversation_id": "s", "turn_index": 0, "benchmark_phase": "profiling",
+            "phase_name": "profiling", "credit_issued_ns": WALL, "request_start_ns": WALL + 1, "request_ack_ns": WALL + 2,
+            "request_end_ns": WALL + 3,
+        }  # fmt: skip
+        if latency is None:
+            return {"metadata": metadata, "metrics": {}, "error": {"message": "busy"}}
+        return {"metadata": metadata, "metrics": {"request_latency": {"value": latency, "unit": "ms"}}}
+
+    def write(self) -> None:
+        self.path.mkdir(exist_ok=True)
+        (self.path / "profile_export_aiperf.json").write_text(json.dumps(self.summary))
+        (self.path / "profile_export_aiperf.csv").write_text("\r\n".join([*self.table, ""]))
+        (self.path / "inputs.json").write_text(json.dumps(self.inputs))
+        (self.path / ".aiperf_results_ready.json").write_text(json.dumps(self.marker))
+        for name, lines in (("", self.records), ("_raw", self.raw), ("_arrivals", self.ledger)):
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (self.path / f"profile_export{name}.jsonl").write_text(text)
+
+    def faults(self, checks: dict[str, Any] | None = None) -> list[str]:
+        return [str(fault) for fault in check(self.path, checks or {}).faults]
+
+
+@pytest.fixture(autouse=True)
+def no_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schemas are those of whatever is installed; here nothing is."""
+    monkeypatch.setattr(Registry, "discover", lambda: Registry([], kernel_options=()))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path / "run")
+
+
+def validate(*words: Any, as_json: bool = False) -> int:
+    return Validate().run(SimpleNamespace(as_json=as_json), [str(word) for word in words])
+
+
+def test_files_that_are_as_they_should_be_have_no_fault(results, capsys):
+    results.write()
+    assert validate(results.path) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{results.path}: nothing is wrong"
+
+
+def change(*path: Any, to: Any) -> Callable[[Results], None]:
+    def apply(results: Results) -> None:
+        place: Any = getattr(results, path[0])
+        for step in path[1:-1]:
+            place = place[step]
+        place[path[-1]] = to
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("harm", "fault"),
+    [
+        (change("summary", "request_count", "avg", to=3.0), "request_throughput × benchmark_duration is 2, request_count is 3"),
+        (change("summary", "request_latency", "p50", to=1.0), "request_latency: percentiles go down"),
+        (change("summary", "end_time", to="2026-11-20T15:30:51.000000+00:00"), "end_time is before start_time"),
+        (change("summary", "measurement", "arrivals", "planned", to=9), "9 planned arrivals are not the sum"),
+        (change("summary", "phases", 0, "valid", to=7), "don't add up to request_count"),
+        (change("summary", "request_latency", "count", to=5), "profile_export.jsonl: has 2 values of request_latency"),
+        (change("summary", "request_latency", "max", to=21.0), "the values of request_latency have another max"),
+        (change("table", 4, to="Benchmark Duration (sec),0.60"), "profile_export_aiperf.csv: Benchmark Duration (sec): avg"),
+        (change("table", 5, to='"Error'), "profile_export_aiperf.csv:"),
+        (change("records", 1, "metadata", "request_end_ns", to=WALL), "jsonl:2: request_end_ns is 2 ns before request_ack_ns"),
+        (change("records", 1, "metadata", "x_request_id", to="r0"), "jsonl:2: x_request_id r0 has another line"),
+        (change("records", 1, "metadata", "conversation_id", to="t"), "conversation t is not in inputs.json"),
+        (change("records", 1, "metadata", "turn_index", to=1), "conversation s has turn 1, inputs.json 1 turns"),
+        (change("records", 1, "metrics", "request_latency", "value", to="x"), "jsonl:2: request_latency has no number"),
+        (change("records", 1, to={"metrics": {}}), "jsonl:2: has no metadata or no metrics"),
+        (change("records", 1, to=[]), "jsonl:2: is not a JSON object"),
+        (change("raw", 2, "metadata", to={}), "raw.jsonl:3: is not of the request of line 3"),
+        (change("raw", 0, "responses", 0, "perf_ns", to=1), "raw.jsonl:1: has responses whose times go back"),
+        (change("ledger", 0, "sent_ns", to=WALL), "arrivals.jsonl:1: sent_ns is 1 ns before started_ns"),
+        (change("ledger", 1, "record_line", to=1), "arrivals.jsonl:2: record_line 1 is another arrival's, too"),
+        (change("ledger", 0, "outcome", to="aborted"), "arrivals.jsonl:1: is aborted and has record_line 1"),
+        (change("ledger", 3, "outcome", to="unfinished"), "has 1 arrivals unfinished, the summary 0"),
+        (change("marker", "partial", to=True), "an exporter failed"),
+        (change("marker", "files", to=["gone.csv"]), "gone.csv: is missing; the run wrote it"),
+    ],
+)
+def test_what_is_wrong_is_said_where_it_is(results, harm, fault):
+    harm(results)
+    results.write()
+    found = results.faults()
+    assert [one for one in found if fault in one], found
+
+
+@pytest.mark.parametrize("name", ["_aiperf.json", "_aiperf.csv", ".jsonl", "_raw.jsonl"])
+def test_a_file_of_the_export_level_that_is_not_there_is_named(results, name):
+    results.write()
+    (results.path / f"profile_export{name}").unlink()
+    if name == "_aiperf.json":  # which says the level, where there is no journal
+        (results.path / "profile_export_aiperf.csv").unlink()
+        assert results.faults() == []
+    else:
+        assert f"profile_export{name}: is missing; export level raw has it" in results.faults()
+
+
+def test_a_file_cut_in_the_middle_of_a_line_is_named_with_the_line(results):
+    results.write()
+    path = results.path / "profile_export.jsonl"
+    path.write_bytes(path.read_bytes()[:-30])
+    assert "profile_export.jsonl:3: is cut in the middle of its last line" in results.faults()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "nonsense\n", '{"request_count": NaN'])
+def test_a_summary_that_is_none_is_said(results, text):
+    results.write()
+    (results.path / "profile_export_aiperf.json").write_text(text)
+    assert [one for one in results.faults() if one.startswith("profile_export_aiperf.json: is not")]
+
+
+def test_faults_of_one_kind_are_counted_once_there_are_many():
+    faults = Faults()
+    for line in range(MOST + 5):
+        faults.add("f", "wrong", line, kind="wrong lines")
+    found = faults.all()
+    assert len(found) == MOST + 1
+    assert str(found[-1]) == "f: 5 more faults of this kind: wrong lines"
+
+
+def test_an_incomplete_run_is_noted_and_no_fault(results, capsys):
+    results.summary |= {"is_complete": False, "incomplete_reason": "the run was cancelled"}
+    results.write()
+    assert validate(results.path) == 0
+    assert "the run is not complete: the run was cancelled" in capsys.readouterr().out
+
+
+def test_an_export_that_never_ended_is_said(results):
+    results.write()
+    (results.path / ".aiperf_results_ready.json").unlink()
+    assert results.faults() == [".aiperf_results_ready.json: is missing: the export never came to its end"]
+
+
+def test_machines_get_json_and_the_exit_code(results, capsys):
+    results.summary["benchmark_duration"]["avg"] = 0.7
+    results.write()
+    assert validate(results.path, as_json=True) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["valid"] is False
+    assert found["files"]["profile_export.jsonl"] == 3
+    assert {fault["file"] for fault in found["faults"]} == {"profile_export_aiperf.json", "profile_export_aiperf.csv"}
+
+
+def test_files_under_a_prefix_are_found(results):
+    results.write()
+    for path in list(results.path.glob("profile_export*")):
+        name = path.name.replace("profile_export_aiperf", "mine").replace("profile_export", "mine")
+        path.rename(path.with_name(name))
+    found = check(results.path, {})
+    assert found.valid, found.faults
+    assert found.files["mine.jsonl"] == 3
+
+
+def test_the_references_files_are_checked_for_what_they_have(results):
+    for name in ("plugins", "measurement", "phases", "observation_window"):
+        del results.summary[name]
+    results.write()
+    for name in ("profile_export_arrivals.jsonl", "profile_export_raw.jsonl", ".aiperf_results_ready.json"):
+        (results.path / name).unlink()
+    found = check(results.path, {"aiperf.json": lambda document: "a schema of ours"})
+    assert (found.made_by, found.faults) == ("the reference tool, or another", [])
+    results.records[0]["metadata"]["request_end_ns"] = 0
+    (results.path / "profile_export.jsonl").write_text("".join(json.dumps(one) + "\n" for one in results.records))
+    assert "request_end_ns" in results.faults()[0]
+
+
+def test_schemas_are_those_that_exporters_ship(tmp_path, monkeypatch, results, caplog):
+    package = tmp_path / "shipping"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "line.json").write_text('{"type": "object", "required": ["extra"]}')
+    (package / "broken.json").write_text("{")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = {"jsonl": "line.json", "raw.jsonl": "broken.json", "inputs.json": "absent.json"}
+    row = Descriptor("exporters", "mine", "shipping:Mine", "acme", "1.0", capabilities={"schemas": said})
+    checks = schemas(Registry([row], kernel_options=()))
+    assert list(checks) == ["jsonl"]
+    assert caplog.text.count("can't be used") == 2
+    results.write()
+    assert "profile_export.jsonl:1: data must contain ['extra'] properties" in results.faults(checks)
+
+
+@pytest.mark.parametrize("name", ["nothing", "file", "empty"])
+def test_what_is_no_results_directory_gets_a_sentence(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(AiperfError, match=name) as caught:
+        validate(tmp_path / name)
+    assert caught.value.exit_code == 1
+    with pytest.raises(UsageError):
+        validate()
+
+
+def test_of_several_directories_each_is_told(results, tmp_path, capsys):
+    results.write()
+    assert validate(tmp_path, results.path) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(f"error: {tmp_path} holds no results")
+    assert "nothing is wrong" in said.out
+
+
+def test_its_manifest_says_what_it_is():
+    check_row("commands", Validate)
