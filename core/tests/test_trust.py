@@ -15,7 +15,7 @@ from aiperf.pipeline import Census
 from aiperf.plan import PhasePlan
 from aiperf.summary import Arrivals, Measurement, Spread
 from aiperf.testing.journals import plan_for
-from aiperf.trust import arrivals, delivered, late_ns, measurement, planned
+from aiperf.trust import arrivals, asked_rate, delivered, late_ns, measurement, planned
 
 PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
 WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)
@@ -214,6 +214,26 @@ def test_what_is_planned_is_what_is_due_or_asked_for_by_number(changes: dict[str
     assert planned(msgspec.structs.replace(PROFILING, **changes)) == count
 
 
+@pytest.mark.parametrize(
+    ("changes", "due_s", "rate"),
+    [
+        ({"rate": 9.0, "planned": 2}, [5, 10], 9.0),
+        ({"rate": 9.0, "rate_ramp_ns": 5, "planned": 4}, [1, 2, 3, 8], 0.5),
+        ({"rate_series": ((0, 1), (9, 2)), "planned": 2}, [1, 4], 0.5),
+        ({"planned": 3}, [0, 1, 2], 1.5),
+        ({"planned": 3}, [0, 1, -1], None),  # a turn that waits for an answer
+        ({"planned": None}, [0, 1], None),
+        ({"planned": 1}, [0], None),
+        ({}, [], None),
+    ],
+)
+def test_the_rate_asked_for_is_the_one_typed_or_the_mean_of_the_schedule(
+    changes: dict[str, Any], due_s: list[float], rate: float | None
+) -> None:
+    due_ns = np.array([round(at * 1e9) if at >= 0 else -1 for at in due_s], dtype=np.int64)
+    assert asked_rate(msgspec.structs.replace(PROFILING, request_count=None, **changes), due_ns) == rate
+
+
 def test_lateness_has_a_floor() -> None:
     assert late_ns(PROFILING) == late_ns(msgspec.structs.replace(PACED, rate=1e6)) == 1e6
     assert late_ns(msgspec.structs.replace(PACED, rate=2.0)) == 25e6
@@ -222,7 +242,7 @@ def test_lateness_has_a_floor() -> None:
 def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> None:
     census = Census({journal.COMPLETED: 80}, first_start_ns=1e9, last_start_ns=1.8e9)
     late = slips(tmp_path, *([2e6] * 20), *([1e5] * 60))
-    found = delivered(PACED, census, arrivals(PACED, census, late), late, 1e9)
+    found = delivered(PACED, census, arrivals(PACED, census, late), late, 1e9, 100.0)
     assert (found.asked_rate, found.sent_rate, found.never_sent) == (100.0, 100.0, 20)
     assert found.on_time_share == 0.6
     assert (found.late_p50_ms, found.late_p99_ms) == (0.1, 2.0)
@@ -230,6 +250,6 @@ def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> 
 
 def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
     census = Census({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
-    found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, 0.0)
+    found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, 0.0, None)
     assert (found.sent_rate, found.on_time_share, found.late_p99_ms, found.asked_rate) == (50.0, None, None, None)
     assert not any(isinstance(value, float) and math.isnan(value) for value in msgspec.structs.astuple(found))

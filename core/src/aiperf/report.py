@@ -39,7 +39,7 @@ from aiperf.summary import (
     UrlSummary,
 )
 from aiperf.totals import PhaseTotals, load_folds, parts, survival
-from aiperf.trust import arrivals, delivered, finite, measurement, planned
+from aiperf.trust import arrivals, asked_rate, delivered, finite, measurement, planned
 
 log = logging.getLogger(__name__)
 
@@ -272,14 +272,22 @@ class _Summing:
         )  # fmt: skip
 
     def _delivered(self, phase: PhasePlan, census: Census, found: Arrivals, begin_ns: float) -> DeliveredLoad:
+        asked = asked_rate(phase, self._due_ns(phase))
         if not census.outcomes:
-            return DeliveredLoad(None, None, found.never_sent, phase.rate)
-        return delivered(phase, census, found, self.folds.get(phase.index, {}).get(SLIP), begin_ns)
+            return DeliveredLoad(None, None, found.never_sent, asked)
+        return delivered(phase, census, found, self.folds.get(phase.index, {}).get(SLIP), begin_ns, asked)
+
+    def _due_ns(self, phase: PhasePlan) -> Ints:
+        """When arrivals are due after the phase's start, -1 where the schedule doesn't say; none where nothing is due."""
+        if phase.due_file is None:
+            return np.empty(0, dtype=np.int64)
+        return intfile.read(self.journal / Path(phase.due_file).name)
 
     def _plugins(self) -> tuple[PluginUsed, ...]:
         plan = self.plan
         refs = [plan.endpoint, plan.transport, plan.dataset, *([plan.tokenizer] if plan.tokenizer else [])]
-        refs += [*plan.schedules.values(), *plan.arrivals.values(), *plan.metrics, *plan.exporters, *plan.hooks]
+        refs += [*plan.schedules.values(), *plan.arrivals.values(), *plan.ramps.values()]
+        refs += [*plan.metrics, *plan.exporters, *plan.hooks]
         return tuple(
             PluginUsed(
                 ref.category, ref.name, ref.distribution, ref.version, plan.shadowed.get(f"{ref.category}:{ref.name}", ())
@@ -301,7 +309,7 @@ class _Summing:
         due = np.full(count, np.nan)
         begins = self._moments(phase, "begin")
         if phase.due_file is not None and begins:  # a phase that never began has no instants
-            after = intfile.read(self.journal / Path(phase.due_file).name)
+            after = self._due_ns(phase)
             due[after >= 0] = after[after >= 0] + min(begins)
         for ref, exporter in batch_exporters(self.plan, target_for(self.plan, self.clock)) if len(missing) else ():
             try:

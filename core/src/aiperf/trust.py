@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from aiperf import journal
+from aiperf.columns import Ints
 from aiperf.engine.clock import PRECISE
 from aiperf.fold import Buckets, Merged
 from aiperf.pipeline import Census
@@ -64,15 +65,28 @@ def arrivals(phase: PhasePlan, census: Census, slips: Merged | None) -> Arrivals
     )
 
 
-def delivered(phase: PhasePlan, census: Census, found: Arrivals, slips: Merged | None, begin_ns: float) -> DeliveredLoad:
-    """The load asked for and the load delivered."""
+def asked_rate(phase: PhasePlan, due_ns: Ints) -> float | None:
+    """Requests/s: the rate that was typed, else, where it changes or a trace gives the times, the mean until the last is due.
+
+    *due_ns*: of all arrivals, -1 where only the answers would tell.  None where that is so, or nothing is due.
+    """
+    if phase.rate is not None and not phase.rate_ramp_ns:
+        return phase.rate
+    known = phase.planned is not None and len(due_ns) > 0 and due_ns.min() >= 0 and due_ns.max() > 0
+    return len(due_ns) / (float(due_ns.max()) / 1e9) if known else None
+
+
+def delivered(
+    phase: PhasePlan, census: Census, found: Arrivals, slips: Merged | None, begin_ns: float, asked: float | None
+) -> DeliveredLoad:
+    """The load *asked* for (requests/s) and the load delivered."""
     span_s = (census.last_start_ns - begin_ns) / 1e9
     rate = found.sent / span_s if span_s > 0 and found.sent > 1 else None
     if slips is None or not slips.count:
-        return DeliveredLoad(rate, None, found.never_sent, phase.rate)
+        return DeliveredLoad(rate, None, found.never_sent, asked)
     stats = slips.statistics(_MS) or {}
     on_time = (found.sent - found.late) / found.planned if found.planned else None
-    return DeliveredLoad(rate, on_time, found.never_sent, phase.rate, stats["p50"], stats["p99"])
+    return DeliveredLoad(rate, on_time, found.never_sent, asked, stats["p50"], stats["p99"])
 
 
 def spread_of(stats: dict[str, float] | None) -> Spread | None:
