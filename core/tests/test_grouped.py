@@ -175,9 +175,10 @@ def batch_of(*requests: dict[str, Any]) -> RecordBatch:
     pieces = [request.get("pieces", [1.0] * len(request.get("chunks", []))) for request in requests]
     columns["piece_count"] = ragged(pieces, instants)
     columns["gap_ns"] = ragged([np.diff(each).tolist() for each in instants], [each[1:] for each in instants])
-    columns["outcome"] = np.array([float(request.get("outcome", journal.COMPLETED)) for request in requests])
+    outcome = np.array([float(request.get("outcome", journal.COMPLETED)) for request in requests])
+    columns["outcome"] = outcome
     columns["fault"] = np.full(len(requests), math.nan)
-    return RecordBatch(columns, columns["outcome"] == journal.COMPLETED, base.texts)
+    return RecordBatch(columns, outcome == journal.COMPLETED, base.texts)
 
 
 def test_a_request_counts_where_it_ends_its_start_where_it_starts_and_its_chunks_and_tokens_where_they_arrive(

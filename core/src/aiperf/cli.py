@@ -11,6 +11,7 @@ from typing import Any
 
 from aiperf import argv, helptext
 from aiperf.argv import Option, Scan
+from aiperf.command import Others
 from aiperf.commandline import Face, Values, options_of, text_of
 from aiperf.descriptor import Descriptor, OptionSpec, canonical
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
@@ -189,11 +190,11 @@ def _faces(registry: Registry, *, only: str = "", everything: bool = False) -> l
 
     profile = _profile_face(registry, whole=everything or canonical(only) == "profile")
     faces = [profile, plugins_face(registry, (_PINS, _DISABLED))]
-    faces += [_plugin_face(registry, one) for one in registry.all("commands") if one.name not in ("profile", "plugins")]
-    return faces
+    plugins = [one for one in registry.all("commands") if one.name not in ("profile", "plugins")]
+    return faces + [_plugin_face(registry, one, whole=everything or canonical(only) == canonical(one.name)) for one in plugins]
 
 
-def _plugin_face(registry: Registry, one: Descriptor) -> Face:
+def _plugin_face(registry: Registry, one: Descriptor, *, whole: bool) -> Face:
     def call(values: Values, words: list[str], read: Scan) -> int:
         from aiperf import logs
 
@@ -201,15 +202,20 @@ def _plugin_face(registry: Registry, one: Descriptor) -> Face:
         options = _command_options(registry, one, values, read)
         found = registry.load("commands", one.name)
         command = found() if isinstance(found, type) else found
+        if categories:
+            models = _plugin_models(registry, others, values, read)
+            command.others = Others(registry, models, {owner: tuple(fields) for owner, fields in values.items()})
         code: int = command.run(options, words)
         return code
 
+    def check(values: Values, read: Scan) -> object:
+        return _command_options(registry, one, values, read), _plugin_models(registry, others, values, read)
+
     arguments = str(one.capabilities.get("arguments", ""))
     name = one.name.replace("_", "-")
-    def check(values: Values, read: Scan) -> object:
-        return _command_options(registry, one, values, read)
-
-    return Face(name, one.summary, options_of((), [one]), call, arguments, check=check)
+    categories = one.capabilities.get("options_of", ()) if whole else ()
+    others = [each for category in categories for each in registry.all(category)]
+    return Face(name, one.summary, options_of((), [one, *others]), call, arguments, check=check)
 
 
 def _command_options(registry: Registry, one: Descriptor, values: Values, read: Scan) -> Any:
@@ -222,6 +228,36 @@ def _command_options(registry: Registry, one: Descriptor, values: Values, read: 
     made, errors = validate(model, one.options, values.get(owner, {}), _typed(read, owner))
     together(errors)
     return made
+
+
+def _plugin_models(registry: Registry, plugins: Iterable[Descriptor], values: Values, read: Scan) -> dict[str, Any]:
+    """The option models of these plugins, by ``category:name``; without one that needs an option which nobody gave it.
+
+    Raises:
+        UsageError, ConfigErrors: Every value that can't be, said of the flag as typed.
+    """
+    from aiperf.optionspec import validate
+
+    errors: list[AiperfError] = []
+    models: dict[str, Any] = {}
+    for one in plugins:
+        owner = f"{one.category}:{one.name}"
+        try:
+            model = registry.load_options_model(one)
+        except AiperfError as error:
+            if owner in values:
+                errors.append(error)
+            registry.mark_broken(one, error.message)
+            continue
+        if model is None:
+            continue
+        made, wrong = validate(model, one.options, values.get(owner, {}), _typed(read, owner))
+        # A plugin that nobody gave an option may need one: that is for whoever chooses it to say.
+        errors += wrong if owner in values else []
+        if made is not None:
+            models[owner] = made
+    together(_distinct(errors))
+    return models
 
 
 def _profile_face(registry: Registry, *, whole: bool) -> Face:
@@ -269,23 +305,11 @@ def profile_settings(registry: Registry, values: Values, read: Scan) -> Any:
     except UsageError as error:
         errors.append(error)
     plugins: dict[str, Any] = {}
-    for category in registry.categories():
-        for one in registry.all(category) if category != "commands" else ():
-            owner = f"{category}:{one.name}"
-            try:
-                model = registry.load_options_model(one)
-            except AiperfError as error:
-                if owner in values:
-                    errors.append(error)
-                registry.mark_broken(one, error.message)
-                continue
-            if model is None:
-                continue
-            made, wrong = validate(model, one.options, values.get(owner, {}), _typed(read, owner))
-            # A plugin that nobody gave an option may need one: that is for whoever chooses it to say.
-            errors += wrong if owner in values else []
-            if made is not None:
-                plugins[owner] = made
+    installed = [one for category in registry.categories() if category != "commands" for one in registry.all(category)]
+    try:
+        plugins = _plugin_models(registry, installed, values, read)
+    except AiperfError as error:
+        errors += error.errors if isinstance(error, ConfigErrors) else [error]
     together(_distinct(errors))
     return Settings(
         kernel=kernel,

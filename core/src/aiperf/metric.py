@@ -81,7 +81,7 @@ class Needs(enum.Flag):
 
 
 class Declared:
-    """What every metric declares.
+    """What every metric declares.  One whose manifest row declares options is made with them as its only argument.
 
     tag: name in files.  title, short: headings.  unit: of the values; display: shown instead (None: the same).
     needs: tags of other metrics it reads.  requires: what the run must have.

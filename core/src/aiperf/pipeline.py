@@ -95,7 +95,8 @@ def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
     for ref in plan.metrics:
         owner = f"{ref.distribution} {ref.version}"
         try:
-            metric = ref.load()()
+            options = plan.plugin_options(ref)
+            metric = ref.load()() if options is None else ref.load()(options)
             _declared(metric)
         except Exception as error:  # noqa: BLE001  # strangers' code
             warnings.append(f"metric {ref.name} of {owner} is left out: {why(error)}")

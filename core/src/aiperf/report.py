@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -48,8 +48,10 @@ MOST_SLICES = 100_000
 """Time slices of one run: more are no report."""
 
 
-def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
+def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, RunClock]:
     """Reduce a run's directory again and summarise it; parts of batch exporters are written anew.
+
+    *change* makes the plan to report by from the run's own: other metrics, options of metrics, or slices.
 
     Raises:
         BadJournal: There is no run in it.
@@ -59,6 +61,7 @@ def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
     if not journal.numbered(journal_path, "columns-*.*") and not journal.numbered(journal_path, "shard-*.seg"):
         raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
     plan = msgspec.structs.replace(plan, artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
+    plan = plan if change is None else change(plan)
     with hold(journal_path):
         for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
             stale.unlink()
@@ -71,7 +74,8 @@ def report(directory: Path) -> tuple[Summary, Plan, RunClock]:
             journal_path,
             cancelled=past.cancelled if past is not None else False,
             incomplete_reason=reason,
-            warnings=past.warnings if past is not None else (),
+            warnings=past.run_warnings if past is not None else (),
+            plan=plan,
         )
     return msgspec.msgpack.decode((journal_path / "summary.msgpack").read_bytes(), type=Summary), plan, clock
 
@@ -100,13 +104,16 @@ def write_summary(
     incomplete_reason: str | None,
     warnings: tuple[str, ...],
     secrets: Secrets | None = None,
+    plan: Plan | None = None,
 ) -> None:
     """Merge the reducers' folds into ``summary.msgpack``; adds the arrivals that were never sent to the ledger.
 
     *secrets*: options of plugins that were not written down; None where nobody has them any more.
+    *plan*: the run's own where None.
     """
-    plan, clock = load_run(journal_path)
-    made = _Summing((secrets or Secrets()).restored(plan), clock, journal_path).summary(cancelled, incomplete_reason, warnings)
+    own, clock = load_run(journal_path)
+    whole = (secrets or Secrets()).restored(plan or own)
+    made = _Summing(whole, clock, journal_path).summary(cancelled, incomplete_reason, warnings)
     draft = journal_path / "summary.draft"
     draft.write_bytes(msgspec.msgpack.encode(made))
     draft.replace(journal_path / "summary.msgpack")
@@ -182,6 +189,7 @@ class _Summing:
             observation_window_s=(end - begin) / 1e9 if end > begin else None,
             benchmark_duration_s=_duration_s(census),
             warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.failures])),
+            run_warnings=warnings,
             extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
         )
 
@@ -202,8 +210,9 @@ class _Summing:
         results = totals.results()
         self.warnings += totals.warnings
         return PhaseSummary(
-            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, _errors(census.errors), valid, failed
-        )
+            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, _errors(census.errors),
+            valid, failed,
+        )  # fmt: skip
 
     def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
         """The phase's time slices; the last ends with the phase."""

@@ -162,6 +162,7 @@ class Summary(Struct, frozen=True):
     survival: by tag, a latency whose requests in flight at the cut-off count as lasting at least as long as they had
     (Kaplan-Meier): ``count``, ``censored`` (how many of it were cut off) and the percentiles that are known; only where there
     were any.  :func:`survivors` says which of them must stand beside the plain ones.
+    run_warnings: those of *warnings* that the run gave, and not its reduction: what a report repeats.
     slices: in the order of time, without gaps.  urls: in the order given, where there are several.
     """
 
@@ -187,6 +188,7 @@ class Summary(Struct, frozen=True):
     observation_window_s: float | None = None
     benchmark_duration_s: float | None = None
     warnings: tuple[str, ...] = ()
+    run_warnings: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[str, int] = {}
     survival: dict[str, Result] = {}

@@ -13,16 +13,24 @@ from aiperf import (
     Conversation,
     Delta,
     Endpoint,
+    Fold,
     HttpRequest,
+    Metric,
+    Options,
+    Over,
     PhasePlan,
     Plan,
     SummaryExporter,
     Turn,
+    Unit,
     UsageError,
+    option,
 )  # fmt: skip
 from aiperf import journal as frames
-from aiperf.descriptor import PluginRef
+from aiperf.command import Others
+from aiperf.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.plan import TlsPlan
+from aiperf.registry import Registry
 from aiperf.rundir import RunClock, save_run
 from aiperf.store import StoreWriter
 from aiperf_command_report import Report
@@ -100,8 +108,13 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
     return directory
 
 
-def report(*words: Path | str, as_json: bool = False, output: Path | None = None) -> int:
-    return Report().run(SimpleNamespace(as_json=as_json, output=output), [str(word) for word in words])
+def report(
+    *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
+    others: Others | None = None,
+) -> int:  # fmt: skip
+    command = Report()
+    command.others = others
+    return command.run(SimpleNamespace(as_json=as_json, output=output, slice_duration_s=slices), [str(word) for word in words])
 
 
 def test_a_run_that_was_killed_is_reported_from_what_it_wrote(run, capsys):
@@ -146,6 +159,67 @@ def test_an_exporter_that_fails_makes_the_exit_code_1_and_the_others_still_write
     assert report(run) == 1
     assert (run / "profile_export_aiperf.json").exists()
     assert json.loads((run / ".aiperf_results_ready.json").read_text())["partial"] is True
+
+
+class Sliced(SummaryExporter):
+    def export(self, summary):
+        path = self.target.file("timeslices.json")
+        path.write_text(json.dumps([[one.started, one.outcomes] for one in summary.slices]))
+        return [Artifact("Slices", path)]
+
+
+class SloOptions(Options):
+    slo_ns: float = option("--slo", default=30.0, help="What is fast.")
+
+
+class Fast(Metric):
+    """How many ended within the SLO."""
+
+    tag, title, unit, fold, over = "fast", "Fast", Unit.REQUESTS, Fold.SUM, Over.ALL
+
+    def __init__(self, options=None) -> None:
+        self.slo_ns = options.slo_ns
+
+    def column(self, batch):
+        return (batch["ended_ns"] - batch["started_ns"] <= self.slo_ns).astype(float)
+
+
+class Results(SummaryExporter):
+    def export(self, summary):
+        path = self.target.file("aiperf.json")
+        path.write_text(json.dumps({tag: result.stats for tag, result in summary.results.items()}))
+        return [Artifact("JSON Export", path)]
+
+
+def installed(slo_ns: float | None = None) -> Others:
+    """A metric that the run did not have, installed now, and what was typed for it."""
+    fast = Descriptor(
+        "metrics", "fast", f"{__name__}:Fast", "new", "2", "", options_model=f"{__name__}:SloOptions",
+        options=(OptionSpec("slo_ns", ("--slo",), ""),),
+    )  # fmt: skip
+    options = SloOptions() if slo_ns is None else SloOptions(slo_ns=slo_ns)
+    return Others(Registry([fast]), {"metrics:fast": options}, {} if slo_ns is None else {"metrics:fast": ("slo_ns",)})
+
+
+def test_other_slices_need_no_server(tmp_path):
+    run = make_run(tmp_path / "run", exporters=(ref("sliced", Sliced),))
+    assert report(run, slices=30e-9) == 0
+    assert json.loads((run / "profile_export_aiperf_timeslices.json").read_text()) == [
+        [3, {}], [0, {"completed": 1}], [0, {"failed": 1}],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("slo_ns", "fast"), [(None, 0), (50.0, 1), (60.0, 2)])
+def test_a_metric_installed_since_is_computed_with_the_options_given_now(tmp_path, slo_ns, fast):
+    run = make_run(tmp_path / "run", exporters=(ref("json", Results),))
+    assert report(run, others=installed(slo_ns)) == 0
+    assert json.loads((run / "profile_export_aiperf.json").read_text()) == {"fast": {"avg": fast}}
+
+
+def test_results_of_another_tool_are_refused_by_name(tmp_path):
+    (tmp_path / "profile_export_aiperf.json").write_text('{"aiperf_version": "0.13.0"}')
+    with pytest.raises(AiperfError, match="no journal to compute them from: another tool wrote them"):
+        report(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["nothing", "file", "empty"])

@@ -12,7 +12,11 @@ from typing import Any
 from aiperf import AiperfError, Artifact, Command, Plan, Summary, Target, UsageError
 from msgspec.structs import replace
 
+from aiperf_command_report.rescoring import replanned
+
 log = logging.getLogger(__name__)
+
+_RESULTS = ("profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export.jsonl", "profile_export_raw.jsonl")
 
 
 class Report(Command):
@@ -31,7 +35,7 @@ class Report(Command):
         failed = False
         for word in words:
             try:
-                failed |= not _report(Path(word), options.output, as_json=options.as_json)
+                failed |= not self._report(Path(word), options)
             except AiperfError as error:
                 if len(words) == 1:
                     raise
@@ -39,31 +43,45 @@ class Report(Command):
                 print("\n".join(["error: " + error.lines()[0], *error.lines()[1:]]), file=sys.stderr)
         return 1 if failed else 0
 
+    def _report(self, directory: Path, options: Any) -> bool:
+        """Whether everything that was asked for was written."""
+        from aiperf import artifacts
+        from aiperf.report import report
 
-def _report(directory: Path, output: Path | None, *, as_json: bool) -> bool:
-    """Whether everything that was asked for was written."""
-    from aiperf import artifacts
-    from aiperf.report import report
+        _check(directory)
+        try:
+            summary, plan, clock = report(directory, lambda plan: replanned(plan, self.others, options.slice_duration_s))
+        except OSError as error:
+            where, why = error.filename or directory, error.strerror or error
+            raise AiperfError(f"{directory} can't be reported: {where}: {why}") from error
+        target = artifacts.target_for(plan, clock)
+        if options.as_json:
+            sys.stdout.write(_json(summary, plan, target))
+            return True
+        if options.output is not None:
+            target = replace(target, directory=options.output)
+            if target.file("aiperf.json").exists():
+                log.warning("%s holds results already, which these replace", options.output)
+        written, failures = artifacts.export(summary, plan, Path(plan.journal), target)
+        failures += summary.extra.get("failures", [])
+        artifacts.print_footer(written)
+        artifacts.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
+        return not failures
 
+
+def _check(directory: Path) -> None:
+    """Refuse what is no run of ours, by name.
+
+    Raises:
+        AiperfError: It is no directory, or holds the results of another tool.
+    """
     if not directory.is_dir():
         raise AiperfError(f"{directory} is no directory", "give the artifact directory of a run")
-    try:
-        summary, plan, clock = report(directory)
-    except OSError as error:
-        raise AiperfError(f"{directory} can't be reported: {error.filename or directory}: {error.strerror or error}") from error
-    target = artifacts.target_for(plan, clock)
-    if as_json:
-        sys.stdout.write(_json(summary, plan, target))
-        return True
-    if output is not None:
-        target = replace(target, directory=output)
-        if target.file("aiperf.json").exists():
-            log.warning("%s holds results already, which these replace", output)
-    written, failures = artifacts.export(summary, plan, Path(plan.journal), target)
-    failures += summary.extra.get("failures", [])
-    artifacts.print_footer(written)
-    artifacts.mark_ready(target, cancelled=summary.cancelled, partial=bool(failures))
-    return not failures
+    if not (directory / "journal").exists() and any((directory / name).exists() for name in _RESULTS):
+        raise AiperfError(
+            f"{directory} holds results and no journal to compute them from: another tool wrote them, or it was removed",
+            "only a run of this program can be reported again; read its files as they are",
+        )
 
 
 def _json(summary: Summary, plan: Plan, target: Target) -> str:
