@@ -34,11 +34,11 @@ columns command descriptor draws errors exporter fold hooks ids intfile journal 
     tokenizer usage
 addresses argv balance endpoint environment errorkinds findings metric pairs plan ramps rateseries settings store
     strangers summary survival
-answer artifacts certificates dataset grouped helptext hooktrace limits modes optionspec outputs rundir schedule sizing
+answer artifacts certificates dataset grouped helptext hooktrace limits modes observation optionspec outputs rundir schedule sizing
     trace
 engine loadchecks pipeline registry sessions starts
 due totals
-build children commandline phases scaffold selection testing trust
+build children commandline earlier phases scaffold selection testing trust
 application configure inspection reduce
 report run
 cli reducer

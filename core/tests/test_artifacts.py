@@ -240,9 +240,12 @@ def test_a_whole_export_lists_what_was_written_before_the_load_too(tmp_path):
 
 
 def test_the_marker_says_how_it_went_to_its_owner_alone(tmp_path):
-    artifacts.mark_ready(Target(tmp_path), cancelled=True, partial=False)
+    written = [Artifact("B", tmp_path / "b"), Artifact("A", tmp_path / "a"), Artifact("Elsewhere", tmp_path.parent / "x")]
+    artifacts.mark_ready(Target(tmp_path), written, cancelled=True, partial=False)
     path = tmp_path / ".aiperf_results_ready.json"
-    assert json.loads(path.read_text()) == {"ready": True, "was_cancelled": True, "partial": False}
+    assert json.loads(path.read_text()) == {
+        "ready": True, "was_cancelled": True, "partial": False, "files": ["a", "b"],
+    }  # fmt: skip
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

@@ -124,10 +124,14 @@ def dataset_artifacts(plan: Plan, target: Target) -> list[Artifact]:
     return [artifact for artifact in written if artifact.path.exists()]
 
 
-def mark_ready(target: Target, *, cancelled: bool, partial: bool) -> None:
-    """Say that the results are there: the last file written.  *partial*: an exporter failed."""
+def mark_ready(target: Target, written: Iterable[Artifact], *, cancelled: bool, partial: bool) -> None:
+    """Say that the results are there, and which: the last file written.  *partial*: an exporter failed."""
+    here = target.directory.absolute()
+    paths = [artifact.path.absolute() for artifact in written]
+    files = sorted({str(path.relative_to(here)) for path in paths if path.is_relative_to(here)})
+    about = {"ready": True, "was_cancelled": cancelled, "partial": partial, "files": files}
     with atomic(target.directory / MARKER) as path:
-        path.write_text(json.dumps({"ready": True, "was_cancelled": cancelled, "partial": partial}) + "\n")
+        path.write_text(json.dumps(about) + "\n")
         path.chmod(0o600)
 
 

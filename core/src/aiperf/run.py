@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import resource
-import shutil
 import signal
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import msgspec
 
 from aiperf import configure, environment, logs
 from aiperf.children import Child, Children
+from aiperf.earlier import Earlier
 from aiperf.engine import control
 from aiperf.engine.clock import NS_PER_S, read_clocks
 from aiperf.errors import AiperfError, ConfigError
@@ -136,13 +136,22 @@ class Run:
         self._troubles: list[str] = []
         self._finished: dict[int, str | None] = {}
         self._restarts = 0
+        self._began = False
         self._finishing = False
         self._summarize: control.Summarize | None = None
         self._again: set[int] = set()
         self._shown_s = 0.0
 
     def execute(self) -> int:
+        """Run, and return the exit code.  Until the first phase begins, results of an earlier run can come back."""
         self._prepare_directories()
+        try:
+            return self._execute()
+        finally:
+            if not self._began:
+                self.earlier.restore()
+
+    def _execute(self) -> int:
         mono_ns, wall_ns = read_clocks()
         self.clock = RunClock(mono_ns, wall_ns)
         save_run(self.journal, self.plan, self.clock)
@@ -154,6 +163,8 @@ class Run:
                 save_run(self.journal, self.plan, self.clock)
                 self._load()
                 self._call("aiperf_run_configured", plan=self.plan)
+                self.earlier.replace()
+                self._began = True
                 for phase in self.plan.phases:
                     if self.signals.count or self.incomplete:
                         break
@@ -174,11 +185,13 @@ class Run:
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         try:
-            if self.journal.exists():
-                log.warning("%s holds results of an earlier run, which this one replaces", self.artifacts)
-                shutil.rmtree(self.journal)
-            self.journal.mkdir(parents=True)
-            self._lock = hold(self.journal)
+            self.earlier = Earlier(self.artifacts)
+            try:
+                self.journal.mkdir(parents=True)
+                self._lock = hold(self.journal)
+            except (OSError, AiperfError):
+                self.earlier.restore()
+                raise
             logs.to_file(self.artifacts / "logs" / "aiperf.log")
         except OSError as error:
             raise ConfigError(
@@ -478,7 +491,7 @@ class Run:
         for found in self._call("aiperf_export", summary=summary, target=target):
             written += found or []
         artifacts.print_footer(written, self.artifacts / "logs" / "aiperf.log")
-        artifacts.mark_ready(target, cancelled=summary.cancelled, partial=bool(failures))
+        artifacts.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
         self.times["exported_ns"] = monotonic_ns()
         (self.journal / "run-times.json").write_text(json.dumps(self.times, indent=2) + "\n")
         self._call("aiperf_run_ended", summary=summary)

@@ -1,0 +1,114 @@
+"""Results of an earlier run: set aside, put back, replaced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from aiperf.artifacts import MARKER
+from aiperf.earlier import Earlier
+from aiperf.errors import BadJournal
+from aiperf.rundir import hold
+
+
+def old(directory: Path, *, files: tuple[str, ...] = ("profile_export_raw.jsonl", "inputs.json")) -> None:
+    (directory / "journal").mkdir()
+    (directory / "journal" / "run.json").write_text("old")
+    (directory / "journal" / "columns-0.0").write_text("old")
+    for name in ("inputs.json", "profile_export_raw.jsonl", "notes.txt"):
+        (directory / name).write_text("old")
+    (directory / MARKER).write_text(json.dumps({"ready": True, "files": list(files)}))
+
+
+def start(directory: Path) -> None:
+    """What a run writes before it begins."""
+    (directory / "journal").mkdir()
+    (directory / "journal" / "run.json").write_text("new")
+    (directory / "inputs.json").write_text("new")
+
+
+def contents(directory: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(directory)): path.read_text()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and path.name not in ("lock", MARKER)
+    }
+
+
+def test_a_run_that_never_begins_leaves_the_earlier_results_as_they_were(tmp_path):
+    old(tmp_path)
+    before = contents(tmp_path)
+    earlier = Earlier(tmp_path)
+    start(tmp_path)
+    earlier.restore()
+    assert contents(tmp_path) == before
+    assert (tmp_path / MARKER).exists()
+    with hold(tmp_path / "journal"):
+        pass  # nobody holds it any more
+
+
+def test_a_run_that_begins_replaces_them_and_says_so(tmp_path, caplog):
+    old(tmp_path)
+    earlier = Earlier(tmp_path)
+    start(tmp_path)
+    earlier.replace()
+    assert contents(tmp_path) == {"inputs.json": "new", "journal/run.json": "new", "notes.txt": "old"}, "stale files are gone"
+    assert f"{tmp_path} holds results of an earlier run, which this one replaces" in caplog.text
+    assert not (tmp_path / MARKER).exists()
+
+
+def test_an_empty_directory_gets_no_warning_and_nothing_to_put_back(tmp_path, caplog):
+    earlier = Earlier(tmp_path)
+    start(tmp_path)
+    earlier.replace()
+    earlier.restore()
+    assert caplog.text == ""
+    assert contents(tmp_path) == {"inputs.json": "new", "journal/run.json": "new"}
+
+
+def test_results_without_a_journal_such_as_the_references_are_told_too(tmp_path, caplog):
+    (tmp_path / "profile_export_aiperf.json").write_text("{}")
+    (tmp_path / MARKER).write_text('{"ready": true}')
+    Earlier(tmp_path).replace()
+    assert "which this one replaces" in caplog.text
+
+
+@pytest.mark.parametrize("marker", ["", "[]", '{"files": 3}', '{"files": ["../outside", "journal.earlier", "/etc/hostname"]}'])
+def test_a_marker_can_name_nothing_outside_the_directory(tmp_path, marker):
+    directory = tmp_path / "run"
+    directory.mkdir()
+    old(directory)
+    (tmp_path / "outside").write_text("mine")
+    (directory / MARKER).write_text(marker)
+    Earlier(directory).replace()
+    assert (tmp_path / "outside").read_text() == "mine"
+
+
+def test_a_directory_at_work_is_left_alone(tmp_path):
+    old(tmp_path)
+    before = contents(tmp_path)
+    with hold(tmp_path / "journal"), pytest.raises(BadJournal, match="in use by another run or report"):
+        Earlier(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_a_start_that_was_killed_costs_no_earlier_results(tmp_path):
+    old(tmp_path)
+    before = contents(tmp_path)
+    Earlier(tmp_path)
+    start(tmp_path)
+    again = Earlier(tmp_path)
+    again.restore()
+    assert contents(tmp_path) == before
+
+
+def test_what_was_set_aside_is_dropped_once_a_later_run_has_observed_something(tmp_path):
+    old(tmp_path)
+    Earlier(tmp_path)
+    start(tmp_path)
+    (tmp_path / "journal" / "shard-0.0.seg").write_text("observed")
+    earlier = Earlier(tmp_path)
+    earlier.restore()
+    assert contents(tmp_path)["journal/run.json"] == "new"
+    assert not (tmp_path / "journal.earlier").exists()

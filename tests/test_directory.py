@@ -1,0 +1,66 @@
+"""One directory, several runs: nothing is lost without a word, and nothing of one run stands among another's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from aiperf_command_simulate.testing import Simulator, running
+from program import Program, wait_for
+
+
+def words(url: str, *more: str | Path) -> list[str | Path]:
+    short = ["--tokenizer", "builtin", "--isl", "10", "--osl", "5", "--request-count", "4", "--ui", "none"]
+    return ["profile", "--model", "m", "--url", url, "--streaming", *short, *more]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    found = (path for path in directory.rglob("*") if path.is_file() and path.name != "lock" and path.parent.name != "logs")
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found}
+
+
+def test_a_second_run_replaces_the_first_with_a_warning_and_leaves_none_of_its_files(
+    aiperf: Program, simulator: Simulator
+) -> None:
+    first = aiperf(*words(simulator.url, "--export-level", "raw"))
+    assert (first.artifacts / "profile_export_raw.jsonl").exists()
+    assert "earlier run" not in first.err
+    (first.artifacts / "notes.txt").write_text("mine")
+    second = aiperf(*words(simulator.url, "--export-level", "summary"))
+    assert second.code == 0, second.err
+    assert second.err.count("holds results of an earlier run, which this one replaces") == 1
+    assert not (second.artifacts / "profile_export_raw.jsonl").exists()
+    assert not (second.artifacts / "profile_export.jsonl").exists()
+    assert (second.artifacts / "notes.txt").read_text() == "mine"
+    assert aiperf("validate", second.artifacts).code == 0
+
+
+@pytest.mark.parametrize("wrong", [("--tokenizer", "no/such"), ("--zmq-host", "256.0.0.1")])
+def test_a_run_that_can_not_start_leaves_the_earlier_results_as_they_were(
+    aiperf: Program, simulator: Simulator, wrong: tuple[str, str]
+) -> None:
+    first = aiperf(*words(simulator.url))
+    before = contents(first.artifacts)
+    aiperf.environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(aiperf.folder / "hub")}
+    line = [*words(simulator.url), *wrong]
+    if wrong[0] == "--tokenizer":
+        line = [word for word in line if word not in ("builtin",)]
+        line.remove("--tokenizer")
+    failed = aiperf(*line)
+    assert failed.code == 1, failed.err
+    assert contents(first.artifacts) == before
+    assert "earlier run" not in failed.err
+
+
+def test_two_runs_at_once_into_one_directory_are_refused_by_name(aiperf: Program) -> None:
+    with running(first_token_ms=3000, decode_ms=1) as simulator:
+        first = aiperf.start(*words(simulator.url))
+        wait_for(lambda: simulator.summary()["in_flight"] > 0)
+        second = aiperf(*words(simulator.url))
+        assert second.code == 1
+        assert f"{second.artifacts} is in use by another run or report" in second.err
+        first.interrupt()
+        done = first.end()
+    assert done.code == 130
+    assert json.loads((done.artifacts / "profile_export_aiperf.json").read_text())["was_cancelled"] is True
