@@ -26,7 +26,6 @@ SHIPPED = frozenset(
         "aiperf-command-report",
         "aiperf-command-simulate",
         "aiperf-command-validate",
-        "aiperf-command-validate",
         "aiperf-dataset-synthetic",
         "aiperf-endpoint-chat",
         "aiperf-endpoint-completions",
