@@ -36,7 +36,6 @@ _MOST_SPARE = 1 << 22
 def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
     """The phase with its due file; a phase whose schedule paces nothing comes back as it is.
 
-    A schedule that starts sessions says all there is to say of them (:mod:`aiperf.starts`).  Ticks are arrivals below the
     A schedule that starts sessions says all there is to say of them (:mod:`aiperf.starts`).  Others give ticks: below the
     request count, before the end of the duration.  Under a session count every turn takes a tick, and a tick that finds no
     turn ready and every session started is nobody's: how many there will be depends on the answers.  So the file then holds
