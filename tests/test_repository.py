@@ -34,7 +34,7 @@ columns command descriptor draws errors exporter fold hooks ids intfile journal 
     tokenizer usage
 addresses argv balance endpoint environment errorkinds findings metric pairs plan ramps rateseries settings store
     strangers summary survival
-answer artifacts certificates dataset grouped helptext hooktrace limits modes observation optionspec outputs rundir schedule sizing
+advice answer artifacts certificates dataset grouped helptext hooktrace limits modes observation optionspec outputs rundir schedule sizing
     trace
 engine loadchecks pipeline registry sessions starts
 due totals

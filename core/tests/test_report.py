@@ -372,7 +372,7 @@ def test_server_counts_that_are_missing_or_impossible_are_warned_about(
     for server, expected in ((True, warnings), (False, [])):
         made = recording(tmp_path / str(server), use_server_token_count=server)
         for request, usage in enumerate(usages):
-            made.answered(request, MS, (2 * MS, event(text="a", usage=usage)))
+            made.answered(request, MS, (2 * MS, event(reasoning="hm")), (3 * MS, event(text="a", usage=usage)))
         made.flush(9 * MS)
         assert list(summary(made).warnings) == expected
 

@@ -131,12 +131,19 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
     return has
 
 
+_OPENING = 8
+"""Requests of a phase that are remembered as its first."""
+
+
 class Census(Struct):
     """What became of a phase's requests: counts by outcome; of each error, how often and when first; extremes.
 
     Times are in ns since the run's start.  instants: distinct arrivals of content; coalesced: pieces merged into those.
     kinds: counts by :data:`aiperf.grouped.KINDS`.
-    silent: good answers with which the server sent no token counts; clamped: those that say more reasoning than output.
+    silent: good answers with which the server sent no token counts; clamped: those that say more reasoning than output;
+    hidden_reasoning: those that count reasoning and show none.  prompt_tokens, cached_tokens: by the server, of good answers
+    with which it says what came from its prefix cache.  opening: start and time to the first token, or the end, of the
+    first good requests.
     """
 
     outcomes: dict[int, int] = {}
@@ -150,6 +157,10 @@ class Census(Struct):
     reconnected: int = 0
     silent: int = 0
     clamped: int = 0
+    hidden_reasoning: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    opening: list[tuple[float, float]] = []
 
     def add(self, batch: RecordBatch) -> None:
         for outcome, count in zip(*np.unique(batch["outcome"], return_counts=True), strict=True):
@@ -169,8 +180,22 @@ class Census(Struct):
         self.instants += len(batch.lists("chunk_ns").values)
         prompt, completion = batch["usage_prompt_tokens"], batch["usage_completion_tokens"]
         self.silent += int((batch.valid & np.isnan(prompt) & np.isnan(completion)).sum())
-        self.clamped += int((batch.valid & (batch["usage_reasoning_tokens"] > completion)).sum())
+        reasoned = batch["usage_reasoning_tokens"]
+        self.clamped += int((batch.valid & (reasoned > completion)).sum())
+        at_once = batch["first_output_ns"] == batch["first_token_ns"]
+        self.hidden_reasoning += int((batch.valid & (reasoned > 0) & at_once).sum())
+        told = batch.valid & ~np.isnan(batch["usage_cached_tokens"]) & ~np.isnan(prompt)
+        self.prompt_tokens += int(prompt[told].sum())
+        self.cached_tokens += int(batch["usage_cached_tokens"][told].sum())
+        self._open(batch)
         self.reconnected += int(batch["reconnected"].sum())
+
+    def _open(self, batch: RecordBatch) -> None:
+        started, first = batch["started_ns"][batch.valid], batch["first_token_ns"][batch.valid]
+        took = np.where(np.isnan(first), batch["ended_ns"][batch.valid], first) - started
+        earliest = np.argsort(started, kind="stable")[:_OPENING]
+        these = zip(started[earliest].tolist(), took[earliest].tolist(), strict=True)
+        self.opening = sorted([*self.opening, *these])[:_OPENING]
 
     def merge(self, other: Census) -> None:
         for outcome, count in other.outcomes.items():
@@ -187,6 +212,10 @@ class Census(Struct):
         self.instants += other.instants
         self.silent += other.silent
         self.clamped += other.clamped
+        self.hidden_reasoning += other.hidden_reasoning
+        self.prompt_tokens += other.prompt_tokens
+        self.cached_tokens += other.cached_tokens
+        self.opening = sorted([*self.opening, *other.opening])[:_OPENING]
         self.reconnected += other.reconnected
 
 

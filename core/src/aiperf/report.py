@@ -12,6 +12,7 @@ import numpy as np
 
 from aiperf import intfile, journal
 from aiperf.addresses import without_secrets
+from aiperf.advice import advice
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load
 from aiperf.columns import Column, Floats, Ints, RecordBatch, ragged
@@ -159,6 +160,8 @@ class _Summing:
         census = self.census.get(main_plan.index, Census())
         slips = self.folds.get(main_plan.index, {}).get(SLIP)
         found = arrivals(main_plan, census, slips)
+        single = Store(self.journal).max_turns == 1
+        self.warnings += advice(plan, main_plan, census, main.results, single=single)
         if incomplete_reason is None and found.unfinished:
             incomplete_reason = f"{found.unfinished} requests have no end"
         return Summary(
