@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread
+from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread, UrlSummary
 from aiperf_exporter_console import Console, say
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, PLAIN, Look, cells_of, wrap
@@ -124,6 +124,77 @@ def test_metrics_without_an_order_are_not_shown_and_groups_come_before_the_main_
     text = render(SUMMARY, 140)
     assert "Benchmark Duration (sec)" not in text
     assert text.index("LLM Metrics: Effective") < text.index(" LLM Metrics\n")
+
+
+def with_results(*results: Result) -> Summary:
+    return replace(SUMMARY, results={one.tag: one for one in results})
+
+
+def test_groups_come_in_the_references_order_others_behind_them():
+    tags = {"zeta": 1, "usage": 2, "effective": 3, "": 4, "active": 5}
+    text = render(with_results(*(result(f"t{order}", "T", "ms", SPREAD, order, group) for group, order in tags.items())), 140)
+    titles = ["LLM Metrics: Effective\n", "LLM Metrics: Active\n", "LLM Metrics: Usage\n", "LLM Metrics: Zeta\n", " LLM Metrics\n"]
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("group", ["http trace", "HTTP Trace", "http_trace"])
+def test_parts_of_http_requests_are_shown_only_when_asked_and_first(group):
+    blocked = result("http_req_blocked", "HTTP Blocked", "ms", SPREAD, 2000, group)
+    summary = with_results(blocked, SUMMARY.results["request_count"])
+    assert "HTTP" not in render(summary, 140)
+    text = report(summary, Look(BOX), 140, verbose=False, trace=True)
+    assert text.index("HTTP Trace Timing") < text.index("LLM Metrics\n")
+    assert "HTTP Blocked (ms)" in text
+
+
+@pytest.mark.parametrize(("p99", "shown"), [(0.9, False), (1.1, True)])
+def test_latencies_from_the_due_time_are_shown_once_requests_are_late(p99, shown):
+    rows = [
+        result("schedule_slip", "Schedule Slip", "ms", {**SPREAD, "p99": p99}, 310),
+        result("response_latency", "Response Latency", "ms", SPREAD, 320),
+        result("request_latency", "Request Latency", "ms", SPREAD, 300),
+    ]
+    text = render(with_results(*rows), 140)
+    assert "Request Latency (ms)" in text
+    assert ("Schedule Slip (ms)" in text, "Response Latency (ms)" in text) == (shown, shown)
+
+
+def test_warnings_are_listed_behind_the_tables():
+    text = render(replace(SUMMARY, warnings=("the server was cold " * 8, "two\nlines")), 80)
+    block = next(block for block in text.split("\n\n") if block.startswith("Warnings"))
+    assert block.splitlines()[1].startswith("  - the server was cold")
+    assert block.splitlines()[2].startswith("    ")
+    assert block.splitlines()[-1] == "  - two lines"
+    assert text.index("LLM Metrics\n") < text.index("Warnings\n") < text.index("Delivered load")
+
+
+def test_latencies_that_requests_in_flight_would_change_stand_below_the_plain_ones():
+    plain = result("request_latency", "Request Latency", "ms", {"avg": 9.0, "p50": 10.0, "p99": 20.0, "count": 20}, 300)
+    longer = result("request_latency", "Request Latency", "ms", {"p50": 10.5, "count": 22, "censored": 2}, 300)
+    same = replace(longer, stats={"p50": 10.05, "p99": 20.1, "count": 22, "censored": 2})
+    assert "in flight" not in render(replace(with_results(plain), survival={"request_latency": same}), 140)
+    text = render(replace(with_results(plain), survival={"request_latency": longer}), 140)
+    (row,) = grid(text, "lasting at least so long")
+    assert row == ["Request Latency (ms)", *["N/A"] * 5, "10.50", "N/A"]
+
+
+def test_several_servers_have_a_row_each():
+    found = {
+        "request_throughput": result("request_throughput", "T", "requests/sec", {"avg": 12.5}, 1),
+        "time_to_first_token": result("time_to_first_token", "T", "ms", SPREAD, 1),
+    }
+    one = UrlSummary("http://a:8000", found, 1500, {"completed": 1490, "failed": 7, "cut": 3})
+    text = render(replace(SUMMARY, urls=(one, UrlSummary("http://b:8000", {}, 2, {"failed": 2}))), 140)
+    assert grid(text, "Servers") == [
+        ["http://a:8000", "1,500", "1,490", "10", "12.50", "4.18", "7.20", "N/A"],
+        ["http://b:8000", "2", "0", "2", "N/A", "N/A", "N/A", "N/A"],
+    ]
+
+
+def test_requests_are_told_by_what_became_of_them():
+    text = render(replace(SUMMARY, outcomes={"completed": 1200, "failed": 3, "cut": 1}), 140)
+    assert "Requests: 1,200 completed, 3 failed, 1 cut\n" in text
 
 
 def test_a_trustworthy_verdict_is_the_last_line():

@@ -19,19 +19,21 @@ class Console(SummaryExporter):
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("console.txt")
+        verbose, trace = self.target.verbose, self.options is not None and self.options.show_trace_timing
         with atomic(path) as draft:
-            draft.write_text(report(summary, Look(BOX), self.target.width, verbose=self.target.verbose), encoding="utf-8")
-        say(sys.stdout, summary, self.target.width, verbose=self.target.verbose)
+            draft.write_text(report(summary, Look(BOX), self.target.width, verbose=verbose, trace=trace), encoding="utf-8")
+        say(sys.stdout, summary, self.target.width, verbose=verbose, trace=trace)
         return [Artifact("Console Export", path)]
 
 
-def say(stream: TextIO, summary: Summary, width: int, *, verbose: bool) -> None:
+def say(stream: TextIO, summary: Summary, width: int, *, verbose: bool, trace: bool = False) -> None:
     """Print the report; *width* serves where *stream* is no terminal."""
     terminal = stream.isatty()
     if terminal:
         width = shutil.get_terminal_size((80, 24)).columns
     encoding = stream.encoding or "ascii"
-    text = report(summary, Look(BOX if can(BOX, encoding) else PLAIN, terminal and colourful()), width, verbose=verbose)
+    look = Look(BOX if can(BOX, encoding) else PLAIN, terminal and colourful())
+    text = report(summary, look, width, verbose=verbose, trace=trace)
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()
 

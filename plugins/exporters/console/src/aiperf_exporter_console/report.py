@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from aiperf import Measurement, Result, Summary
 from aiperf.model import names
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Spread
+from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Spread, survivors
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
 
@@ -19,19 +19,38 @@ _LABEL_CELLS = 22
 _MESSAGE_CELLS = 12
 _CELL_LINES = 4
 _ERRORS = 20
+_GROUPS = ("effective", "active", "usage", "cache", "prediction", "audio", "reasoning")
+"""Tables before the main one, which has no name, in the order of the reference; others follow these."""
+_URL_COLUMNS = (
+    ("requests/sec", "request_throughput", "avg"),
+    ("TTFT p50", "time_to_first_token", "p50"),
+    ("TTFT p99", "time_to_first_token", "p99"),
+    ("latency p99", "request_latency", "p99"),
+)
+_TRACE = "http trace"
+_TRACE_TITLE = "HTTP Trace Timing"
+_FROM_DUE = ("schedule_slip", "response_latency", "effective_latency")
+"""Latencies from the due time: the same as the plain ones while requests are started when they are due."""
+_SLIP_MS = 1.0
 _NAMED = {"completed": "completed", "errors": "errors", "cancelled": "cancelled", "aborted_in_flight": "aborted in flight",
           "unfinished": "unfinished", "never_sent": "never sent"}  # fmt: skip
 
 
-def report(summary: Summary, look: Look, width: int, *, verbose: bool) -> str:
-    """The whole report, at most *width* columns wide where that is possible, ending in a line end."""
+def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False) -> str:
+    """The whole report, at most *width* columns wide where that is possible, ending in a line end.
+
+    *trace*: with the table of the parts of HTTP requests.
+    """
     blocks = [
         list(block)
         for block in (
             _verdict(summary.measurement, look, width) if summary.measurement.verdict == "suspect" else (),
             _incomplete(summary, look, width),
             _errors(summary.errors, look, width),
-            *_metrics(summary, look, width),
+            *_metrics(summary, look, width, trace=trace),
+            _survival(summary, look, width),
+            _urls(summary, look, width),
+            _warnings(summary, look, width),
             _about(summary, width),
             _full_measurement(summary.measurement, look, width) if verbose else _measurement(summary.measurement, look, width),
             _footer(summary),
@@ -78,15 +97,66 @@ def _errors(errors: Sequence[ErrorCount], look: Look, width: int) -> Iterator[st
         yield f"Further kinds of error stand in the JSON; the first {_ERRORS} are shown."
 
 
-def _metrics(summary: Summary, look: Look, width: int) -> Iterator[Iterator[str]]:
-    """A table for each group, the main one last."""
+def _metrics(summary: Summary, look: Look, width: int, *, trace: bool) -> Iterator[Iterator[str]]:
+    """A table for each group, that of the HTTP trace first, the main one last."""
     groups: dict[str, list[Result]] = {}
-    shown = [(result.order, tag, result) for tag, result in summary.results.items() if result.order is not None]
+    hidden = () if _slipped(summary) else _FROM_DUE
+    shown = [
+        (result.order, tag, result)
+        for tag, result in summary.results.items()
+        if result.order is not None and tag not in hidden
+    ]
     for _, _, result in sorted(shown, key=lambda one: one[:2]):
         groups.setdefault(result.group, []).append(result)
-    for group in sorted(groups, key=lambda name: not name):
+    for group in sorted(groups, key=_place):
+        if _is_trace(group):
+            if trace:
+                yield _group(_TRACE_TITLE, groups[group], look, width)
+            continue
         title = clean(f"{summary.title}: {group.title()}" if group else summary.title)
         yield _group(title, groups[group], look, width)
+
+
+def _slipped(summary: Summary) -> bool:
+    """Whether requests were started so late that latencies from the due time say something of their own."""
+    slip = summary.results.get("schedule_slip")
+    return slip is not None and slip.stats.get("p99", 0.0) > _SLIP_MS
+
+
+def _place(group: str) -> tuple[bool, bool, int, str]:
+    name = group.lower()
+    return not group, not _is_trace(group), _GROUPS.index(name) if name in _GROUPS else len(_GROUPS), name
+
+
+def _is_trace(group: str) -> bool:
+    return group.lower().replace("_", " ") == _TRACE
+
+
+def _survival(summary: Summary, look: Look, width: int) -> Iterator[str]:
+    """Latencies that the requests in flight at the end would change, beside the plain ones above."""
+    if found := survivors(summary):
+        yield from _group("With requests in flight at the end as lasting at least so long", found, look, width)
+
+
+def _urls(summary: Summary, look: Look, width: int) -> Iterator[str]:
+    """One row for each of several servers."""
+    if not summary.urls:
+        return
+    header = ["URL", "started", "completed", "failed", *(short for short, _, _ in _URL_COLUMNS)]
+    rows = []
+    for one in summary.urls:
+        failed = sum(count for name, count in one.outcomes.items() if name != "completed")
+        values = [one.results[tag].stats.get(key) if tag in one.results else None for _, tag, key in _URL_COLUMNS]
+        counts = (one.started, one.outcomes.get("completed", 0), failed)
+        rows.append([clean(one.url), *(f"{count:,}" for count in counts), *map(number, values)])
+    yield from table(look, "Servers", header, rows, _natural(header, rows, width), right=len(header) - 1)
+
+
+def _warnings(summary: Summary, look: Look, width: int) -> Iterator[str]:
+    if summary.warnings:
+        yield look.bold("Warnings")
+    for warning in summary.warnings:
+        yield from wrap(clean(warning), width, first="  - ", indent="    ")
 
 
 def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
@@ -108,9 +178,10 @@ def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Ite
 
 
 def _about(summary: Summary, width: int) -> Iterator[str]:
-    """Load delivered, phases and warnings, a line each."""
+    """Load delivered, phases and what became of requests, a line each."""
     lines = [_delivered(summary.delivered), *map(_phase, summary.phases)]
-    lines += [f"Warning: {clean(warning)}" for warning in summary.warnings]
+    if len(summary.outcomes) > 1:
+        lines.append(f"Requests: {', '.join(f'{count:,} {name}' for name, count in summary.outcomes.items())}")
     if summary.valid == 0 and summary.failed:
         lines.append("No request succeeded.")
     for line in lines:
