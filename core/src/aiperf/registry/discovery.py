@@ -34,6 +34,7 @@ SHIPPED = frozenset(
         "aiperf-exporter-timeslices",
         "aiperf-exporter-inputs",
         "aiperf-exporter-json",
+        "aiperf-exporter-parquet",
         "aiperf-exporter-raw",
         "aiperf-exporter-records",
         "aiperf-metric-latency",

@@ -1,0 +1,44 @@
+"""The per-request table, and on request every chunk, as Parquet.  pyarrow is imported where a file is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aiperf import AiperfError, Artifact, BatchExporter, Scored, Summary, SummaryExporter, atomic
+
+
+class RequestTable(SummaryExporter):
+    """``profile_export.parquet``: a row for each line of the per-request file."""
+
+    level = "records"
+
+    def export(self, summary: Summary) -> Sequence[Artifact]:
+        from aiperf_exporter_parquet.requests import write
+
+        records, path = self.target.file("jsonl"), self.target.file("parquet")
+        if not records.exists():
+            raise AiperfError(f"{records} is not there, whose lines the table has", "is the records exporter switched off?")
+        with atomic(path) as draft:
+            write(records, draft)
+        return [Artifact("Parquet Export", path)]
+
+
+class ChunkTable(BatchExporter):
+    """``profile_export_chunks.parquet``: a row for every arrival of content.  Parts hold rows of fixed width."""
+
+    label = "Parquet Chunk Export"
+    kind = "chunks.parquet"
+
+    def wanted(self) -> bool:
+        return self.options is not None and bool(self.options.parquet_chunks)
+
+    def rows(self, scored: Scored) -> bytes:
+        from aiperf_exporter_parquet.chunks import rows  # numpy: not in the parent, which only joins parts
+
+        return rows(scored.batch, self.target)
+
+    def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
+        from aiperf_exporter_parquet.chunks import table
+
+        return table(parts, self.target)
