@@ -34,9 +34,9 @@ columns command descriptor draws errors exporter fold hooks ids intfile journal 
     tokenizer usage
 addresses argv balance endpoint environment errorkinds findings metric pairs plan ramps rateseries settings store
     strangers summary survival
-advice answer artifacts certificates dataset grouped helptext hooktrace limits modes observation optionspec outputs rundir schedule sizing
+advice answer artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir schedule sizing
     trace
-engine loadchecks pipeline registry sessions starts
+answer engine loadchecks pipeline registry sessions starts
 due totals
 build children commandline earlier phases scaffold selection testing trust
 application configure inspection reduce

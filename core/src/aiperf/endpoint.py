@@ -40,10 +40,13 @@ class Endpoint:
     """One API's dialect.
 
     *options* has the endpoint's own options as attributes (None where it declares none).  *capabilities* must equal
-    the manifest's.
+    the manifest's.  *repeats_envelope* promises that events which differ from each other inside one JSON string alone, and
+    of which one says that string as its text, or as its reasoning, and nothing else, all do: the kernel reads such a run at
+    a part of the cost.
     """
 
     capabilities: ClassVar[Capabilities]
+    repeats_envelope: ClassVar[bool] = False
 
     def __init__(self, options: Any = None) -> None:
         self.options = options

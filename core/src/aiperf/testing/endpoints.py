@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from aiperf.endpoint import Capabilities, Endpoint
+from aiperf.envelopes import opened
 from aiperf.errors import BadResponse
 from aiperf.model import Delta, Turn
 from aiperf.sse import Splitter
 from aiperf.testing.manifests import check_row
 
 _HEAVY = ("pydantic", "typer", "numpy", "stevedore", "tiktoken", "transformers")
+
+
+_TEXTS = (" and", "", "é\\u00e9", '\\"quoted\\"', "[DONE]", "\\n\\n", "data: ", '{\\"error\\":1}', "null", "0", "\U0001f600")
+"""Insides of JSON strings that an endpoint may take for something else."""
+
+
+def _alike(event: bytes, delta: Delta | None) -> Iterator[list[bytes]]:
+    """The event, and then the same with other texts; of an event that says one string."""
+    for string in (delta.text, delta.reasoning) if delta is not None else ():
+        quoted = msgspec.json.encode(string)
+        if string and event.count(quoted) == 1:
+            yield [event, *(event.replace(quoted, b'"%b"' % text.encode()) for text in _TEXTS)]
 
 
 class EndpointContract:
@@ -97,6 +110,17 @@ class EndpointContract:
             splitter = Splitter()
             events = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
             assert self._said(self._decoded([event.data for event in events])) == self.answer, f"cut at {at}"
+
+    def test_events_in_one_envelope_say_nothing_but_their_text(self) -> None:
+        if not self.endpoint.repeats_envelope:
+            pytest.skip("this endpoint doesn't promise it")
+        for event in self.transcript:
+            for run in _alike(event, self.endpoint.decode(event)):
+                found = opened(run, self.endpoint.decode)
+                deltas = [each or Delta() for each in self._decoded(run)]
+                assert found is not None
+                assert found.texts == [each.text for each in deltas]
+                assert found.reasonings == [each.reasoning for each in deltas]
 
     def test_garbage_is_a_bad_response_that_keeps_its_bytes(self) -> None:
         for garbage in self.garbage:

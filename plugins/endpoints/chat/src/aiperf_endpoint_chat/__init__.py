@@ -70,6 +70,7 @@ class Chat(Endpoint):
         system_message=True,
         multi_turn=True,
     )
+    repeats_envelope = True
 
     def __init__(self, options: Any = None) -> None:
         super().__init__(options)

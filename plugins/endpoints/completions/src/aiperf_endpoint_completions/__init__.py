@@ -34,6 +34,7 @@ class Completions(Endpoint):
         produces_tokens=True,
         tokenizes_input=True,
     )
+    repeats_envelope = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         """The request for a turn.

@@ -1,0 +1,223 @@
+"""How fast a finished run becomes a report: ``aiperf report`` over made-up columns, and over made-up segments.
+
+usage: reduce.py [columns] [report] [segments] [--requests N] [--chunks N] [--profile FILE]
+
+columns: 1,000,000 requests of 128 chunks that are reduced already, summarised at the summary level.  report: 100,000 of them
+with the per-request files.  segments: raw answers in the chat dialect, decoded and counted.  The numbers are those of
+the whole program, start included: wall and CPU time, and its largest resident size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from aiperf import Conversation, Turn, journal
+from aiperf.build import load
+from aiperf.plan import PhasePlan, Plan
+from aiperf.reduce import NUMBERS, Stored
+from aiperf.registry import Registry
+from aiperf.rundir import RunClock, save_run
+from aiperf.selection import ref_to
+from aiperf.store import StoreWriter
+from aiperf.testing.journals import plan_for
+
+CLOCK = RunClock(5_000_000_000_007, 1_700_000_000_000_000_123)
+MS = 1_000_000
+_BATCH = 2048
+_STREAMS = 64
+_FRAME = 512
+_COLUMNS_BYTES = 64 << 20
+
+
+class Cost(NamedTuple):
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+
+def plan(directory: Path, requests: int, level: str) -> Plan:
+    """A streamed chat run with every installed metric and exporter."""
+    registry = Registry.discover()
+
+    def one(category: str, name: str) -> Any:
+        return registry.ref(category, name)
+
+    metrics, exporters = (tuple(map(ref_to, registry.all(category))) for category in ("metrics", "exporters"))
+    plain = [one for category in ("metrics", "exporters") for one in registry.all(category) if one.options_model]
+    options = {f"{each.category}:{each.name}": registry.load_options_model(each)().model_dump(mode="json") for each in plain}
+    return plan_for(
+        directory, endpoint=one("endpoints", "chat"), tokenizer=one("tokenizers", "builtin"), tokenizer_name="builtin",
+        transport=one("transports", "kernel"), dataset=one("datasets", "synthetic"), metrics=metrics, exporters=exporters,
+        phases=(PhasePlan("profiling", "profiling", 0, "burst", request_count=requests, concurrency=_STREAMS, entries=1),),
+        export_level=level, options=options, urls=("http://127.0.0.1:8000",),
+    )  # fmt: skip
+
+
+def begun(directory: Path, requests: int, level: str) -> Plan:
+    """A run's directory with its plan and data set."""
+    made = plan(directory, requests, level)
+    Path(made.journal).mkdir(parents=True)
+    save_run(Path(made.journal), made, CLOCK)
+    endpoint = load(made.endpoint)(made.plugin_options(made.endpoint))
+    conversation = Conversation("session_000000", (Turn(("word " * 64,), max_tokens=128),))
+    with StoreWriter(Path(made.journal)) as store:
+        store.add(conversation, [[endpoint.encode(turn)] for turn in conversation.turns], [64])
+    return made
+
+
+def columns(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
+    """A run that is reduced: columns alone."""
+    folder = Path(begun(directory, requests, level).journal)
+    draw = np.random.default_rng(1)
+    file, number = journal.columns_path(folder, 0, 0).open("wb"), 0
+    end = {"phase": 0, "event": "end", "at_ns": 0}
+    for first in range(0, requests, _BATCH):
+        count = min(_BATCH, requests - first)
+        rows = np.arange(first, first + count)
+        started = (rows // _STREAMS) * 700 * MS + rows % _STREAMS * 1000
+        gaps = np.rint(draw.gamma(8.0, 0.6 * MS, (count, chunks))).astype(np.int64)
+        gaps[:, 0] += 50 * MS
+        stamps = started[:, None] + np.cumsum(gaps, axis=1)
+        last = stamps[:, -1]
+        values: dict[str, Any] = dict.fromkeys(NUMBERS, 0.0)
+        values |= dict.fromkeys(("due_ns", "held_ns", "reasoning_tokens", "fault", "usage_reasoning_tokens"), np.nan)
+        values |= {
+            "n": rows, "session": rows, "started_ns": started, "connected_ns": started, "sent_ns": started + 1000,
+            "sent_end_ns": started + 2000, "ack_ns": stamps[:, 0], "first_byte_ns": stamps[:, 0], "last_byte_ns": last,
+            "ended_ns": last, "first_token_ns": stamps[:, 0], "second_token_ns": stamps[:, 1], "first_output_ns": stamps[:, 0],
+            "last_token_ns": last, "status": 200, "input_tokens": 64, "output_tokens": chunks, "requested_tokens": chunks,
+            "usage_prompt_tokens": 64, "usage_completion_tokens": chunks, "usage_total_tokens": 64 + chunks,
+            "usage_cached_tokens": np.nan, "bytes_sent": 600, "bytes_received": 180 * chunks, "reused": 1, "request": rows,
+        }  # fmt: skip
+        table = np.array([np.broadcast_to(np.asarray(values[name], dtype=np.float64), count) for name in NUMBERS])
+        side = []
+        if first == 0:
+            side.append((0, journal.PHASE, {"phase": 0, "event": "begin", "at_ns": CLOCK.started_mono_ns}))
+        if first + count == requests:
+            side.append((0, journal.PHASE, {**end, "at_ns": CLOCK.started_mono_ns + int(last.max())}))
+        stored = Stored(
+            count, table.tobytes(), stamps.tobytes(), b"\1" * (count * chunks), np.full(count, chunks).tobytes(), side=side
+        )
+        file.write(journal.pack(journal.COLUMNS, msgspec.msgpack.encode(stored), 0, 0, count))
+        if file.tell() > _COLUMNS_BYTES:
+            file.close()
+            number += 1
+            file = journal.columns_path(folder, 0, number).open("wb")
+    file.close()
+
+
+def segments(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
+    """A run of which nothing is reduced: 64 streams at a time, answers of *chunks* words, as vLLM writes them."""
+    folder = Path(begun(directory, requests, level).journal)
+    zero, wall = CLOCK.started_mono_ns, CLOCK.started_wall_ns
+    words = (" the", " of", " load", " server", " time", " token", ",", " first", " and", " answer", ".", " a", " wait")
+    head = (
+        'data: {"id":"chatcmpl-7f3d1b9e2a4c4f0e8f0a6f1d2c3b4a59","object":"chat.completion.chunk","created":1700000000,'
+        '"model":"model","choices":[{"index":0,'
+    )
+    bodies = [
+        f'{head}"delta":{{"content":"{words[i % len(words)]}"}},"logprobs":null,"finish_reason":null}}]}}\n\n'.encode()
+        for i in range(chunks)
+    ]
+    bodies[0] = bodies[0].replace(b'"delta":{', b'"delta":{"role":"assistant",')
+    bodies[-1] = bodies[-1].replace(b'"finish_reason":null', b'"finish_reason":"length"')
+    bodies[-1] += (
+        b'data: {"id":"chatcmpl-7f3d1b9e2a4c4f0e8f0a6f1d2c3b4a59","object":"chat.completion.chunk","created":1700000000,'
+        b'"model":"model","choices":[],"usage":{"prompt_tokens":64,"total_tokens":192,"completion_tokens":128}}\n\n'
+        b"data: [DONE]\n\n"
+    )
+    sizes = np.array([len(body) for body in bodies])
+    number, at = 0, 0
+    file = journal.segment_path(folder, 0, 0).open("wb")
+
+    def frame(kind: int, payload: bytes, count: int = 0) -> None:
+        file.write(journal.pack(kind, payload, at + zero, at + wall, count))
+
+    frame(journal.PHASE, msgspec.msgpack.encode({"phase": 0, "event": "begin", "at_ns": zero}))
+    for first in range(0, requests, _STREAMS):
+        streams = np.arange(first, min(first + _STREAMS, requests))
+        sent, done = array("q"), array("q")
+        known = {"phase": 0, "entry": 0, "url": 0, "model": 0, "turn": 0, "due_ns": -1, "held_ns": 0}
+        for request in streams.tolist():
+            row = {**known, "request": request, "n": request, "session": request, "started_ns": zero + at}
+            sent.extend(row.get(name, 0) for name in journal.SENT_FIELDS)
+        frame(journal.SENT, sent.tobytes(), len(streams))
+        for begin in range(0, chunks, max(1, _FRAME // len(streams))):
+            some = range(begin, min(begin + max(1, _FRAME // len(streams)), chunks))
+            rows = np.zeros((len(some), len(streams), len(journal.CHUNK_FIELDS)), dtype=np.int64)
+            instants = at + (50 + 5 * np.array(some)[:, None]) * MS + np.arange(len(streams)) * 1000
+            rows[..., 0], rows[..., 1], rows[..., 2] = streams, instants + wall, instants + zero + 2000
+            rows[..., 3] = sizes[list(some)][:, None]
+            frame(journal.CHUNKS, rows.tobytes() + b"".join(bodies[i] * len(streams) for i in some), rows[..., 0].size)
+        at += (50 + 5 * chunks) * MS
+        times = {"ack_ns": at - 5 * chunks * MS, "ended_ns": at, "connected_ns": at, "sent_ns": at, "sent_end_ns": at}
+        for request in streams.tolist():
+            row = {"request": request, "outcome": journal.COMPLETED, "status": 200, "flags": journal.STREAMED}
+            row |= {name: zero + value for name, value in times.items()}
+            done.extend(row.get(name, 0) for name in journal.DONE_FIELDS)
+        frame(journal.DONE, done.tobytes(), len(streams))
+        if file.tell() > journal.SEGMENT_BYTES:
+            file.close()
+            number += 1
+            file = journal.segment_path(folder, 0, number).open("wb")
+    frame(journal.PHASE, msgspec.msgpack.encode({"phase": 0, "event": "end", "at_ns": zero + at}))
+    file.close()
+
+
+def cost(directory: Path, *more: str, profile: str | None = None) -> Cost:
+    """What ``aiperf report`` of the directory costs."""
+    words = [sys.executable, *(["-m", "cProfile", "-o", profile] if profile else []), "-m", "aiperf", "report", str(directory)]
+    began = time.monotonic()
+    process = subprocess.Popen([*words, *more], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, words)
+    return Cost(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3)
+
+
+KINDS: dict[str, tuple[Callable[..., None], int, str]] = {
+    "columns": (columns, 1_000_000, "summary"),
+    "report": (columns, 100_000, "records"),
+    "segments": (segments, 40_000, "summary"),
+}
+
+
+def measured(kind: str, requests: int | None = None, chunks: int = 128, profile: str | None = None) -> Cost:
+    """Make a directory of that kind and report it."""
+    make, usual, level = KINDS[kind]
+    with tempfile.TemporaryDirectory(prefix="aiperf-reduce-", dir=os.environ.get("BENCH_DIR")) as folder:
+        directory = Path(folder) / "run"
+        make(directory, requests or usual, chunks, level)
+        return cost(directory, profile=profile)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--requests", type=int, help="of each kind (its own number)")
+    parser.add_argument("--chunks", type=int, default=128, help="of each request (128)")
+    parser.add_argument("--profile", metavar="FILE", help="write what cProfile sees; the times are no measure then")
+    options = parser.parse_args()
+    for kind in options.kinds or KINDS:
+        found = measured(kind, options.requests, options.chunks, options.profile)
+        chunks = (options.requests or KINDS[kind][1]) * options.chunks
+        print(
+            f"{kind}: {found.wall_s:.1f} s wall, {found.cpu_s:.1f} s CPU, {found.peak_mb:.0f} MB,"
+            f" {chunks / found.cpu_s:,.0f} chunks per CPU-second"
+        )
+
+
+if __name__ == "__main__":
+    main()
