@@ -597,7 +597,8 @@ def test_the_configuration_shown_holds_what_was_set_or_derived() -> None:
         plugins={"datasets:synthetic": DataOptions(isl=9)}, typed={"datasets:synthetic.isl": "--isl"},
     ).config  # fmt: skip
     assert config["endpoint"]["urls"] == ["http://h/x?<redacted>"]
-    assert config["datasets"] == [{"type": "synthetic", "entries": 8, "isl": 9}]
+    assert config["models"]["items"] == [{"name": "m"}]
+    assert config["datasets"] == [{"name": "main", "type": "synthetic", "entries": 8, "isl": 9}]
     assert config["phases"][1] == {"name": "profiling", "type": "poisson", "rate": 2.0, "requests": 4}
     assert "plugins" not in config
     assert "timeout" not in config["endpoint"]

@@ -394,7 +394,7 @@ class _Configuration:
         dataset = plugins.pop(key_of(made.dataset), {})
         sections: dict[str, Any] = {
             "models": {
-                "items": list(made.models),
+                "items": [{"name": model} for model in made.models],
                 "strategy": kernel.model_selection_strategy if len(made.models) > 1 else None,
             },
             "endpoint": {
@@ -411,7 +411,15 @@ class _Configuration:
                 "extra": made.extra,
                 "tls": {"verify": made.tls.verify} if not made.tls.verify else None,
             },
-            "datasets": [{"type": made.dataset.name, "entries": made.entries, "sampling": made.sampling or None, **dataset}],
+            "datasets": [
+                {
+                    "name": "main",
+                    "type": made.dataset.name,
+                    "entries": made.entries,
+                    "sampling": made.sampling or None,
+                    **dataset,
+                }
+            ],
             "phases": [section(phase) for phase in made.phases],
             "artifacts": {
                 "dir": self.typed("artifact_dir"),

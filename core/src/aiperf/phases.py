@@ -67,7 +67,8 @@ def section(phase: PhasePlan) -> dict[str, Any]:
     replay = phase.replay
     return {
         "name": phase.name,
-        "type": phase.schedule if phase.pattern is None else phase.pattern,
+        # The reference's word for as many at a time as there may be.
+        "type": phase.pattern or {"burst": "concurrency"}.get(phase.schedule, phase.schedule),
         "concurrency": phase.concurrency,
         "prefill_concurrency": phase.prefill_concurrency,
         "rate": phase.rate,
