@@ -59,7 +59,8 @@ def _warm_cache(census: Census, phase: PhasePlan) -> Iterator[str]:
         repeated = f" ({sent:,} requests used {phase.entries:,} entries)" if phase.entries and sent > phase.entries else ""
         yield (
             f"the server took {100 * share:.0f} % of the prompt tokens from its prefix cache: time to first token is that of a"
-            f" warm cache{repeated}; unless prompts share prefixes on purpose, change --random-seed or raise --num-dataset-entries"
+            f" warm cache{repeated}; unless prompts share prefixes on purpose, change --random-seed or raise"
+            " --num-dataset-entries"
         )
 
 

@@ -133,8 +133,8 @@ def with_results(*results: Result) -> Summary:
 def test_groups_come_in_the_references_order_others_behind_them():
     tags = {"zeta": 1, "usage": 2, "effective": 3, "": 4, "active": 5}
     text = render(with_results(*(result(f"t{order}", "T", "ms", SPREAD, order, group) for group, order in tags.items())), 140)
-    titles = ["LLM Metrics: Effective\n", "LLM Metrics: Active\n", "LLM Metrics: Usage\n", "LLM Metrics: Zeta\n", " LLM Metrics\n"]
-    places = [text.index(title) for title in titles]
+    titles = [f"LLM Metrics: {name}\n" for name in ("Effective", "Active", "Usage", "Zeta")]
+    places = [text.index(title) for title in (*titles, " LLM Metrics\n")]
     assert places == sorted(places)
 
 
