@@ -34,7 +34,8 @@ columns command descriptor draws errors exporter fold hooks ids intfile journal 
     tokenizer usage
 addresses argv balance endpoint environment errorkinds findings metric pairs plan ramps rateseries settings store
     strangers summary survival
-advice answer artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir schedule sizing
+advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir
+    schedule sizing
     trace
 answer engine loadchecks pipeline registry sessions starts
 due totals

@@ -33,7 +33,7 @@ from aiperf.errors import BadJournal, BadResponse
 from aiperf.fold import Buckets
 from aiperf.grouped import CUT, EMPTY, FAILED, BySlice, ByUrl, Grouped, Grouping
 from aiperf.ids import request_prefix, session_prefix
-from aiperf.model import ErrorDetails
+from aiperf.model import ErrorDetails, names
 from aiperf.pipeline import Census, Pipeline, catalogue
 from aiperf.plan import Plan
 from aiperf.rundir import RunClock
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NUMBERS = (
-    "n", "session", "turn", "entry", "phase", "due_ns", "held_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns",
-    "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns", "last_token_ns",
+    "n", "session", "turn", "entry", "phase", "due_ns", "held_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns",
+    "ack_ns", "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns", "last_token_ns",
     "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens", "usage_prompt_tokens",
     "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens", "bytes_sent",
     "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request", "url",
@@ -73,8 +73,8 @@ _pack = msgspec.msgpack.Encoder().encode
 class Stored(Struct, frozen=True, omit_defaults=True):
     """A batch on disk.
 
-    numbers: float64 of NUMBERS, one after the other.  stamps, kinds: per content piece, its instant (int64 ns since the
-    run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row;
+    numbers: float64 of the columns *names*, one after the other.  stamps, kinds: per content piece, its instant (int64 ns
+    since the run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row;
     traces: likewise :class:`aiperf.trace.Trace`, where the run keeps them.
     side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
     far each shard had been read by then, as {shard: [segment, offset]}.  steps: clock steps since then.  lateness: reads' delay
@@ -93,11 +93,15 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     lateness: Buckets | None = None
     intervals: Buckets | None = None
-    version: int = 1  # of this layout and of NUMBERS; _VERSION is the one that is written
+    version: int = 1  # of this layout; _VERSION is the one that is written
+    names: tuple[str, ...] = ()  # NUMBERS where empty
 
 
 class Folded(Struct, frozen=True):
-    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each; *groups*: by slice, URL."""
+    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each; *groups*: by slice, URL.
+
+    notes: what the columns don't say.  lost: which of them are damaged, where requests are missing for it.
+    """
 
     folds: list[tuple[int, str, bytes]]
     census: dict[int, Census]
@@ -108,6 +112,8 @@ class Folded(Struct, frozen=True):
     failures: list[str] = []
     off: dict[str, str] = {}
     groups: list[Grouped] = []
+    notes: list[str] = []
+    lost: list[str] = []
 
 
 class Live(Struct, frozen=True):
@@ -144,6 +150,7 @@ class _Shard:
         self.stepped = False  # between that flush and the one before it the wall clock was set
         self.open: dict[int, _Open] = {}
         self.reads: dict[int, list[Read]] = {}  # of the same requests
+        self.rows = self.ever = 0  # requests that have a row, and how many there were as far as their numbers tell
         self.done = bytearray()  # by request: whether it is in the columns
         self.known = (0, 0)  # until here what isn't of a request is in the columns
 
@@ -151,6 +158,8 @@ class _Shard:
         return request < len(self.done) and self.done[request] != 0
 
     def set_done(self, requests: Ints) -> None:
+        self.rows += len(requests)
+        self.ever = max(self.ever, int(requests.max()) + 1)
         self.done.extend(bytes(max(0, int(requests.max()) + 1 - len(self.done))))
         np.frombuffer(self.done, dtype=np.uint8)[requests] = 1
 
@@ -191,6 +200,8 @@ class Reducer:
         self.lateness, self.intervals = Buckets(), Buckets()
         self._listeners = listeners(plan)
         self._failures: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._damaged: list[str] = []
         self.side: list[tuple[int, int, dict[str, Any]]] = []
         """PHASE and LOOP frames seen, as (shard, kind, value)."""
         self.clock_steps = 0
@@ -236,6 +247,8 @@ class Reducer:
             list(self._failures.values()),
             self._pipeline.off,
             self._pipeline.dump_groups(),
+            self._notes,
+            self._lost(),
         )
         draft = self.journal / f"folds-{self.index}.draft"
         draft.write_bytes(_pack(folded))
@@ -350,6 +363,8 @@ class Reducer:
         """A finished request becomes a row."""
         _, outcome, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = done
         request, n, phase, session, turn, entry_number, url, model, due, started, held = entry.sent
+        shard.rows += 1
+        shard.ever = max(shard.ever, request + 1)
         zero = self._zero_ns
         error: ErrorDetails | None = None
         # What came of an answer that was cut short is observed, too, and the segment with it will be gone.
@@ -379,8 +394,8 @@ class Reducer:
         first = stamps[0] if stamps else None
         requested = self._store.max_tokens(entry_number, turn)
         self._rows.append((
-            n, session, turn, entry_number, phase, due - zero if due >= 0 else _ABSENT, held if due >= 0 else _ABSENT, started - zero,
-            connected - zero if connected else _ABSENT, sent - zero if sent else _ABSENT,
+            n, session, turn, entry_number, phase, due - zero if due >= 0 else _ABSENT, held if due >= 0 else _ABSENT,
+            started - zero, connected - zero if connected else _ABSENT, sent - zero if sent else _ABSENT,
             sent_end - zero if sent_end else _ABSENT, _acknowledged(ack - zero, reads) if ack else _ABSENT,
             reads[0][0] if reads else _ABSENT, _ABSENT if last_byte is None else last_byte, _ABSENT if end is None else end,
             _ABSENT if first is None else first, _second(answer), _known(answer.first_output_ns),
@@ -458,7 +473,7 @@ class Reducer:
             len(self._rows), np.ascontiguousarray(numbers).tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(),
             bytes(self._kinds), np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._traces, self._side,
             {shard.number: (shard.segment, shard.offset) for shard in self._shards}, self._steps,
-            lateness, intervals,
+            lateness, intervals, _VERSION, NUMBERS,
         )  # fmt: skip
         if self._durable:
             self._append(stored)
@@ -524,8 +539,7 @@ class Reducer:
     def _recover(self) -> None:
         """Feed what earlier reducers made durable; go on behind it."""
         pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
-        whole = 0
-        for path in journal.numbered(self.journal, pattern):
+        for path in [] if self._rather_raw() else journal.numbered(self.journal, pattern):
             whole = 0
             for frame in journal.frames(path):
                 stored = _stored(path, frame.payload)
@@ -537,10 +551,39 @@ class Reducer:
                 os.truncate(path, whole)  # a frame that kill -9 cut
                 self._file_number = int(path.name.split(".")[1])
                 self._file_bytes = whole
+            elif damaged := path.stat().st_size - whole:
+                self._damaged.append(f"the last {damaged:,} bytes of {path.name} are damaged")
         for shard in self._shards:
             first = journal.numbered(self.journal, f"shard-{shard.number}.*.seg")
             if first:
                 shard.segment = int(first[0].name.split(".")[1])
+
+    def _lost(self) -> list[str]:
+        """The damage for which requests are missing; what a killed reducer left half written is in the segments, too."""
+        gaps = any(shard.rows < shard.ever for shard in self._shards)
+        return self._damaged if gaps or not journal.numbered(self.journal, "shard-*.seg") else []
+
+    def _rather_raw(self) -> bool:
+        """Whether a report reads the segments again, because the columns of another version lack something that they have.
+
+        Where the segments are gone it says what there is no knowing of.
+        """
+        first = next(iter(journal.numbered(self.journal, "columns-*.*")), None)
+        frame = None if first is None or self._durable else next(iter(journal.frames(first)), None)
+        if first is None or frame is None:
+            return False
+        lacking = [name for name in NUMBERS if name not in (_stored(first, frame.payload).names or NUMBERS)]
+        if not lacking:
+            return False
+        if self.plan.export_level == "raw" and all(
+            journal.segment_path(self.journal, shard.number, 0).exists() for shard in self._shards
+        ):
+            return True
+        self._notes.append(
+            f"{names(lacking)} can't be computed again, nor what needs it: version {self.plan.version} kept no such column, and"
+            " the answers themselves are gone (--export-level raw keeps them)"
+        )
+        return False
 
     def _remember(self, stored: Stored) -> None:
         numbers = _numbers(stored)
@@ -569,7 +612,7 @@ def _stored(path: Path, payload: bytes) -> Stored:
         stored = msgspec.msgpack.decode(payload, type=Stored)
     except msgspec.MsgspecError as error:
         raise BadJournal(f"{path} can't be read: {error}", "report it with the version that made the run") from error
-    if stored.version != _VERSION or len(stored.numbers) != stored.count * len(NUMBERS) * 8:
+    if stored.version != _VERSION or len(stored.numbers) != stored.count * len(stored.names or NUMBERS) * 8:
         raise BadJournal(
             f"{path} has columns of version {stored.version}, and not {_VERSION} as this program",
             "report it with the version that made the run",
@@ -666,8 +709,10 @@ def _failure(entry: _Open, reads: list[Read], status: int) -> ErrorDetails:
 
 
 def _numbers(stored: Stored) -> dict[str, Floats]:
-    table = np.frombuffer(stored.numbers, dtype=np.float64).reshape(len(NUMBERS), stored.count)
-    return {name: table[i] for i, name in enumerate(NUMBERS)}
+    kept = stored.names or NUMBERS
+    known = dict(zip(kept, np.frombuffer(stored.numbers, dtype=np.float64).reshape(len(kept), stored.count), strict=True))
+    absent = np.full(stored.count, _ABSENT)
+    return {name: known.get(name, absent) for name in NUMBERS}
 
 
 def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:

@@ -143,6 +143,7 @@ class _Summing:
         self.title = capabilities.title
         self.catalogue: Catalogue = catalogue(plan, capabilities)
         self.warnings = [*self.catalogue.warnings, *(sentence for part in self.parts for sentence in part.off.values())]
+        self.warnings += [sentence for part in self.parts for sentence in part.notes]
         self.failures = [sentence for part in self.parts for sentence in part.failures]
         # What failed in one reducer has only a part of its values in the others.
         self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
@@ -162,6 +163,9 @@ class _Summing:
         found = arrivals(main_plan, census, slips)
         single = Store(self.journal).max_turns == 1
         self.warnings += advice(plan, main_plan, census, main.results, single=single)
+        lost = [sentence for part in self.parts for sentence in part.lost]
+        if lost:
+            incomplete_reason = f"requests are lost: {'; '.join(lost)}"
         if incomplete_reason is None and found.unfinished:
             incomplete_reason = f"{found.unfinished} requests have no end"
         return Summary(
