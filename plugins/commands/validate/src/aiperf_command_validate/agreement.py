@@ -15,6 +15,7 @@ _STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75
 _PERCENTILES = ("p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
 _NOT_METRICS = {"observation_window"}
 """Of the shape of a metric, and none."""
+_SINGLE = {"unit", "avg"}
 _RATES = (
     ("request_throughput", "request_count"),
     ("output_token_throughput", "total_osl"),
@@ -30,19 +31,19 @@ def metrics(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         tag: found
         for tag, found in summary.items()
-        if isinstance(found, dict) and "unit" in found and ("avg" in found or "p50" in found) and tag not in _NOT_METRICS
+        if isinstance(found, dict) and "unit" in found and tag not in _NOT_METRICS
     }
 
 
-def summary_alone(summary: dict[str, Any], name: str, faults: Faults) -> None:
-    """What the summary says agrees with itself."""
+def summary_alone(summary: dict[str, Any], name: str, faults: Faults, *, ours: bool) -> None:
+    """What the summary says agrees with itself.  Where it isn't *ours*, rates have another time base than the duration."""
     found = metrics(summary)
     for tag, stats in found.items():
         rising = [stats[key] for key in ("min", *_PERCENTILES, "max") if isinstance(stats.get(key), int | float)]
         if any(later < earlier and not _close(later, earlier) for earlier, later in pairwise(rising)):
             faults.add(name, f"{tag}: percentiles go down", kind="percentiles")
     seconds = _value(found, "benchmark_duration")
-    for rate, count in _RATES:
+    for rate, count in _RATES if ours else ():
         per_second, total = _value(found, rate), _value(found, count)
         if seconds is not None and per_second is not None and total is not None and not _close(per_second * seconds, total):
             faults.add(name, f"{rate} × benchmark_duration is {per_second * seconds:g}, {count} is {total:g}")
@@ -71,8 +72,8 @@ def _phases(summary: dict[str, Any], found: dict[str, dict[str, Any]], name: str
 def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Faults) -> None:
     """The CSV has the JSON's metrics, sorted by tag, rounded to two decimals."""
     found = metrics(summary)
-    spread = [found[tag] for tag in sorted(found) if "p50" in found[tag]]
-    single = [found[tag] for tag in sorted(found) if "p50" not in found[tag]]
+    spread = [found[tag] for tag in sorted(found) if found[tag].keys() != _SINGLE]
+    single = [found[tag] for tag in sorted(found) if found[tag].keys() == _SINGLE]
     sections = list(_sections(rows))
     for header, stats in ((["Metric", *_STATISTICS], spread), (["Metric", "Value"], single)):
         body = next((section[1:] for section in sections if section[0] == header), [])

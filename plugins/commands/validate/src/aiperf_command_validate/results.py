@@ -62,7 +62,7 @@ class _Checks:
         table = self.table()
         records, ledger = self.records(), self.ledger()
         if summary is not None:
-            agreement.summary_alone(summary, self.directory.name("aiperf.json"), self.faults)
+            agreement.summary_alone(summary, self.directory.name("aiperf.json"), self.faults, ours=self.directory.ours)
             if not summary.get("is_complete", True):
                 self.notes.append(f"the run is not complete: {summary.get('incomplete_reason', 'it was cut short')}")
             if table is not None:
