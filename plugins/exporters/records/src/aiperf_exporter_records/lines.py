@@ -36,8 +36,8 @@ def lines(scored: Scored, target: Target) -> bytes:
     # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
     shown = [tag for tag in _ordered(scored.metrics) if tag in values]
     metrics = _metrics(shown, [_values(values[tag], scored.metrics[tag]) for tag in shown], len(batch))
-    fields = ["metadata", "metrics", ("trace_data", Any, None), ("error", Any, None)]
-    line = msgspec.defstruct("Line", fields, omit_defaults=True, gc=False)
+    optional = [("trace_data", Any, None), ("error", Any, None)]
+    line = msgspec.defstruct("Line", ["metadata", "metrics", *optional], omit_defaults=True, gc=False)
     made = map(line, _metadata(batch, target), metrics, traces(batch, values, target), _errors(batch))
     return msgspec.json.Encoder().encode_lines(list(made))
 
