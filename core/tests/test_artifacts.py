@@ -46,6 +46,11 @@ class Refuses(SummaryExporter):
         raise AiperfError("it can't be", "do that")
 
 
+class Unwanted(Fine):
+    def wanted(self):
+        return False
+
+
 class Curious(SummaryExporter):
     def export(self, summary):
         self.target.file("told.txt").write_text(self.options.word)
@@ -276,3 +281,10 @@ def test_a_block_that_fails_leaves_no_draft(tmp_path):
 def test_files_have_the_references_names(kind, plain, prefixed):
     assert Target(Path()).file(kind).name == plain
     assert Target(Path(), prefix="mine").file(kind).name == prefixed
+
+
+def test_an_exporter_that_the_run_did_not_ask_for_writes_nothing(tmp_path):
+    whole = plan(tmp_path, "Unwanted", "Fine")
+    written, failures = artifacts.run_summary_exporters(SUMMARY, whole, target(whole))
+    assert [artifact.label for artifact in written] == ["Fine Export"]
+    assert failures == []

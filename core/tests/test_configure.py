@@ -537,6 +537,17 @@ def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path)
     assert found.plugin_options(found.endpoint).token == "hush", "what runs in this process has it, too"
 
 
+def test_a_trace_needs_the_file_it_would_stand_in() -> None:
+    assert plan(export_http_trace=True).http_trace
+    said = only_error(export_http_trace=True, export_level="summary")
+    assert said.startswith("--export-http-trace belongs to the per-request file, which --export-level summary leaves out")
+
+
+@pytest.mark.parametrize(("more", "kept"), [({}, False), ({"export_level": "raw"}, True), ({"export_http_trace": True}, True)])
+def test_requests_are_journaled_where_a_file_shows_them(more: dict[str, Any], kept: bool) -> None:
+    assert plan(**more).keeps_requests is kept
+
+
 def test_a_hook_may_refuse_the_plan_and_one_that_breaks_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
     hooks = [row("hooks", "refuses", "fake_plugins:Refuses"), row("hooks", "breaks", "fake_plugins:Breaks")]
     assert only_error(installed=[*PLUGINS, *hooks]) == "no run of m today"

@@ -17,7 +17,6 @@ from aiperf.descriptor import REDACTED as REDACTED
 from aiperf.descriptor import OptionSpec
 from aiperf.errors import UsageError
 
-
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
 
 

@@ -1,0 +1,38 @@
+"""What a record shows of its HTTP exchange, and what it never shows."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from aiperf.pairs import shown
+from aiperf.trace import Trace, traced
+
+
+def read(text: str) -> Trace:
+    return msgspec.json.decode(text, type=Trace)
+
+
+def test_a_trace_has_both_heads_and_every_read() -> None:
+    head = {"reason": "OK", "headers": [("Via", "a"), ("Set-Cookie", "id=1"), ("Via", "b")]}
+    found = read(traced({"headers": {"A": "b"}}, head, [(5, 10), (9, 1)]))
+    assert found == Trace({"A": "b"}, "OK", {"Via": "a, b", "Set-Cookie": "<redacted>"}, ((5, 10), (9, 1)))
+
+
+def test_what_never_came_to_it_is_empty() -> None:
+    assert read(traced(None, None, [])) == Trace()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Authorization", "proxy-authorization", "Cookie", "X-API-Key", "api_key", "X-Auth-Token", "X-Amz-Security-Token",
+        "My-Secret",
+    ],
+)  # fmt: skip
+def test_headers_that_look_like_credentials_are_not_shown(name: str) -> None:
+    assert shown({name: "hush"}) == {name: "<redacted>"}
+
+
+def test_the_persons_own_headers_are_not_shown_whatever_their_name_and_others_are() -> None:
+    headers = {"x-team": "hush", "Content-Type": "text/plain", "X-Max-Tokens": "7"}
+    assert shown(headers, ["X-Team"]) == {"x-team": "<redacted>", "Content-Type": "text/plain", "X-Max-Tokens": "7"}
