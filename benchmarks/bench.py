@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import reduce as reducing
 from tools import HERE, AiohttpLoop, BareLoop, Load, LoadError, Ours, Reference, Said, Tool, installed, timed
 from truth import truthd
 
@@ -178,6 +179,24 @@ class Bench:
                 row.add(tool.name, said.peak_mb)
         self.runs = runs
 
+    def reduce(self) -> None:
+        """``aiperf report`` of made-up runs; what there is to compare is the promise."""
+        wall = self.row("columns", "1,000,000 reduced records of 128 chunks summarised: wall time", "s", 30)
+        peak = self.row("columns-memory", "the same: largest resident size", "MB", 600, digits=0)
+        small = self.row("report", "`aiperf report`, 100,000 records, per-request files included", "s", 5)
+        decoded = self.row("segments", "raw segments reduced, tokens counted", "chunks/CPU-s", 500_000, more=True, digits=0)
+        for _ in range(self.runs):
+            for kind, (_, requests, _) in reducing.KINDS.items():
+                count = round(requests * self.scale)
+                cost = reducing.measured(kind, count)
+                if kind == "columns":
+                    wall.add(Ours.name, cost.wall_s)
+                    peak.add(Ours.name, cost.peak_mb)
+                elif kind == "report":
+                    small.add(Ours.name, cost.wall_s)
+                else:
+                    decoded.add(Ours.name, count * 128 / cost.cpu_s)
+
     def size(self) -> None:
         output = timed([sys.executable, str(HERE.parent / "tests" / "isolated.py"), "--sizes"])[2]
         for label, what, target in (("default", "default install", 250), ("kernel", "kernel alone", 100)):
@@ -191,7 +210,7 @@ class Bench:
                 self.rows["size-default"].add(tool.name, sum(file.lstat().st_size for file in folder.rglob("*")) / 1e6)
 
 
-GROUPS: tuple[str, ...] = ("start", "help", "ttft10", "ttft100", "ttft300", "requests", "chunks", "memory", "size")
+GROUPS: tuple[str, ...] = ("start", "help", "ttft10", "ttft100", "ttft300", "requests", "chunks", "memory", "reduce", "size")
 
 
 def machine() -> str:

@@ -49,11 +49,11 @@ log = logging.getLogger(__name__)
 
 NUMBERS = (
     "n", "session", "turn", "entry", "phase", "due_ns", "held_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns",
-    "ack_ns", "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns", "last_token_ns",
-    "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens", "usage_prompt_tokens",
-    "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens", "bytes_sent",
-    "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request", "url",
-    "model", "fault",
+    "ack_ns", "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns",
+    "last_token_ns", "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens",
+    "usage_prompt_tokens", "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens",
+    "bytes_sent", "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request",
+    "url", "model", "fault",
 )  # fmt: skip
 """Columns with one number per request, as a batch is stored."""
 
@@ -74,8 +74,8 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     """A batch on disk.
 
     numbers: float64 of the columns *names*, one after the other.  stamps, kinds: per content piece, its instant (int64 ns
-    since the run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON, by row;
-    traces: likewise :class:`aiperf.trace.Trace`, where the run keeps them.
+    since the run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON,
+    by row; traces: likewise :class:`aiperf.trace.Trace`, where the run keeps them.
     side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
     far each shard had been read by then, as {shard: [segment, offset]}.  steps: clock steps since then.  lateness: reads' delay
     behind their kernel stamps; intervals: widths within which marked pieces came; both in ns.
