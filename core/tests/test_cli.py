@@ -42,6 +42,16 @@ class Sparkler(Command):
         return options.times - 1
 
 
+class Rescorer(Command):
+    arguments = "DIR"
+
+    def run(self, options: Any, words: Any) -> int:
+        assert self.others is not None
+        found = self.others.options["datasets:synthetic"]
+        print(f"{found.length} {self.others.given} {[one.name for one in self.others.registry.all('datasets')]}")
+        return 0
+
+
 ISL = OptionSpec("length", ("--isl",), "Mean prompt length.", "int", metavar="INT", default="550", group="Prompt")
 SLOS = OptionSpec("slos", ("--goodput", "-g"), "Objectives.", arity="many", metavar="TAG:NUMBER")
 TIMES = OptionSpec("times", ("--times", "-t"), "How often.", "int", metavar="INT", default="1")
@@ -58,7 +68,7 @@ def plugin(category: str, name: str, **more: object) -> Descriptor:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Any:
     here = types.ModuleType("plugins_of_this_test")
-    vars(here).update(Shape=Shape, Other=Other, Sparkle=Sparkle, Sparkler=Sparkler)
+    vars(here).update(Shape=Shape, Other=Other, Sparkle=Sparkle, Sparkler=Sparkler, Rescorer=Rescorer)
     monkeypatch.setitem(sys.modules, here.__name__, here)
     return Registry(
         [
@@ -69,6 +79,8 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Any:
             plugin("commands", "sparkle_up", summary="Sparkles.", value="plugins_of_this_test:Sparkler",
                 options=(TIMES, PLACES), options_model="plugins_of_this_test:Sparkle", capabilities={"arguments": "[DIR...]"}),
             plugin("commands", "rotten", broken="its manifest is missing"),
+            plugin("commands", "rescore", value="plugins_of_this_test:Rescorer",
+                capabilities={"arguments": "DIR", "options_of": ["datasets"]}),
         ],
     )  # fmt: skip
 
@@ -101,6 +113,16 @@ def settings_of(run: Any, line: Any) -> Any:
     code, _, err = run(line)
     assert code == 0, err
     return run.caught[-1][0]
+
+
+def test_a_command_may_take_the_options_of_plugins_like_profile_does(run: Any) -> None:
+    assert run("rescore dir --isl 7")[:2] == (
+        0, "7 {'datasets:other': ('length',), 'datasets:synthetic': ('length',)} ['other', 'synthetic']\n"
+    )  # fmt: skip
+    assert run("rescore dir")[1].startswith("550 {} ")
+    assert "--isl INT" in run("rescore --help")[1]
+    code, _, err = run("rescore dir --isl long")
+    assert (code, "--isl: 'long' is not a whole number" in err) == (2, True)
 
 
 @pytest.mark.parametrize("line", ["", "--help", "-h"])
@@ -143,7 +165,7 @@ def test_an_unknown_command_names_the_commands(run: Any) -> None:
     code, out, err = run("profil")
     assert (code, out) == (2, "")
     assert err.splitlines()[0] == "error: there is no command 'profil'"
-    assert "commands: profile, plugins, sparkle-up" in err and "did you mean profile?" in err
+    assert "commands: profile, plugins, rescore, sparkle-up" in err and "did you mean profile?" in err
 
 
 def test_an_option_before_the_command_is_explained(run: Any) -> None:
