@@ -555,3 +555,19 @@ def test_phases_are_folded_apart(tmp_path: Path) -> None:
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     assert [(each.results["first"].stats["avg"], each.valid) for each in summary.phases] == [(2.0, 1), (4.0, 2)]
     assert summary.results["first"].stats["avg"] == 4.0
+
+
+@pytest.mark.parametrize(("server", "first"), [(True, 3), (False, None)])
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_the_server_counted_by_the_first_content_is_kept_where_its_counts_are_used(
+    tmp_path: Path, server: bool, first: int | None, whole: bool
+) -> None:
+    """Chunks of three tokens with a running count; *whole*: reads are whole events."""
+    made = recording(tmp_path, use_server_token_count=server)
+    chunks = [event(usage={"completion_tokens": 0})]
+    chunks += [event(text="one two three", usage={"prompt_tokens": 4, "completion_tokens": 3 * n}) for n in (1, 2, 3)]
+    pieces = chunks if whole else [b"".join(chunks)[:60], b"".join(chunks)[60:]]
+    made.answered(0, MS, *((2 * MS + i * MS, piece) for i, piece in enumerate([*pieces, DONE])))
+    made.flush(9 * MS)
+    batch = reduced(made)
+    assert (value(batch, "first_tokens"), value(batch, "usage_completion_tokens")) == (first, 9)

@@ -37,11 +37,14 @@ _MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
 
 
 class Answer:
-    """Facts about one answer; times in ns since the run's start, None where it never came to that."""
+    """Facts about one answer; times in ns since the run's start, None where it never came to that.
+
+    first_usage: what the server counted by the first content, where it counts with every chunk.
+    """
 
     __slots__ = (
-        "error", "extra", "finish", "first_output_ns", "intervals", "items", "kinds", "marked", "reasoning", "stamps",
-        "text", "usage",
+        "error", "extra", "finish", "first_output_ns", "first_usage", "intervals", "items", "kinds", "marked", "reasoning",
+        "stamps", "text", "usage",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,6 +53,7 @@ class Answer:
         self.text = ""
         self.reasoning = ""
         self.usage: dict[str, Any] | None = None
+        self.first_usage: dict[str, Any] | None = None
         self.finish: str | None = None
         self.first_output_ns: int | None = None
         self.items = 0
@@ -123,6 +127,7 @@ def _plain(reads: list[Read], decode: Callable[[bytes], Delta | None], *, repeat
         return None
     answer = Answer()
     answer.usage = next(filter(None, reversed(said.usages)), None)
+    answer.first_usage = said.first_usage
     answer.finish = next((finish for finish in reversed(said.finishes) if finish is not None), None)
     answer.extra = next((extra for extra in reversed(said.extras) if extra is not None), None)
     texts, tools, items = said.texts, said.tools, said.items
@@ -153,19 +158,21 @@ class _Columns(NamedTuple):
     usages: Sequence[dict[str, Any] | None]
     finishes: Sequence[str | None]
     extras: Sequence[dict[str, float] | None]
+    first_usage: dict[str, Any] | None
 
 
 def _said_by(events: list[bytes], decode: Callable[[bytes], Delta | None], *, repeats: bool) -> _Columns:
     found = opened(events, decode) if repeats else None
     if found is not None:
-        nothing = [""] * len(events)
-        return _Columns(found.texts, found.reasonings, nothing, [0] * len(events), found.usages, found.finishes, found.extras)
+        texts, thoughts, told, ends, more, first = found
+        return _Columns(texts, thoughts, [""] * len(events), [0] * len(events), told, ends, more, first)
     deltas = list(map(decode, events))
     if not all(deltas):
         deltas = [_NOTHING if delta is None else delta for delta in deltas]
     rows = map(astuple, deltas)  # type: ignore[arg-type]  # no None is left
     texts, reasonings, tools, usages, finishes, items, extras = islice(zip(*rows, strict=True), 7)
-    return _Columns(texts, reasonings, tools, items, usages, finishes, extras)
+    first_usage = next((delta.usage for delta in deltas if delta and delta.content), None) if any(usages) else None
+    return _Columns(texts, reasonings, tools, items, usages, finishes, extras, first_usage)
 
 
 def _mark(
@@ -254,6 +261,8 @@ def _careful(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answ
                 if delta.items:
                     answer.items += delta.items
                     kind |= ITEM
+                if not stamps:
+                    answer.first_usage = delta.usage
                 if first_output is None and kind != REASONING:
                     first_output = now
                 if mark:

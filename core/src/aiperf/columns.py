@@ -38,6 +38,7 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``reused``              1 when an open connection was used
 ``chunk_ns``            ragged: instants at which content arrived, one per distinct arrival
 ``gap_ns``              ragged: time between neighbouring instants that are both known (coalesced ones are left out)
+``first_tokens``        tokens that came with the first content, where the server counts with every chunk and its count is used
 ``piece_count``         ragged: pieces of content at each of those instants
 ``fault``               of an outcome ``error``, how: 0 failed, 1 the answer began and was cut, 2 it was empty; absent otherwise
 ``coalesced``           content pieces whose instant is only known as an interval
@@ -110,8 +111,8 @@ class RecordBatch:
     """Finished requests as columns, in completion order.
 
     *columns* are the kernel's; *texts* hold what is not a number, one string or None per request: ``conversation_id``,
-    ``request_id``, ``session_id``, ``model``, ``url``, ``worker``, ``error`` (JSON of ErrorDetails); with ``--export-http-trace`` also
-    ``trace`` (JSON of :class:`aiperf.trace.Trace`).
+    ``request_id``, ``session_id``, ``model``, ``url``, ``worker``, ``error`` (JSON of ErrorDetails); with
+    ``--export-http-trace`` also ``trace`` (JSON of :class:`aiperf.trace.Trace`).
     *valid* marks requests that count for latency and throughput; the rest failed.
     """
 

@@ -24,18 +24,20 @@ _encoded = msgspec.json.Encoder().encode
 
 
 class Opened(NamedTuple):
-    """The texts and reasonings of all events, and what else some said, in order."""
+    """The texts and reasonings of all events, what else some said, in order, and the usage that the first content told."""
 
     texts: list[str]
     reasonings: list[str]
     usages: list[dict[str, Any] | None]
     finishes: list[str | None]
     extras: list[dict[str, float] | None]
+    first_usage: dict[str, Any] | None
 
 
 def opened(events: Sequence[bytes], decode: Callable[[bytes], Delta | None]) -> Opened | None:
     """What the events say, as *decode* would; None where each has to be decoded."""
-    found = Opened([""] * len(events), [""] * len(events), [], [], [])
+    found = Opened([""] * len(events), [""] * len(events), [], [], [], None)
+    shown = False
     at = misses = 0
     while at < len(events):
         delta = decode(events[at]) or _NOTHING
@@ -46,6 +48,8 @@ def opened(events: Sequence[bytes], decode: Callable[[bytes], Delta | None]) -> 
         found.finishes.append(delta.finish)
         found.extras.append(delta.extra)
         at += 1
+        if not shown and (delta.text or delta.reasoning):
+            shown, found = True, found._replace(first_usage=delta.usage)
         thought = not delta.text
         string = delta.reasoning if thought else delta.text
         if not string or delta != _saying(string, thought=thought):

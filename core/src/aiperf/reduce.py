@@ -53,7 +53,7 @@ NUMBERS = (
     "last_token_ns", "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens",
     "usage_prompt_tokens", "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens",
     "bytes_sent", "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request",
-    "url", "model", "fault",
+    "url", "model", "fault", "first_tokens",
 )  # fmt: skip
 """Columns with one number per request, as a batch is stored."""
 
@@ -403,7 +403,7 @@ class Reducer:
             _known(reasoning), requested if requested >= 0 else _ABSENT, _known(usage.prompt), _known(usage.completion),
             _known(usage.total), _known(usage.reasoning), _known(usage.cached), sent_bytes, received, dns, connect, tls,
             1.0 if flags & journal.REUSED else 0.0, 1.0 if flags & journal.RECONNECTED else 0.0, answer.marked,
-            shard.number, request, url, model, _fault(done[1], status, answer, error),
+            shard.number, request, url, model, _fault(done[1], status, answer, error), self._first_tokens(answer),
         ))  # fmt: skip
         if error is not None:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
@@ -453,6 +453,12 @@ class Reducer:
             self._fail(who(self.plan.tokenizer), why(error), error)
             return None, None, None
         return inputs, outputs, reasoning
+
+    def _first_tokens(self, answer: Answer) -> float:
+        """Tokens that came with the first content, as the server counts; absent where it doesn't, or isn't asked."""
+        if not self.plan.use_server_token_count or answer.first_usage is None:
+            return _ABSENT
+        return _known(read_usage(answer.first_usage).completion)
 
     # Batches
 

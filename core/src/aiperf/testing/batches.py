@@ -86,6 +86,7 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "chunk_ns": ragged(instants, instants),
         "gap_ns": ragged(gaps, [each[1:] for each in instants]),
         "piece_count": ragged([[1.0] * len(each) for each in instants], instants),
+        "first_tokens": unless_failed(np.where(rows % 4 == 1, 3.0, np.nan)),
         "fault": np.where(failed, rows % 3, np.nan),
         "coalesced": np.zeros(count),
     }

@@ -75,7 +75,7 @@ def one(**columns: float | list[float]) -> RecordBatch:
         return np.array([value * MS if name.endswith("_ns") else value])
 
     names = ("due", "started", "first_token", "second_token", "first_output", "last_token", "last_byte")
-    known = {f"{name}_ns": np.array([ABSENT]) for name in names}
+    known = {name: np.array([ABSENT]) for name in ("first_tokens", *(f"{each}_ns" for each in names))}
     return RecordBatch(known | {name: column(name, value) for name, value in columns.items()}, np.array([True]))
 
 
@@ -116,6 +116,13 @@ def test_one_token_has_no_time_between_tokens():
     answer = one(**ANSWER | {"output_tokens": 1})
     assert value(InterTokenLatency, answer) is None
     assert value(OutputTokenThroughputPerUser, answer) is None
+
+
+@pytest.mark.parametrize(("first", "gaps"), [(3, 6), (ABSENT, 8), (0, 8), (9, 8)])
+def test_tokens_that_came_with_the_first_content_have_no_time_between_them(first, gaps):
+    """Nine tokens, three a chunk; where the server's count can't be, the first content is one token."""
+    answer = one(**ANSWER | {"output_tokens": 9, "first_token_ns": 30, "last_token_ns": 37.4614, "first_tokens": first})
+    assert value(InterTokenLatency, answer) == pytest.approx(7.4614 / gaps * MS, rel=1e-12)
 
 
 def test_many_tokens_at_one_instant_have_no_time_between_them_and_never_zero():

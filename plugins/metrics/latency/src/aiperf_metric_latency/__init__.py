@@ -135,8 +135,9 @@ class DecodeDuration(Metric):
 
 
 class InterTokenLatency(Metric):
-    """The decode duration over the tokens that came in it.
+    """The decode duration over the tokens that came in it: all but those of the first content.
 
+    Those are one, unless the server counts with every chunk and says otherwise (speculative decoding, stream intervals).
     Absent for answers of one token, and where all content came at one instant: no time between tokens was seen then.
     """
 
@@ -152,7 +153,8 @@ class InterTokenLatency(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         duration = batch["last_token_ns"] - batch["first_token_ns"]
-        gaps = batch["output_sequence_length"] - 1
+        tokens, first = batch["output_sequence_length"], batch["first_tokens"]
+        gaps = np.where((first >= 1) & (tokens - first >= 1), tokens - first, tokens - 1)
         return _over(duration, gaps, (duration > 0) & (gaps >= 1))
 
 
