@@ -13,7 +13,8 @@ from program import Done, Program
 
 
 def sliced(done: Done) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((done.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    document = json.loads((done.artifacts / "profile_export_aiperf_timeslices.json").read_text())
+    found: list[dict[str, Any]] = document["timeslices"]
     return found
 
 

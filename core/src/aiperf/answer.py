@@ -164,8 +164,10 @@ class _Columns(NamedTuple):
 def _said_by(events: list[bytes], decode: Callable[[bytes], Delta | None], *, repeats: bool) -> _Columns:
     found = opened(events, decode) if repeats else None
     if found is not None:
-        texts, thoughts, told, ends, more, first = found
-        return _Columns(texts, thoughts, [""] * len(events), [0] * len(events), told, ends, more, first)
+        return _Columns(
+            found.texts, found.reasonings, [""] * len(events), [0] * len(events), found.usages, found.finishes, found.extras,
+            found.first_usage,
+        )  # fmt: skip
     deltas = list(map(decode, events))
     if not all(deltas):
         deltas = [_NOTHING if delta is None else delta for delta in deltas]
