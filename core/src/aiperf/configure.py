@@ -19,6 +19,7 @@ from aiperf.descriptor import Descriptor, PluginRef, canonical
 from aiperf.endpoint import Capabilities, Endpoint
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.findings import Findings
+from aiperf.modes import NO_PATTERN
 from aiperf.phases import NS_PER_S, phases, section
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.selection import Selection, key_of, ref_to
@@ -329,7 +330,7 @@ class _Configuration:
     def arrivals(self, planned: tuple[PhasePlan, ...]) -> dict[str, PluginRef]:
         found: dict[str, PluginRef] = {}
         for phase in planned:
-            if phase.pattern is None or phase.pattern == "concurrency_burst":  # the latter has been refused
+            if phase.pattern is None or phase.pattern == NO_PATTERN:  # the latter has been refused
                 continue
             own = phase.kind == "warmup" and self.kernel.warmup_arrival_pattern is not None
             ref = self.select.chosen("arrivals", phase.pattern, "warmup_arrival_pattern" if own else "arrival_pattern")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aiperf.findings import Findings
-from aiperf.modes import BURST, FIXED_SCHEDULE, TRIGGERS, USER_CENTRIC, selector
+from aiperf.modes import BURST, FIXED_SCHEDULE, NO_PATTERN, TRIGGERS, USER_CENTRIC, selector
 
 STOPS = ("request_count", "session_count", "benchmark_duration_s")
 
@@ -88,13 +88,13 @@ def _check_ramps(findings: Findings, mode: str) -> None:
 def _check_patterns(findings: Findings, shaped: Callable[[str], bool], pattern: str) -> None:
     kernel = findings.kernel
     for field in ("arrival_pattern", "warmup_arrival_pattern"):
-        if getattr(kernel, field) == "concurrency_burst":
+        if getattr(kernel, field) == NO_PATTERN:
             rate = findings.flag("request_rate")
             given = findings.given("request_rate")
             findings.refuse(
-                f"{findings.flag(field)} concurrency_burst means no rate, and {rate} is one"
+                f"{findings.flag(field)} {NO_PATTERN} means no rate, and {rate} is one"
                 if given
-                else f"{findings.flag(field)} concurrency_burst is what happens without {rate}",
+                else f"{findings.flag(field)} {NO_PATTERN} is what happens without {rate}",
                 f"drop {findings.flag(field)}, or drop {rate}" if given else f"drop {findings.flag(field)}",
             )
     if kernel.arrival_smoothness is None:
@@ -145,7 +145,7 @@ def _check_users(findings: Findings) -> None:
 
 def _check_warmup(findings: Findings) -> None:
     if any(map(findings.given, TRIGGERS)):
-        if findings.kernel.warmup_arrival_pattern != "concurrency_burst":
+        if findings.kernel.warmup_arrival_pattern != NO_PATTERN:
             findings.needs("warmup_arrival_pattern", _WARMUP_RATES, "without a rate requests follow free slots")
         return
     for field in (

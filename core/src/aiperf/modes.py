@@ -8,6 +8,9 @@ from aiperf.findings import Findings
 
 BURST, REQUEST_RATE, FIXED_SCHEDULE, USER_CENTRIC = "burst", "request_rate", "fixed_schedule", "user_centric"
 
+NO_PATTERN = "concurrency_burst"
+"""What the reference calls the pattern of a burst; nobody can choose it."""
+
 RATES = ("request_rate", "request_rate_series")
 _OFFSETS = ("fixed_auto_offset", "fixed_start_ms", "fixed_end_ms")
 
@@ -53,9 +56,11 @@ def check(findings: Findings, mode: str) -> None:
     for field, pacing in _PACING.items():
         if mode == pacing.mode or not findings.given(field):
             continue
+        says_burst = field == "arrival_pattern" and findings.kernel.arrival_pattern == NO_PATTERN
+        serves_warmup = field == "arrival_smoothness" and _warmup_is_shaped(findings)
         if mode in _INSTEAD:
             _refuse_beside(findings, field, mode)
-        elif field != "arrival_smoothness" or not _warmup_is_shaped(findings):
+        elif not says_burst and not serves_warmup:  # of the one something else is said
             findings.needs(field, pacing.needs, pacing.why)
     if mode == REQUEST_RATE and not findings.given("request_rate"):
         series = findings.flag("request_rate_series")

@@ -1,0 +1,570 @@
+"""Load options as they are typed: what each mode takes, what is refused and why, and what the phases come to."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf import argv, configure, sizing
+from aiperf.cli import profile_settings
+from aiperf.commandline import options_of, text_of
+from aiperf.descriptor import Descriptor
+from aiperf.errors import AiperfError, ConfigErrors
+from aiperf.phases import target
+from aiperf.plan import PhasePlan, Plan, Replay
+from aiperf.registry import Registry
+
+
+def row(category: str, name: str, value: str = "os:path", **capabilities: Any) -> Descriptor:
+    return Descriptor(category, name, value, "acme", "1.0", capabilities=capabilities)
+
+
+PLUGINS = [
+    row("endpoints", "chat", "aiperf.endpoint:Endpoint", path="/chat", streaming=True),
+    row("endpoints", "vectors", "aiperf.endpoint:Endpoint", path="/embed"),
+    row("datasets", "synthetic"),
+    row("transports", "kernel"),
+    *(row("schedules", name) for name in ("burst", "request_rate", "fixed_schedule", "user_centric")),
+    row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", smoothness=True),
+    row("ramps", "linear"), row("ramps", "exponential"),
+    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
+    row("url_strategies", "round_robin"), row("url_strategies", "weighted", weights=True),
+    row("url_strategies", "least_in_flight", weights=True, uses_load=True),
+]  # fmt: skip
+TRACE = '{"timestamp": 0, "text": "a"}\n{"timestamp": 5, "text": "b"}\n'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tests' directory, with a trace and a series of rates."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.jsonl").write_text(TRACE)
+    (tmp_path / "rates.json").write_text("[[0, 5], [60, 50]]")
+    return tmp_path
+
+
+def plan(line: str) -> Plan:
+    """The plan of ``aiperf profile --model m LINE``.
+
+    Raises:
+        UsageError, ConfigErrors: What is wrong with the line.
+    """
+    registry = Registry(PLUGINS)
+    read = argv.scan(["--model", "m", *shlex.split(line)], options_of(registry.kernel_options, PLUGINS))
+    if read.errors:
+        raise read.errors[0]
+    return configure.plan(profile_settings(registry, text_of(read), read), registry)[0]
+
+
+def profiling(line: str) -> PhasePlan:
+    return plan(line).phases[-1]
+
+
+def warmup(line: str) -> PhasePlan:
+    first, _ = plan(line).phases
+    return first
+
+
+def refusals(line: str) -> list[str]:
+    """What is said of the line, a string an error, hints included."""
+    with pytest.raises(AiperfError) as caught:
+        plan(line)
+    errors = caught.value.errors if isinstance(caught.value, ConfigErrors) else [caught.value]
+    return ["\n".join(error.lines()) for error in errors]
+
+
+BURST = "--concurrency 4 --request-count 20"
+RATE = "--request-rate 5 --request-count 20"
+FIXED = "--fixed-schedule --input-file trace.jsonl"
+USERS = "--user-centric-rate 2 --num-users 4 --request-count 20"
+
+TWO_WAYS = [
+    # line, what its one message names; the numbers are those of the specification's table of validation errors
+    ("1", "--user-centric-rate 2 --request-count 9", "--user-centric-rate --num-users add drop"),
+    ("2", f"{USERS} --request-rate 5", "--user-centric-rate --request-rate drop two"),
+    ("3", f"{USERS} --arrival-pattern constant", "--user-centric-rate --arrival-pattern drop"),
+    ("5", f"{BURST} --num-users 4", "--num-users --user-centric-rate add drop"),
+    ("5", f"{RATE} --num-users 4", "--num-users --user-centric-rate add drop"),
+    ("6", "--user-centric-rate 2 --num-users 4 --num-sessions 3", "--num-sessions 3 --num-users 4 raise lower"),
+    ("7", "--user-centric-rate 2 --num-users 12 --request-count 10", "--request-count 10 --num-users 12 raise lower"),
+    ("8", f"{FIXED} --request-rate 5", "--fixed-schedule --request-rate drop"),
+    ("8", f"{FIXED} --user-centric-rate 5", "--fixed-schedule --user-centric-rate drop"),
+    ("8", f"{FIXED} --num-users 5", "--fixed-schedule --num-users drop"),
+    ("8", f"{FIXED} --vllm-burstiness 2", "--fixed-schedule --vllm-burstiness drop"),
+    ("8", f"{FIXED} --request-rate-series rates.json", "--fixed-schedule --request-rate-series drop"),
+    ("9", f"{FIXED} --arrival-pattern poisson", "--fixed-schedule --arrival-pattern drop"),
+    ("10", f"{BURST} --fixed-schedule-end-offset 5", "--fixed-schedule-end-offset --fixed-schedule add drop"),
+    ("10", f"{BURST} --fixed-schedule-start-offset 1 --fixed-schedule-end-offset 5",
+     "--fixed-schedule-start-offset --fixed-schedule-end-offset --fixed-schedule add drop"),
+    ("10", f"{RATE} --no-fixed-schedule-auto-offset", "--no-fixed-schedule-auto-offset --fixed-schedule add drop"),
+    ("11", f"{FIXED} --fixed-schedule-start-offset 1 --fixed-schedule-auto-offset",
+     "--fixed-schedule-start-offset --fixed-schedule-auto-offset keep drop"),
+    ("12", f"{FIXED} --fixed-schedule-start-offset 9 --fixed-schedule-end-offset 5",
+     "--fixed-schedule-start-offset 9 --fixed-schedule-end-offset 5 lower raise"),
+    ("13", "--fixed-schedule", "--fixed-schedule --input-file add drop"),
+    ("15", f"{FIXED} --dataset-sampling-strategy shuffle",
+     "--dataset-sampling-strategy shuffle --fixed-schedule drop sequential"),
+    ("17", f"{RATE} --arrival-pattern constant --arrival-smoothness 2", "--arrival-smoothness --arrival-pattern gamma drop"),
+    ("17", f"{BURST} --arrival-smoothness 2", "--arrival-smoothness --request-rate add drop"),
+    ("18", f"{RATE} --arrival-pattern concurrency_burst", "--arrival-pattern concurrency_burst --request-rate drop"),
+    ("19", f"{BURST} --request-rate-mode poisson", "--request-rate-mode --request-rate add drop"),
+    ("20", f"{BURST} --request-rate-ramp-duration 3", "--request-rate-ramp-duration --request-rate add drop"),
+    ("20", f"{FIXED} --request-rate-ramp-duration 3", "--request-rate-ramp-duration --fixed-schedule drop"),
+    ("20", f"{USERS} --request-rate-ramp-duration 3", "--request-rate-ramp-duration --user-centric-rate drop"),
+    ("20", "--request-rate-series rates.json --request-rate-ramp-duration 3",
+     "--request-rate-ramp-duration --request-rate-series --request-rate drop"),
+    ("21", f"{RATE} --concurrency-ramp-duration 3", "--concurrency-ramp-duration --concurrency add drop"),
+    ("21", f"{BURST} --prefill-concurrency-ramp-duration 3",
+     "--prefill-concurrency-ramp-duration --prefill-concurrency add drop"),
+    ("22", f"{BURST} --prefill-concurrency 2", "--prefill-concurrency --streaming add drop"),
+    ("22", f"{BURST} --warmup-request-count 2 --warmup-prefill-concurrency 2",
+     "--warmup-prefill-concurrency --streaming add drop"),
+    ("22", f"{BURST} --endpoint-type vectors --streaming --prefill-concurrency 2",
+     "--prefill-concurrency vectors drop choose"),
+    ("23", f"{BURST} --streaming --prefill-concurrency 5", "--prefill-concurrency 5 --concurrency 4 lower raise"),
+    ("23", f"{BURST} --streaming --warmup-duration 1 --warmup-prefill-concurrency 5",
+     "--warmup-prefill-concurrency 5 --concurrency 4 lower raise"),
+    ("23", f"{BURST} --streaming --warmup-duration 1 --warmup-concurrency 2 --warmup-prefill-concurrency 3",
+     "--warmup-prefill-concurrency 3 --warmup-concurrency 2 lower raise"),
+    ("24", f"{BURST} --benchmark-grace-period 3", "--benchmark-grace-period --benchmark-duration add drop"),
+    ("25", f"{BURST} --warmup-grace-period 3", "--warmup-grace-period --warmup-duration add drop"),
+    ("25", f"{BURST} --warmup-request-count 3 --warmup-grace-period 3",
+     "--warmup-grace-period --warmup-duration add drop"),
+    ("26", f"{BURST} --warmup-request-count 3 --warmup-request-rate-ramp-duration 3",
+     "--warmup-request-rate-ramp-duration --warmup-request-rate --request-rate add drop"),
+    *(("27", f"{RATE} --concurrency 9 --streaming {flag} {value}",
+       f"{flag} --warmup-request-count --num-warmup-sessions --warmup-duration add drop")
+      for flag, value in (
+          ("--warmup-concurrency", 2), ("--warmup-prefill-concurrency", 2), ("--warmup-request-rate", 2),
+          ("--warmup-arrival-pattern", "constant"), ("--warmup-concurrency-ramp-duration", 2),
+          ("--warmup-prefill-concurrency-ramp-duration", 2), ("--warmup-request-rate-ramp-duration", 2))),
+    ("28", f"{BURST} --request-cancellation-delay 1",
+     "--request-cancellation-delay --request-cancellation-rate add drop"),
+    ("29", f"{BURST} --num-conversations 20", "--request-count --num-conversations keep drop"),
+    ("30", f"{BURST} --num-warmup-requests 2 --num-warmup-sessions 2",
+     "--num-warmup-requests --num-warmup-sessions keep drop"),
+    ("31", "--concurrency 50 --request-count 10", "--concurrency 50 --request-count 10 lower raise"),
+    ("31", "--concurrency 50 --num-sessions 10", "--concurrency 50 --num-sessions 10 lower raise"),
+    ("32", "--user-centric-rate 2 --num-users 4",
+     "--user-centric-rate --request-count --num-sessions --benchmark-duration add"),
+    # Of ours
+    ("", f"{RATE} --request-rate-series rates.json", "--request-rate --request-rate-series keep drop"),
+    ("", f"{USERS} --request-rate-series rates.json", "--user-centric-rate --request-rate-series drop"),
+    ("", f"{RATE} --ramp exponential", "--ramp --concurrency-ramp-duration add drop"),
+    ("", f"{RATE} --warmup-request-count 2 --warmup-concurrency-ramp-duration 2",
+     "--warmup-concurrency-ramp-duration --warmup-concurrency --concurrency add drop"),
+    ("", f"{BURST} --streaming --warmup-request-count 2 --warmup-prefill-concurrency-ramp-duration 2",
+     "--warmup-prefill-concurrency-ramp-duration --warmup-prefill-concurrency --prefill-concurrency add drop"),
+    ("", f"{BURST} --arrival-pattern concurrency_burst", "--arrival-pattern concurrency_burst --request-rate drop"),
+    ("", f"{BURST} --url http://a=2,http://b", "--url --url-strategy round_robin weighted drop"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "named"), [(line, named) for _, line, named in TWO_WAYS])
+def test_what_cannot_be_is_refused_in_one_sentence_that_names_the_flags_and_the_ways_out(line: str, named: str) -> None:
+    said = refusals(line)
+    assert len(said) == 1, said
+    assert [word for word in named.split() if word not in said[0]] == []
+    assert "\n  " in said[0], "the ways out have a line of their own"
+
+
+def test_refused_load_options_end_with_1() -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        plan(f"{USERS} --request-rate 5")
+    assert caught.value.exit_code == 1
+
+
+def test_all_mistakes_of_a_line_come_in_one_report() -> None:
+    said = refusals(
+        "--user-centric-rate 2 --request-rate 5 --arrival-pattern constant --prefill-concurrency 3 --concurrency 2 "
+        "--fixed-schedule-end-offset 5 --warmup-concurrency 2 --request-cancellation-delay 1 --benchmark-grace-period 2"
+    )
+    assert len(said) == len(set(said)) == 10
+    named = ("--request-rate", "--arrival-pattern", "--num-users", "--streaming", "--fixed-schedule-end-offset",
+             "--warmup-concurrency", "--request-cancellation-delay", "--benchmark-grace-period", "no stop condition")  # fmt: skip
+    assert [word for word in named if not any(word in one for one in said)] == []
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("--concurrency 0", "--concurrency: 0 is not allowed; must be at least 1"),
+    ("--prefill-concurrency 0", "--prefill-concurrency: 0 is not allowed; must be at least 1"),
+    ("--request-rate 0", "--request-rate: 0 is not allowed; must be more than 0"),
+    ("--request-rate inf", "--request-rate: inf is not allowed; must be a finite number"),
+    ("--request-rate nan", "--request-rate: nan is not allowed; must be a finite number"),
+    ("--user-centric-rate -1", "--user-centric-rate: -1 is not allowed; must be more than 0"),
+    ("--num-users 0", "--num-users: 0 is not allowed; must be at least 1"),
+    ("--num-requests 2.5", "--num-requests: '2.5' is not a whole number"),
+    ("--num-sessions 0", "--num-sessions: 0 is not allowed; must be at least 1"),
+    ("--benchmark-duration 0", "--benchmark-duration: 0 is not allowed; must be more than 0"),
+    ("--benchmark-duration inf", "--benchmark-duration: inf is not allowed; must be a finite number"),
+    ("--benchmark-grace-period -1", "--benchmark-grace-period: -1 is not allowed; must be at least 0"),
+    ("--arrival-smoothness 0", "--arrival-smoothness: 0 is not allowed; must be more than 0"),
+    ("--fixed-schedule-start-offset -5", "--fixed-schedule-start-offset: -5 is not allowed; must be at least 0"),
+    ("--request-cancellation-rate 101", "--request-cancellation-rate: 101 is not allowed; must be at most 100"),
+    ("--request-cancellation-delay -1", "--request-cancellation-delay: -1 is not allowed; must be at least 0"),
+    ("--failed-request-threshold 1.1", "--failed-request-threshold: 1.1 is not allowed; must be at most 1"),
+    ("--stats-interval 1001", "--stats-interval: 1001 is not allowed; must be at most 1000"),
+    ("--wait-for-model-interval 0", "--wait-for-model-interval: 0 is not allowed; must be more than 0"),
+    ("--concurrency-ramp-duration 0", "--concurrency-ramp-duration: 0 is not allowed; must be more than 0"),
+    ("--warmup-request-count 0", "--warmup-request-count: 0 is not allowed; must be at least 1"),
+    ("--session-delay-ratio -1", "--session-delay-ratio: -1 is not allowed; must be at least 0"),
+])  # fmt: skip
+def test_a_number_out_of_range_is_one_line_with_flag_value_and_range(line: str, said: str) -> None:
+    assert refusals(line) == [said]
+
+
+def test_switching_the_same_thing_on_and_off_is_refused() -> None:
+    (said,) = refusals("--fixed-schedule --no-fixed-schedule")
+    assert said.startswith("--no-fixed-schedule is specified multiple times, first as --fixed-schedule")
+
+
+# The compatibility matrix: what each mode says to an option: + takes it, - refuses it; a letter is the mode that it selects.
+
+MODES = {"burst": BURST, "request_rate": RATE, "fixed_schedule": FIXED, "user_centric": USERS}
+MATRIX = [
+    # typed beside the mode's own options             burst, rate, fixed, users
+    ("--concurrency 3", "++++"),
+    ("--streaming --prefill-concurrency 2", "++++"),
+    ("--request-rate 5", "r+--"),
+    ("--arrival-pattern constant", "-+--"),
+    ("--arrival-pattern gamma --arrival-smoothness 2", "-+--"),
+    ("--arrival-smoothness 2", "-+--"),
+    ("--arrival-pattern poisson --arrival-smoothness 2", "----"),
+    ("--user-centric-rate 2", "---+"),
+    ("--num-users 4", "---+"),
+    ("--fixed-schedule --input-file trace.jsonl", "f-+-"),
+    ("--fixed-schedule-auto-offset", "--+-"),
+    ("--no-fixed-schedule-auto-offset", "--+-"),
+    ("--fixed-schedule-start-offset 2", "--+-"),
+    ("--fixed-schedule-end-offset 4", "--+-"),
+    ("--request-count 20", "++++"),
+    ("--request-count 3", "-++-"),
+    ("--num-sessions 20", "++++"),
+    ("--num-sessions 3", "-++-"),
+    ("--benchmark-duration 3", "++++"),
+    ("--benchmark-grace-period 3", "----"),
+    ("--benchmark-duration 3 --benchmark-grace-period 3", "++++"),
+    ("--concurrency-ramp-duration 3", "+---"),
+    ("--concurrency 3 --concurrency-ramp-duration 3", "++++"),
+    ("--streaming --prefill-concurrency-ramp-duration 3", "----"),
+    ("--streaming --prefill-concurrency 2 --prefill-concurrency-ramp-duration 3", "++++"),
+    ("--request-rate-ramp-duration 3", "-+--"),
+    ("--warmup-request-count 2", "++++"),
+    ("--num-warmup-sessions 2", "++++"),
+    ("--warmup-duration 2 --warmup-grace-period 1", "++++"),
+    ("--warmup-duration 2 --warmup-concurrency 2 --warmup-concurrency-ramp-duration 1", "++++"),
+    ("--warmup-duration 2 --warmup-request-rate 3 --warmup-arrival-pattern constant", "++++"),
+    ("--warmup-duration 2 --warmup-request-rate 3 --warmup-request-rate-ramp-duration 1", "++++"),
+    ("--warmup-duration 2 --streaming --warmup-prefill-concurrency 2 --warmup-prefill-concurrency-ramp-duration 1", "++++"),
+    ("--request-cancellation-rate 10", "++++"),
+    ("--request-cancellation-rate 10 --request-cancellation-delay 1", "++++"),
+    ("--dataset-sampling-strategy sequential", "++++"),
+    ("--dataset-sampling-strategy random", "++-+"),
+    ("--conversation-turn-delay-ratio 0.5", "++++"),
+]  # fmt: skip
+
+
+STOPS = {"--request-count", "--num-sessions"}
+
+
+def beside(mode: str, typed: str) -> str:
+    """The mode's own options and *typed*, which wins where both say the same; there is one count to stop at."""
+    flags = set(typed.split())
+    own = MODES[mode].replace("--fixed-schedule ", "").split()
+    kept = [
+        f"{flag} {value}" for flag, value in zip(own[::2], own[1::2], strict=True)
+        if flag not in flags and not (flag in STOPS and flags & STOPS)
+    ]  # fmt: skip
+    replay = ["--fixed-schedule"] if mode == "fixed_schedule" and "--fixed-schedule" not in flags else []
+    return " ".join([*replay, *kept, typed])
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize(("typed", "cells"), MATRIX)
+def test_every_cell_of_the_compatibility_matrix(mode: str, typed: str, cells: str) -> None:
+    cell = cells[list(MODES).index(mode)]
+    if cell == "-":
+        assert refusals(beside(mode, typed))
+    else:
+        assert profiling(beside(mode, typed)).schedule == {"r": "request_rate", "f": "fixed_schedule"}.get(cell, mode)
+
+
+# What phases come to
+
+
+@pytest.mark.parametrize(("line", "count", "sessions", "duration_ns"), [
+    ("--concurrency 3", 10, None, None), ("--concurrency 8", 16, None, None), ("", 10, None, None),
+    ("--streaming --prefill-concurrency 8", 16, None, None),
+    ("--request-rate 5", 10, None, None), ("--request-rate 5 --concurrency 50", 10, None, None),
+    ("--request-rate-series rates.json", None, None, 60_000_000_000),
+    (FIXED, None, None, None), (f"{FIXED} --request-count 2", 2, None, None),
+    (USERS, 20, None, None),
+    ("--concurrency 3 --benchmark-duration 2 --request-count 9", 9, None, 2_000_000_000),
+    ("--concurrency 3 --benchmark-duration 2 --num-sessions 9", None, 9, 2_000_000_000),
+])  # fmt: skip
+def test_what_ends_a_phase(line: str, count: int | None, sessions: int | None, duration_ns: int | None) -> None:
+    phase = profiling(line)
+    assert (phase.request_count, phase.session_count, phase.duration_ns) == (count, sessions, duration_ns)
+
+
+@pytest.mark.parametrize(("line", "grace_ns"), [
+    (f"{BURST} --benchmark-duration 2", 30_000_000_000),
+    (f"{BURST} --benchmark-duration 2 --benchmark-grace-period 0", 0),
+    (f"{BURST} --benchmark-duration 2 --benchmark-grace-period inf", None),
+    (f"{USERS} --benchmark-duration 2", None),
+    (f"{USERS} --benchmark-duration 2 --benchmark-grace-period 3", 3_000_000_000),
+    (USERS, None),
+])  # fmt: skip
+def test_users_are_waited_for_where_no_grace_is_given(line: str, grace_ns: int | None) -> None:
+    assert profiling(line).grace_ns == grace_ns
+
+
+@pytest.mark.parametrize(("line", "concurrency", "prefill"), [
+    ("", 1, None), ("--request-rate 5", None, None), (FIXED, None, None), (USERS, None, None),
+    ("--streaming --prefill-concurrency 8", None, 8), ("--streaming --prefill-concurrency 3 --concurrency 8", 8, 3),
+    ("--streaming --prefill-concurrency 3 --request-rate 8", None, 3), (f"{FIXED} --concurrency 9", 9, None),
+])  # fmt: skip
+def test_without_pacing_something_holds_requests_back(line: str, concurrency: int | None, prefill: int | None) -> None:
+    phase = profiling(line)
+    assert (phase.concurrency, phase.prefill_concurrency) == (concurrency, prefill)
+
+
+def test_users_make_their_turns_at_the_rate() -> None:
+    phase = profiling(USERS)
+    assert (phase.users, phase.rate, phase.pattern, phase.replay) == (4, 2.0, None, None)
+
+
+@pytest.mark.parametrize(("line", "replay"), [
+    ("", Replay()),
+    ("--no-fixed-schedule-auto-offset", Replay(auto_offset=False)),
+    ("--fixed-schedule-start-offset 2", Replay(auto_offset=False, start_ms=2)),
+    ("--fixed-schedule-end-offset 4", Replay(end_ms=4)),
+    ("--fixed-schedule-start-offset 0 --fixed-schedule-end-offset 4", Replay(auto_offset=False, start_ms=0, end_ms=4)),
+])  # fmt: skip
+def test_a_trace_begins_at_its_first_request_unless_a_start_is_given(line: str, replay: Replay) -> None:
+    found = plan(f"{FIXED} {line}")
+    assert found.phases[0].replay == replay
+    assert found.sampling == "sequential", "the order is the trace's"
+
+
+def test_a_series_of_rates_is_read_and_paces() -> None:
+    phase = profiling("--request-rate-series rates.json --arrival-pattern constant")
+    assert (phase.rate, phase.rate_series, phase.pattern) == (None, ((0.0, 5.0), (60.0, 50.0)), "constant")
+    assert phase.paced
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (None, "No such file"), ("{", "not a JSON list of points"), ('[[0, "x"]]', "not a JSON list of points"),
+    ("[]", "has no points"), ("[[0, 0]]", "every rate is 0"), ("[[0, 5], [0, 6]]", "point 2 at 0 s is not after"),
+    ("[[-1, 5]]", "point 1 is [-1, 5]"), ("[[0, -5]]", "point 1 is [0, -5]"), ("[[0, 1, 2]]", "not a JSON list of points"),
+])  # fmt: skip
+def test_a_series_that_cannot_be_is_refused_with_its_file_and_point(content: str | None, said: str, folder: Path) -> None:
+    if content is not None:
+        (folder / "mine.json").write_text(content)
+    (found,) = refusals("--request-rate-series mine.json")
+    assert found.startswith("--request-rate-series: mine.json")
+    assert said in found
+
+
+@pytest.mark.parametrize(("line", "ramps"), [
+    ("--concurrency 8 --concurrency-ramp-duration 3", (3, None, None)),
+    ("--concurrency-ramp-duration 3", (None, None, None)),
+    ("--concurrency 1 --concurrency-ramp-duration 3", (None, None, None)),
+    ("--streaming --concurrency 8 --prefill-concurrency 2 --prefill-concurrency-ramp-duration 4", (None, 4, None)),
+    ("--request-rate 5 --request-rate-ramp-duration 0.5", (None, None, 0.5)),
+])  # fmt: skip
+def test_what_has_somewhere_to_rise_to_rises(line: str, ramps: tuple[float | None, ...]) -> None:
+    found = plan(line)
+    phase = found.phases[-1]
+    ns = (phase.concurrency_ramp_ns, phase.prefill_ramp_ns, phase.rate_ramp_ns)
+    assert ns == tuple(None if seconds is None else round(seconds * 1e9) for seconds in ramps)
+    assert list(found.ramps) == (["linear"] if any(ramps) else [])
+
+
+def test_the_curve_of_a_ramp_is_chosen_by_name() -> None:
+    found = plan("--concurrency 8 --concurrency-ramp-duration 3 --ramp Exponential")
+    assert (found.phases[0].ramp, found.ramps["exponential"].name) == ("exponential", "exponential")
+    (said,) = refusals("--concurrency 8 --concurrency-ramp-duration 3 --ramp expo")
+    assert said.startswith("--ramp: no ramp plugin is called 'expo'")
+
+
+def test_a_ramp_with_nothing_to_raise_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    profiling("--concurrency-ramp-duration 3")
+    assert "--concurrency-ramp-duration has nothing to ramp without --concurrency" in caplog.text
+
+
+@pytest.mark.parametrize(("line", "share", "delay_ns"), [
+    ("", 0.0, 0), ("--request-cancellation-rate 0 --request-cancellation-delay 1", 0.0, 1_000_000_000),
+    ("--request-cancellation-rate 12.5", 0.125, 0),
+    ("--request-cancellation-rate 100 --request-cancellation-delay 0.5", 1.0, 500_000_000),
+])  # fmt: skip
+def test_cancellation_is_a_share_and_never_the_warmups(line: str, share: float, delay_ns: int) -> None:
+    before, phase = plan(f"{BURST} --warmup-request-count 2 {line}").phases
+    assert (phase.cancel_share, phase.cancel_delay_ns) == (share, delay_ns)
+    assert (before.cancel_share, before.cancel_delay_ns) == (0.0, 0)
+
+
+# What a warmup inherits
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    (BURST, ("burst", None, None, 4)),
+    ("--request-count 9 --streaming --prefill-concurrency 3", ("burst", None, None, None)),
+    (RATE, ("request_rate", 5.0, "poisson", None)),
+    (f"{RATE} --arrival-pattern constant", ("request_rate", 5.0, "constant", None)),
+    (f"{RATE} --warmup-arrival-pattern constant", ("request_rate", 5.0, "constant", None)),
+    (f"{RATE} --arrival-smoothness 3", ("request_rate", 5.0, "gamma", None)),
+    (f"{RATE} --warmup-request-rate 2 --warmup-concurrency 3", ("request_rate", 2.0, "poisson", 3)),
+    (f"{BURST} --warmup-request-rate 2", ("request_rate", 2.0, "poisson", 4)),
+    (FIXED, ("burst", None, None, 1)),
+    (f"{FIXED} --concurrency 7", ("burst", None, None, 7)),
+    (f"{FIXED} --warmup-request-rate 2", ("request_rate", 2.0, "poisson", None)),
+    (USERS, ("burst", None, None, 1)),
+    (f"{USERS} --concurrency 9", ("burst", None, None, 9)),
+    ("--request-rate-series rates.json", ("burst", None, None, 1)),
+])  # fmt: skip
+def test_a_warmup_is_a_burst_or_paced_whatever_profiling_is(line: str, expected: tuple[Any, ...]) -> None:
+    phase = warmup(f"{line} --num-warmup-sessions 3")
+    assert (phase.schedule, phase.rate, phase.pattern, phase.concurrency) == expected
+    assert (phase.users, phase.replay, phase.rate_series) == (None, None, None)
+
+
+@pytest.mark.parametrize(("line", "ramps"), [
+    ("", (3, 4, 5)),
+    ("--warmup-concurrency-ramp-duration 1", (1, 4, 5)),
+    ("--warmup-prefill-concurrency-ramp-duration 1", (3, 1, 5)),
+    ("--warmup-request-rate-ramp-duration 1", (3, 4, 1)),
+    ("--warmup-concurrency 1 --warmup-prefill-concurrency 1", (None, None, 5)),
+])  # fmt: skip
+def test_a_warmup_rises_as_profiling_does_unless_it_is_told(line: str, ramps: tuple[int | None, ...]) -> None:
+    phase = warmup(
+        f"--request-rate 5 --concurrency 8 --streaming --prefill-concurrency 2 --concurrency-ramp-duration 3 "
+        f"--prefill-concurrency-ramp-duration 4 --request-rate-ramp-duration 5 --warmup-request-count 2 {line}"
+    )
+    ns = (phase.concurrency_ramp_ns, phase.prefill_ramp_ns, phase.rate_ramp_ns)
+    assert ns == tuple(None if seconds is None else seconds * 10**9 for seconds in ramps)
+
+
+def test_a_warmup_may_have_limits_of_its_own() -> None:
+    phase = warmup(f"{BURST} --streaming --prefill-concurrency 2 --warmup-duration 2 --warmup-grace-period 1 "
+                   "--warmup-concurrency 9 --warmup-prefill-concurrency 7")  # fmt: skip
+    assert (phase.concurrency, phase.prefill_concurrency) == (9, 7)
+    assert (phase.duration_ns, phase.grace_ns) == (2 * 10**9, 10**9)
+
+
+# URLs, orders, connections
+
+
+@pytest.mark.parametrize(("line", "urls", "weights", "strategy"), [
+    ("--url http://a", ("http://a",), (1.0,), None),
+    ("--url http://a,http://b", ("http://a", "http://b"), (1.0, 1.0), "round_robin"),
+    ("--url http://a,http://b --url-strategy weighted", ("http://a", "http://b"), (1.0, 1.0), "weighted"),
+    ("--url http://a:8000=3 http://b/v1=0.5 --url-strategy weighted", ("http://a:8000", "http://b/v1"), (3.0, 0.5), "weighted"),
+    ("--url http://a=3,http://b --url-strategy least-in-flight", ("http://a", "http://b"), (3.0, 1.0), "least_in_flight"),
+    ("--url http://a?v=3,http://b/x%3D3", ("http://a?v=3", "http://b/x%3D3"), (1.0, 1.0), "round_robin"),
+])  # fmt: skip
+def test_urls_may_carry_weights(line: str, urls: tuple[str, ...], weights: tuple[float, ...], strategy: str | None) -> None:
+    found = plan(f"{BURST} {line}")
+    assert (found.urls, found.url_weights) == (urls, weights)
+    assert (None if found.url_strategy is None else found.url_strategy.name) == strategy
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("--url http://a=0,http://b --url-strategy weighted", "--url: the weight 0 of 'http://a' is not a number above 0"),
+    ("--url http://a=-1,http://b --url-strategy weighted", "--url: the weight -1 of 'http://a'"),
+    ("--url http://a=1.2.3,http://b --url-strategy weighted", "--url: the weight 1.2.3 of 'http://a'"),
+    ("--url http://a,http://b --url-strategy random", "--url-strategy: no url strategy plugin is called 'random'"),
+    ("--url-strategy random", "--url-strategy: no url strategy plugin is called 'random'"),
+    ("--dataset-sampling-strategy shufle", "--dataset-sampling-strategy: no sampler plugin is called 'shufle'"),
+])  # fmt: skip
+def test_a_weight_or_a_name_that_cannot_be_is_refused(line: str, said: str) -> None:
+    (found,) = refusals(f"{BURST} {line}")
+    assert found.startswith(said)
+
+
+def test_a_strategy_that_counts_for_itself_says_so_where_there_are_several_workers(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan(f"{BURST} --url http://a,http://b --url-strategy least_in_flight")
+    assert caplog.text == ""
+    monkeypatch.setenv("AIPERF_WORKERS", "3")
+    plan(f"{BURST} --url http://a,http://b --url-strategy least_in_flight")
+    assert "least_in_flight goes by what each of the 3 workers has in flight; --workers-max 1 would count all" in caplog.text
+
+
+@pytest.mark.parametrize(("line", "reuse", "sticky"), [
+    ("", True, False), ("--connection-reuse-strategy pooled", True, False), ("--connection-reuse-strategy never", False, False),
+    ("--connection-reuse-strategy sticky-user-sessions", True, True),
+])  # fmt: skip
+def test_connections_are_shared_or_a_sessions_own_or_a_requests_own(line: str, reuse: bool, sticky: bool) -> None:
+    found = plan(f"{BURST} {line}")
+    assert (found.reuse, found.sticky) == (reuse, sticky)
+
+
+def test_the_rest_of_the_load_reaches_the_plan() -> None:
+    found = plan(f"{BURST} --session-delay-ratio 0.5 --failed-request-threshold 0.1 --dataset-sampling-strategy shuffle")
+    assert (found.delay_ratio, found.failed_threshold, found.sampling) == (0.5, 0.1, "shuffle")
+    assert set(found.samplers) == {"sequential", "shuffle", "random"}
+
+
+@pytest.mark.parametrize(("line", "name"), [
+    (BURST, "m-openai-chat-concurrency4"),
+    (f"{RATE} --concurrency 4", "m-openai-chat-concurrency4-request_rate5.0"),
+    (USERS, "m-openai-chat-user_centric-users4-qps2.0"),
+    (f"{USERS} --concurrency 3", "m-openai-chat-user_centric-users4-qps2.0"),
+    (FIXED, "m-openai-chat-fixed_schedule"),
+    ("--request-rate-series rates.json", "m-openai-chat-request_rate_series"),
+])  # fmt: skip
+def test_the_directory_is_named_after_the_mode(line: str, name: str) -> None:
+    assert Path(plan(line).artifacts).name == name
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    (BURST, "concurrency 4, 20 requests"),
+    (f"{RATE} --arrival-pattern constant", "5 requests/s constant, 20 requests"),
+    (f"{FIXED} --benchmark-duration 2", "a recorded trace, 2 s"),
+    (f"{USERS} --num-sessions 8".replace("--request-count 20", ""), "4 users, 2 requests/s, 8 sessions"),
+    ("--request-rate-series rates.json", "a rate of 2 points poisson, 60 s"),
+    (FIXED, "a recorded trace"),
+])  # fmt: skip
+def test_the_target_of_a_phase_is_a_readable_line(line: str, said: str) -> None:
+    assert target(profiling(line)) == f"target: {said}"
+
+
+# How many processes
+
+
+@pytest.mark.parametrize(("line", "workers"), [
+    ("--request-rate 70000", 4), ("--request-rate 70000 --streaming --prefill-concurrency 2", 2),
+    ("--concurrency 12000 --benchmark-duration 1", 3),
+    ("--user-centric-rate 5 --num-users 12000 --benchmark-duration 9", 3),
+    ("--user-centric-rate 70000 --num-users 3 --benchmark-duration 9", 3),
+    (FIXED, 1),
+])  # fmt: skip
+def test_workers_come_from_rates_limits_and_users(line: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "cpus", lambda: 64)
+    assert plan(line).workers == workers
+
+
+@pytest.mark.parametrize(("variable", "value", "workers"), [
+    ("AIPERF_WORKER_CPU_UTILIZATION_FACTOR", "0.25", 15), ("AIPERF_WORKER_MAX_WORKERS_CAP", "7", 7),
+])  # fmt: skip
+def test_the_environment_says_how_much_of_the_machine_workers_may_take(
+    variable: str, value: str, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizing, "cpus", lambda: 64)
+    monkeypatch.setenv(variable, value)
+    assert plan("--request-rate 1e9").workers == workers
+
+
+@pytest.mark.parametrize(("variable", "value", "allowed"), [
+    ("AIPERF_WORKER_CPU_UTILIZATION_FACTOR", "2", "a number from 0.05 to 1"),
+    ("AIPERF_WORKER_CPU_UTILIZATION_FACTOR", "nan", "a number from 0.05 to 1"),
+    ("AIPERF_WORKER_MAX_WORKERS_CAP", "none", "a whole number from 1 to 1024"),
+    ("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", "0", "a whole number from 1 to 100"),
+])  # fmt: skip
+def test_a_variable_out_of_range_is_one_line(variable: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, value)
+    assert refusals(BURST) == [f"{variable} is {value!r}; it must be {allowed}"]
