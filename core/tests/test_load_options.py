@@ -183,7 +183,7 @@ def test_all_mistakes_of_a_line_come_in_one_report() -> None:
     )
     assert len(said) == len(set(said)) == 10
     named = ("--request-rate", "--arrival-pattern", "--num-users", "--streaming", "--fixed-schedule-end-offset",
-             "--warmup-concurrency", "--request-cancellation-delay", "--benchmark-grace-period", "no stop condition")  # fmt: skip
+             "--warmup-concurrency", "--request-cancellation-delay", "--benchmark-grace-period", "no stop")  # fmt: skip
     assert [word for word in named if not any(word in one for one in said)] == []
 
 

@@ -33,6 +33,7 @@ from aiperf.rundir import RunClock, hold, save_run
 from aiperf.settings import Settings
 
 if TYPE_CHECKING:
+    from aiperf.readiness import Wait
     from aiperf.registry import Registry
     from aiperf.summary import Summary
 
@@ -159,8 +160,10 @@ class Run:
             log_file = self.artifacts / "logs" / "aiperf.log"
             self.children = Children(self.plan, self.board.address, self.journal, log_file)
             try:
+                waiting = self._ask_readiness()  # while the data set is built
                 self.plan = self._await_build(builder)
                 save_run(self.journal, self.plan, self.clock)
+                self._await_readiness(waiting)
                 self._load()
                 self._call("aiperf_run_configured", plan=self.plan)
                 self.earlier.replace()
@@ -231,6 +234,21 @@ class Run:
             self._check_interrupted()
         self.times["built_ns"] = monotonic_ns()
         return builder.result()
+
+    def _ask_readiness(self) -> Wait | None:
+        kernel = self.settings.kernel
+        if not kernel.ready_timeout_s:
+            return None
+        from aiperf.readiness import Wait
+
+        return Wait(self.plan, self.secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
+
+    def _await_readiness(self, waiting: Wait | None) -> None:
+        while waiting is not None and not waiting.over():
+            self._receive(_POLL_MS)
+            self._check_interrupted()
+        if waiting is not None:
+            waiting.settle()
 
     def _load(self) -> None:
         """Hand the plan to everybody and wait until they are ready."""

@@ -454,6 +454,14 @@ def test_a_server_that_knows_nothing_still_tells_the_truth():
         assert simulator.summary()["statuses"] == {"404": 2}
 
 
+def test_a_server_that_loads_its_model_answers_503():
+    with running(ready_after_s=60) as simulator:
+        status, headers, _ = post(simulator, chat())
+        assert (status, headers["Retry-After"]) == (503, "1")
+        assert post(simulator, None, "/v1/models", method="GET")[0] == 503
+        assert simulator.summary()["statuses"] == {"503": 2}
+
+
 def test_shares_of_faults_and_lengths_follow_the_seed():
     seen = []
     for _ in range(2):

@@ -71,5 +71,7 @@ class SimulateOptions(Options):
         help="What goes wrong, with which share of requests: fail=500@0.1, cut=3, stall=5:0.4; as in the X-Simulate header.")
     retry_after_s: Finite = option("--retry-after", default=1.0, ge=0, group="Faults", metavar="SECONDS",
         help="Retry-After header of 429 and 503.")
+    ready_after_s: Finite = option("--ready-after", default=0.0, ge=0, group="Faults", metavar="SECONDS",
+        help="Answer 503 to everything but /truth for so long after the start, as a server that loads its model.")
     not_found: bool = option("--not-found", default=False, group="Faults",
         help="Answer 404 to everything but /truth.")

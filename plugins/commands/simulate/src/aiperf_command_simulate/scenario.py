@@ -33,6 +33,7 @@ class Scenario(Struct, frozen=True):
     odds: tuple[Odds, ...]
     retry_after_s: float
     not_found: bool
+    ready_after_ns: int
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -102,6 +103,7 @@ def scenario(options: Any) -> Scenario:
         odds=tuple(odds),
         retry_after_s=options.retry_after_s,
         not_found=options.not_found,
+        ready_after_ns=_ns(options.ready_after_s, 1_000_000_000),
     )
 
 

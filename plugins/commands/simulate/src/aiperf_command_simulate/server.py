@@ -45,7 +45,9 @@ class Server:
     def __init__(self, scenario: Scenario, loop: asyncio.AbstractEventLoop) -> None:
         self.scenario = scenario
         self.truth = Truth(scenario.truth_log)
-        self.engine: Engine[Choice] = Engine(scenario.engine, seed=scenario.seed, started_ns=time.monotonic_ns())
+        started_ns = time.monotonic_ns()
+        self.engine: Engine[Choice] = Engine(scenario.engine, seed=scenario.seed, started_ns=started_ns)
+        self._ready_ns = started_ns + scenario.ready_after_ns
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
         self._lengths = random.Random(f"lengths {scenario.seed}")
@@ -93,6 +95,9 @@ class Server:
             self.truth.reset()
             connection.respond(200, b"{}")
             connection.release()
+        elif path != "/truth" and time.monotonic_ns() < self._ready_ns:
+            loading = RefusedError(503, "ServiceUnavailableError", "the model is being loaded", self.scenario.retry_after_s)
+            self._refuse(connection, self._begin(connection, request), loading)
         elif page is not None and request.method in ("GET", "HEAD") and (path == "/truth" or not self.scenario.not_found):
             page(connection, request)
             connection.release()
