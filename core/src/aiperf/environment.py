@@ -77,6 +77,26 @@ def workers_per_reducer() -> int:
     return whole("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", 1, 100) or 4
 
 
+def start_s() -> float:
+    """``AIPERF_SERVICE_START_TIMEOUT``, 60 s: longest time for workers and reducers to get ready."""
+    return number("AIPERF_SERVICE_START_TIMEOUT", 1, 100_000, 60)
+
+
+def abort_wait_s() -> float:
+    """``AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT``, 10 s: longest wait for aborted requests to come back."""
+    return number("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", 1, 300, 10)
+
+
+def warmup_log_s() -> float:
+    """``AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL``, 30 s: time between lines of the log while a warmup goes on."""
+    return number("AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL", 0.1, 3600, 30)
+
+
+def progress_s() -> float:
+    """``AIPERF_UI_REALTIME_METRICS_INTERVAL``, 5 s: time between lines of progress where there is no terminal."""
+    return number("AIPERF_UI_REALTIME_METRICS_INTERVAL", 0.1, 1000, 5)
+
+
 def trace_hooks() -> bool:
     """``AIPERF_TRACE_HOOKS``, false: tell of every hook call on standard error."""
     return _flag("AIPERF_TRACE_HOOKS", False)
@@ -86,6 +106,7 @@ def check() -> None:
     """Range-check every variable the run will read, before anything is started."""
     ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width(), trace_hooks()
     worker_cpu_share(), workers_cap(), workers_per_reducer()
+    start_s(), abort_wait_s(), warmup_log_s(), progress_s()
 
 
 def whole(name: str, low: int, high: int) -> int | None:

@@ -9,8 +9,6 @@ from typing import TextIO
 
 from msgspec import Struct
 
-_PLAIN_EVERY_S = 5.0
-
 
 class Snapshot(Struct, frozen=True):
     """Where a phase stands.
@@ -55,9 +53,10 @@ def _clock(seconds: float) -> str:
 
 
 class Display:
-    """``--ui simple``: redrawn in place on a terminal, a line every few seconds elsewhere."""
+    """``--ui simple``: redrawn in place on a terminal, a line every *every_s* seconds elsewhere."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, *, every_s: float = 5.0) -> None:
+        self._every_s = every_s
         self._stream = stream or sys.stderr
         self._terminal = self._stream.isatty()
         self._drawn = False
@@ -65,7 +64,7 @@ class Display:
 
     def show(self, snapshot: Snapshot) -> None:
         if not self._terminal:
-            if time.monotonic() - self._last_s >= _PLAIN_EVERY_S:
+            if time.monotonic() - self._last_s >= self._every_s:
                 self._last_s = time.monotonic()
                 self._stream.write("  ".join(snapshot.lines()) + "\n")
                 self._stream.flush()

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_READY_S = 60.0
 _LEAD_NS = 3_000_000
 _POLL_MS = 100
 _DISPLAY_S = 0.25
@@ -47,6 +46,7 @@ _CANCEL_DRAIN_NS = 5 * NS_PER_S
 _ABORT_WAIT_S = 10.0
 _RESTARTS = 3
 _LEAST_FILES = 256
+_FEWEST_TO_JUDGE = 10
 
 
 class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
@@ -106,7 +106,7 @@ def _display(settings: Settings) -> Display | None:
     if wanted is None:
         loud = settings.kernel.verbose or settings.kernel.extra_verbose
         wanted = "simple" if sys.stderr.isatty() or loud else "none"
-    return Display() if wanted == "simple" else None
+    return Display(every_s=environment.progress_s()) if wanted == "simple" else None
 
 
 class Run:
@@ -141,7 +141,7 @@ class Run:
         self._finishing = False
         self._summarize: control.Summarize | None = None
         self._again: set[int] = set()
-        self._shown_s = 0.0
+        self._shown_s = self._logged_s = 0.0
 
     def execute(self) -> int:
         """Run, and return the exit code.  Until the first phase begins, results of an earlier run can come back."""
@@ -255,7 +255,8 @@ class Run:
         for child in self.children.all:
             if child.up:
                 self._send_plan(child)
-        until = time.monotonic() + _READY_S
+        ready_s = environment.start_s()
+        until = time.monotonic() + ready_s
         while not all(child.ready for child in self.children.all):
             self._receive(_POLL_MS)
             self._check_interrupted()
@@ -268,7 +269,7 @@ class Run:
                 raise AiperfError("; ".join(self._troubles))
             if time.monotonic() > until:
                 waiting = ", ".join(child.identity for child in self.children.all if not child.ready)
-                raise AiperfError(f"{waiting} did not get ready within {_READY_S:g} s")
+                raise AiperfError(f"{waiting} did not get ready within {ready_s:g} s")
 
     def _check_interrupted(self) -> None:
         if self.signals.count:
@@ -279,6 +280,7 @@ class Run:
     def _phase(self, phase: PhasePlan) -> None:
         self._counters.clear()
         self._ended = set(self._lost)
+        self._logged_s = time.monotonic()
         start_ns = monotonic_ns() + _LEAD_NS
         self.times.setdefault("begin_ns", start_ns)
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
@@ -291,14 +293,16 @@ class Run:
         while len(self._ended) < self.plan.workers:
             self._receive(_POLL_MS)
             self._watch(phase)
+            self._check_failures(phase)
             self._show(phase, start_ns)
             if self.signals.count > stopped or (self.incomplete and not stopped):
                 stopped = max(1, self.signals.count)
                 drain = 0 if self.signals.count > 1 else self._drain(phase)
                 self._stop(drain)
-                kill_at = time.monotonic() + drain / NS_PER_S + _ABORT_WAIT_S
+                kill_at = time.monotonic() + drain / NS_PER_S + environment.abort_wait_s()
             if kill_at and time.monotonic() > kill_at:
                 self._give_up()
+        self._check_failures(phase)
         counters = list(self._counters.values())
         log.info(
             "Phase %s (%s) complete | completed=%d, errors=%d | %.2f s elapsed",
@@ -308,6 +312,18 @@ class Run:
         if phase.kind == "warmup" and counters and not any(c.completed for c in counters) and any(c.errors for c in counters):
             self._warn("every warmup request failed")
         self._call("aiperf_phase_ended", plan=self.plan, phase=phase)
+
+    def _check_failures(self, phase: PhasePlan) -> None:
+        """End a run of which too large a share fails: there is no more to learn from it."""
+        most = self.plan.failed_threshold
+        if most is None or phase.kind != "profiling" or self.incomplete:
+            return
+        failed = sum(c.errors for c in self._counters.values())
+        finished = failed + sum(c.completed for c in self._counters.values())
+        if finished >= max(_FEWEST_TO_JUDGE, phase.concurrency or 0) and failed > most * finished:
+            flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
+            self.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
+            self._warn(self.incomplete)
 
     def _drain(self, phase: PhasePlan) -> int:
         grace = phase.grace_ns
@@ -425,6 +441,12 @@ class Run:
         self._shown_s = now
         snapshot = self._snapshot(phase, (monotonic_ns() - start_ns) / NS_PER_S)
         self._call("aiperf_snapshot", snapshot=snapshot)
+        every_s = self.settings.kernel.stats_interval_s
+        if not every_s and phase.kind == "warmup":
+            every_s = environment.warmup_log_s()
+        if every_s and now - self._logged_s >= every_s:
+            self._logged_s = now
+            log.info("%s", "  ".join(snapshot.lines()))
         if self.display is not None:
             self.display.show(snapshot)
 
