@@ -158,6 +158,9 @@ TWO_WAYS = [
     ("", f"{BURST} --streaming --warmup-request-count 2 --warmup-prefill-concurrency-ramp-duration 2",
      "--warmup-prefill-concurrency-ramp-duration --warmup-prefill-concurrency --prefill-concurrency add drop"),
     ("", f"{BURST} --arrival-pattern concurrency_burst", "--arrival-pattern concurrency_burst --request-rate drop"),
+    ("", f"{BURST} --wait-for-model-mode models", "--wait-for-model-mode --wait-for-model-timeout add drop"),
+    ("", f"{BURST} --wait-for-model-interval 2 --wait-for-model-timeout 0",
+     "--wait-for-model-interval --wait-for-model-timeout add drop"),
     ("", f"{BURST} --url http://a=2,http://b", "--url --url-strategy round_robin weighted drop"),
 ]  # fmt: skip
 

@@ -115,6 +115,18 @@ def test_a_server_that_is_not_ready_at_first_is_asked_again(caplog: pytest.LogCa
     assert "is ready after" in said
 
 
+def test_where_there_is_no_list_of_models_the_server_itself_must_answer_well() -> None:
+    nowhere: list[Step] = [Expect(), Send(answer(b"", status=404, reason="Not Found"))]
+
+    async def go() -> list[str]:
+        async with Scripted(nowhere, [Expect(), Send(answer(b"hello"))]) as server:
+            await waited(plan(server.url), "models")
+        return [got.target for got in server.requests]
+
+    assert asyncio.run(go()) == ["/v1/models", "/"]
+    assert "URL: it has no list of models, and answers with 404 Not Found" in unready(nowhere, mode="models")
+
+
 @pytest.mark.parametrize(("scripts", "mode", "said"), [
     ([ERROR], "inference", "URL: it answers with 503 Service Unavailable"),
     ([ERROR], "models", "URL: its list of models is answered with 503 Service Unavailable"),

@@ -72,6 +72,7 @@ class _Configuration:
         held = {key: {field: options[key][field] for field in fields} for key, fields in hidden.items()}
         secrets = Secrets(self.headers(endpoint, options), held)
         self.check_processes()
+        self.check_readiness()
         artifacts = self.artifacts(models, endpoint, planned[-1])
         prefix = self.prefix()
         self.check_trace()
@@ -351,6 +352,13 @@ class _Configuration:
             return "", every
         ref = self.select.chosen("samplers", self.kernel.sampling, "sampling")
         return "" if ref is None else ref.name, every
+
+    def check_readiness(self) -> None:
+        """How to wait, where nobody waits."""
+        timeout = self.findings.flag("ready_timeout_s")
+        for flag in (self.findings.flag(field) for field in ("ready_mode", "ready_interval_s") if self.findings.typed(field)):
+            if not self.kernel.ready_timeout_s:
+                self.findings.refuse(f"{flag} needs {timeout}: without it nobody waits", f"add {timeout}, or drop {flag}")
 
     def check_processes(self) -> None:
         self.findings.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")

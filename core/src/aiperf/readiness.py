@@ -34,7 +34,7 @@ _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
 class Question(Struct, frozen=True):
     """What a server is asked; one that names no *models* is ready when it answers with any status below 500.
 
-    models: it is ready when its list (``GET /v1/models``) names all of them.
+    models: it is ready when its list (``GET /v1/models``) names all of them; where there is no list, when *base* answers well.
     """
 
     url: str
@@ -42,6 +42,7 @@ class Question(Struct, frozen=True):
     method: str = "GET"
     body: bytes = b""
     models: tuple[str, ...] = ()
+    base: str = ""
 
     def refused(self, status: int, body: bytes) -> str | None:
         """Why the answer doesn't mean ready; None where it does."""
@@ -65,7 +66,7 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
     common = {"User-Agent": f"aiperf/{__version__}", "Accept": "text/event-stream" if plan.streaming else "application/json"}
     asked: list[list[Question]] = []
     for url in plan.urls:
-        listed = Question(join_url(url, "/v1/models"), pairs.merged(common, secrets.headers), models=plan.models)
+        listed = Question(join_url(url, "/v1/models"), pairs.merged(common, secrets.headers), models=plan.models, base=url)
         asked.append([listed] if mode in ("models", "both") else [])
     if mode in ("inference", "both"):
         endpoint = load(plan.endpoint)(plan.plugin_options(plan.endpoint))
@@ -147,31 +148,38 @@ class Wait:
 
 def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> str | None:
     """Why the server isn't ready; None where it is."""
-    parts = urlsplit(question.url)
-    secure = parts.scheme == "https"
     try:
-        host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
-        connection.sock = _connected(host, port, family, timeout_s)
-        try:
-            if secure and tls is not None:
-                connection.sock = tls.wrap_socket(connection.sock, server_hostname=host)
-            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            headers = {"Accept-Encoding": "identity", **question.headers, "Connection": "close"}
-            if secure and port == 443:  # http.client knows the port of its own scheme alone
-                headers.setdefault("Host", f"[{host}]" if ":" in host else host)
-            connection.request(question.method, target, question.body or None, headers)
-            answer = connection.getresponse()
-            body = b""
-            with contextlib.suppress(OSError, http.client.HTTPException):  # of an answer to a request the status says enough
-                body = answer.read(_MOST_BYTES)
-            return question.refused(answer.status, body)
-        finally:
-            connection.close()
+        status, body = _answer(question, question.url, tls, family, timeout_s)
+        if status == 404 and question.models:
+            status, _ = _answer(question, question.base, tls, family, timeout_s)
+            return None if 200 <= status < 300 else f"it has no list of models, and answers with {_status(status)}"
+        return question.refused(status, body)
     except TimeoutError:
         return "it does not answer"
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         return f"{type(error).__name__}: {(error.strerror if isinstance(error, OSError) else None) or error}"
+
+
+def _answer(question: Question, url: str, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> tuple[int, bytes]:
+    """Status and body of the answer, asked for on a connection of its own."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+    with contextlib.closing(connection):
+        connection.sock = _connected(host, port, family, timeout_s)
+        if secure and tls is not None:
+            connection.sock = tls.wrap_socket(connection.sock, server_hostname=host)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {"Accept-Encoding": "identity", **question.headers, "Connection": "close"}
+        if secure and port == 443:  # http.client knows the port of its own scheme alone
+            headers.setdefault("Host", f"[{host}]" if ":" in host else host)
+        connection.request(question.method, target, question.body or None, headers)
+        answer = connection.getresponse()
+        body = b""
+        with contextlib.suppress(OSError, http.client.HTTPException):  # of an answer to a request the status says enough
+            body = answer.read(_MOST_BYTES)
+        return answer.status, body
 
 
 def _connected(host: str, port: int, family: int, timeout_s: float) -> socket.socket:
