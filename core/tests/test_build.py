@@ -246,6 +246,13 @@ def test_the_prelude_stands_before_the_first_turn_alone(tmp_path: Path) -> None:
     assert body(plan, 0, 1)["said"] == [["user", "bye"]]
 
 
+@pytest.mark.parametrize(("ratio", "delays_ms"), [(1.0, [0, 300, 0]), (0.5, [0, 150, 0]), (0.0, [0, 0, 0])])
+def test_every_think_time_is_multiplied_by_the_ratio(ratio: float, delays_ms: list[int], tmp_path: Path) -> None:
+    row = {"id": "c", "turns": [{"texts": ["a"]}, {"texts": ["b"], "delay_ms": 300}, {"texts": ["c"]}]}
+    store = Store(Path(build(listed(tmp_path, row, delay_ratio=ratio)).journal))
+    assert [store.delay_ns(0, turn) // 10**6 for turn in range(3)] == delays_ms
+
+
 def test_what_a_turn_says_itself_wins(tmp_path: Path) -> None:
     rows = [{"id": "c", "turns": [{"texts": ["x"], "model": "own", "extra": {"a": 2}, "headers": {"x-kind": "row"}}]}]
     plan = build(listed(tmp_path, *rows, extra={"a": 1, "b": 1}))

@@ -86,7 +86,8 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.journal), len(plan.models)))
         exports = [stack.enter_context(_Export(ref, exporter)) for ref, exporter in _exporters(plan)]
-        for conversation in _conversations(plan.dataset, dataset):
+        for authored in _conversations(plan.dataset, dataset):
+            conversation = _paused(authored, plan.delay_ratio)
             requests = encoder.requests(conversation)
             tokens = [encoder.input_tokens(conversation, index) for index in range(len(conversation.turns))]
             # With the models in turn and the entries in order, this is the body that is sent first.
@@ -130,6 +131,14 @@ def _conversations(ref: PluginRef, dataset: Dataset) -> Iterator[Conversation]:
         raise
     except Exception as error:  # strangers' code
         raise failure(who(ref), f"failed after {given} conversations", error) from error
+
+
+def _paused(conversation: Conversation, ratio: float) -> Conversation:
+    """With every think time times *ratio*; 0 leaves none."""
+    if ratio == 1.0:
+        return conversation
+    turns = (replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in conversation.turns)
+    return replace(conversation, turns=tuple(turns))
 
 
 class _Encoder:

@@ -133,7 +133,7 @@ def test_values_out_of_range_get_a_sentence(field: str, text: str, said: str) ->
         ("seq_dist", ("--seq-dist", "--sequence-distribution")),
         ("prompt_batch_size", ("--prompt-batch-size", "--batch-size-text", "--batch-size", "-b")),
         ("turns_mean", ("--conversation-turn-mean", "--session-turns-mean")),
-        ("turn_delay_ratio", ("--conversation-turn-delay-ratio", "--session-delay-ratio")),
+        ("turn_delay_mean_ms", ("--conversation-turn-delay-mean", "--session-turn-delay-mean")),
         ("prefix_pool", ("--prompt-prefix-pool-size", "--prefix-prompt-pool-size", "--num-prefix-prompts")),
         ("prefix_length", ("--prompt-prefix-length", "--prefix-prompt-length")),
     ],

@@ -110,10 +110,8 @@ class Synthetic(Dataset):
         if index == 0:
             return None
         options = self.options
-        return delay_ms(
-            options.turn_delay_mean_ms, options.turn_delay_stddev_ms, options.turn_delay_ratio,
-            self.context.seed, f"synthetic.delay.{index}", number,
-        )  # fmt: skip
+        stream = f"synthetic.delay.{index}"
+        return delay_ms(options.turn_delay_mean_ms, options.turn_delay_stddev_ms, self.context.seed, stream, number)
 
     def _generated(self, stream: str, number: int, length: int, prefix: _Text | None = None) -> _Text:
         """Text *number* of a stream, *length* tokens long, after a prefix where there is one."""

@@ -110,8 +110,6 @@ def drawn_pair(known: tuple[Pair, ...], seed: int, stream: str, index: int) -> t
     return isl, positive_normal(pair.osl, pair.osl_stddev, seed, f"{stream}.osl", index)
 
 
-def delay_ms(mean: float, stddev: float, ratio: float, seed: int, stream: str, index: int) -> float | None:
+def delay_ms(mean: float, stddev: float, seed: int, stream: str, index: int) -> float | None:
     """Think time before a turn; None is none."""
-    if mean <= 0 or ratio <= 0:
-        return None
-    return positive_normal(mean, stddev, seed, stream, index) * ratio
+    return positive_normal(mean, stddev, seed, stream, index) if mean > 0 else None

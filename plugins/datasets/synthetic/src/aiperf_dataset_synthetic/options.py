@@ -45,8 +45,6 @@ class SyntheticOptions(Options):
         group=_SESSIONS, metavar="MS", shown="0", help="Mean think time before each turn but the first.")
     turn_delay_stddev_ms: Finite = option("--conversation-turn-delay-stddev", "--session-turn-delay-stddev", default=0.0, ge=0,
         group=_SESSIONS, metavar="MS", shown="0", help="Spread of the think time, normal.")
-    turn_delay_ratio: Finite = option("--conversation-turn-delay-ratio", "--session-delay-ratio", default=1.0, ge=0,
-        group=_SESSIONS, metavar="RATIO", help="Every think time is multiplied by this; 0 removes them.")
 
     # Prefixes
     prefix_pool: int = option("--prompt-prefix-pool-size", "--prefix-prompt-pool-size", "--num-prefix-prompts", default=0, ge=0,
