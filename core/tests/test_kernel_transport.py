@@ -1,10 +1,14 @@
 """The kernel's transport keeps the contract, on both loops it may run on."""
 
 import asyncio
+import socket
 
+import pytest
 import uvloop
 from aiperf.engine.transport import KernelTransport
 from aiperf.testing import TransportContract
+from aiperf.testing.server import UntilClosed
+from aiperf.testing.transports import OK, Stage, play
 
 
 class TestKernelTransportOnUvloop(TransportContract):
@@ -15,3 +19,22 @@ class TestKernelTransportOnUvloop(TransportContract):
 class TestKernelTransportOnAsyncio(TransportContract):
     transport = KernelTransport
     loop_factory = asyncio.new_event_loop
+
+
+def test_a_peer_that_is_gone_is_noticed_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_HTTP_TCP_KEEPIDLE", "7")
+    monkeypatch.setenv("AIPERF_HTTP_SO_RCVBUF", "65536")
+
+    async def scene(stage: Stage) -> None:
+        await stage.ask(b"{}")
+        transport = stage.transport
+        assert isinstance(transport, KernelTransport)
+        (connection,) = transport.open_connections
+        assert connection.sock is not None
+        read = connection.sock.getsockopt
+        assert read(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert (read(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), read(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)) == (7, 30)
+        assert read(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+        assert read(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * 65536, "Linux doubles it"
+
+    play(KernelTransport, scene, [*OK, UntilClosed()])

@@ -570,6 +570,8 @@ def test_the_environment_says_how_much_of_the_machine_workers_may_take(
     ("AIPERF_SERVICE_START_TIMEOUT", "soon", "a number from 1 to 100000"),
     ("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", "-1", "a number from 1 to 300"),
     ("AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL", "0", "a number from 0.1 to 3600"),
+    ("AIPERF_HTTP_TCP_KEEPCNT", "0", "a whole number from 1 to 127"),
+    ("AIPERF_HTTP_SO_SNDBUF", "10M", "a whole number from 1024 to 1073741824"),
     ("AIPERF_UI_REALTIME_METRICS_INTERVAL", "1e9", "a number from 0.1 to 1000"),
 ])  # fmt: skip
 def test_a_variable_out_of_range_is_one_line(variable: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,30 @@ def ip_version() -> str:
     return value
 
 
+def socket_options() -> list[tuple[int, int, int]]:
+    """What ``setsockopt`` is told of each connection: level, option and value.
+
+    A peer that is gone without a word is noticed: ``AIPERF_HTTP_TCP_KEEPIDLE`` 60 s, ``_KEEPINTVL`` 30 s, ``_KEEPCNT`` 1,
+    ``AIPERF_HTTP_TCP_USER_TIMEOUT`` 30,000 ms.  ``AIPERF_HTTP_SO_RCVBUF`` and ``_SO_SNDBUF``, bytes: the system's, which
+    grow as needed.
+    """
+    import socket
+
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for suffix, low, high, default in (
+        ("TCP_KEEPIDLE", 1, 32_767, 60), ("TCP_KEEPINTVL", 1, 32_767, 30), ("TCP_KEEPCNT", 1, 127, 1),
+        ("TCP_USER_TIMEOUT", 1, 86_400_000, 30_000),
+    ):  # fmt: skip
+        value = whole(f"AIPERF_HTTP_{suffix}", low, high) or default
+        if hasattr(socket, suffix):  # not every system has each
+            options.append((socket.IPPROTO_TCP, int(vars(socket)[suffix]), value))
+    for suffix, option in (("SO_RCVBUF", socket.SO_RCVBUF), ("SO_SNDBUF", socket.SO_SNDBUF)):
+        size = whole(f"AIPERF_HTTP_{suffix}", 1024, 1 << 30)
+        if size is not None:
+            options.append((socket.SOL_SOCKET, option, size))
+    return options
+
+
 def uvloop_wanted() -> bool:
     """``AIPERF_SERVICE_DISABLE_UVLOOP``, false; uvloop serves where the platform has it."""
     return not _flag("AIPERF_SERVICE_DISABLE_UVLOOP", False) and sys.platform != "win32"
@@ -106,7 +130,7 @@ def check() -> None:
     """Range-check every variable the run will read, before anything is started."""
     ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width(), trace_hooks()
     worker_cpu_share(), workers_cap(), workers_per_reducer()
-    start_s(), abort_wait_s(), warmup_log_s(), progress_s()
+    start_s(), abort_wait_s(), warmup_log_s(), progress_s(), socket_options()
 
 
 def whole(name: str, low: int, high: int) -> int | None:

@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
+from aiperf import environment
 from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings, tls_context
 from aiperf.engine.poller import make_poller
 from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
@@ -98,6 +99,9 @@ class KernelTransport:
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
         self.stamps = settings.stamps and _SO_TIMESTAMPNS != 0
+        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *environment.socket_options()]
+        if self.stamps:
+            self.socket_options.append((socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1))
         self.open_connections: set[Connection] = set()
         self.hot: Connection | None = None
         self.stamps_missing = self.coalesced_reads = self.opened = 0
@@ -273,9 +277,8 @@ class Connection:
             self.loop.call_soon(self._fail, self._described(error))
             return
         self.sock, self.fd = sock, sock.fileno()
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.transport.stamps:
-            sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        for level, name, value in self.transport.socket_options:
+            sock.setsockopt(level, name, value)
         self.transport.open_connections.add(self)
         self.transport.opened += 1
         code = sock.connect_ex(address)
