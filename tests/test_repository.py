@@ -40,6 +40,7 @@ advice artifacts certificates dataset envelopes grouped helptext hooktrace limit
 answer engine loadchecks pipeline registry sessions starts
 due totals
 build children commandline earlier phases readiness scaffold selection testing trust
+urls
 application configure inspection reduce
 report run
 cli reducer

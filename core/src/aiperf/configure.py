@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aiperf import __version__, addresses, environment, outputs, pairs, sizing
+from aiperf import __version__, addresses, environment, outputs, pairs, sizing, urls
 from aiperf.argv import REDACTED
 from aiperf.certificates import tls_plan
 from aiperf.descriptor import Descriptor, PluginRef, canonical
@@ -66,7 +66,8 @@ class _Configuration:
         tokenizer, tokenizer_name = self.tokenizer(endpoint, models)
         options = self.select.options()
         streaming = self.streaming(endpoint)
-        (urls, weights), path = self.urls(), self.path(endpoint, models, streaming=streaming)
+        base_urls, weights = urls.given(findings)
+        path = self.path(endpoint, models, streaming=streaming)
         extra, tls = self.extra_inputs(), tls_plan(findings)
         hidden = self.secret_options(options)
         held = {key: {field: options[key][field] for field in fields} for key, fields in hidden.items()}
@@ -77,7 +78,7 @@ class _Configuration:
         prefix = self.prefix()
         self.check_trace()
         workers, reducers = sizing.processes(findings, planned)
-        url_strategy = self.url_strategy(weights, workers)
+        url_strategy = urls.strategy(self.select, weights, workers)
         findings.refuse_if_any()
         assert endpoint is not None  # what is missing has been said
         assert transport is not None
@@ -91,7 +92,7 @@ class _Configuration:
             phases=planned,
             models=models,
             model_strategy=kernel.model_selection_strategy,
-            urls=urls,
+            urls=base_urls,
             path=path,
             endpoint=ref_to(endpoint),
             transport=transport,
@@ -187,40 +188,6 @@ class _Configuration:
                 )
             return False
         return self.kernel.streaming
-
-    def urls(self) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
-        """Base URLs, and the weight of each that was given one."""
-        if not self.kernel.urls:
-            self.findings.refuse(f"{self.findings.flag('urls')} is given no URL", "give it as http://host:port")
-        found, weights = [], []
-        for text in self.kernel.urls:
-            with self.findings.collected(self.findings.flag("urls")):
-                url, weight = addresses.without_weight(text)
-                found.append(addresses.base_url(url))
-                weights.append(weight)
-        return tuple(found), tuple(weights)
-
-    def url_strategy(self, weights: tuple[float | None, ...], workers: int) -> PluginRef | None:
-        """What spreads sessions over several URLs; None where there is one."""
-        ref = self.select.chosen("url_strategies", self.kernel.url_strategy, "url_strategy") if self.spreads(weights) else None
-        if ref is None:
-            return None
-        can = self.registry.descriptor("url_strategies", ref.name).capabilities
-        urls, strategy = self.findings.flag("urls"), f"{self.findings.flag('url_strategy')} {ref.name}"
-        if any(weight is not None for weight in weights) and not can.get("weights"):
-            choices = [one.name for one in self.registry.all("url_strategies") if one.capabilities.get("weights")]
-            self.findings.refuse(
-                f"{urls} gives weights, and {strategy} has no use for them",
-                f"choose {' or '.join(choices)}, or drop the weights (write %3D for a '=' that belongs to a path)",
-            )
-        if can.get("uses_load") and workers > 1:
-            one = f"{self.findings.flag('workers_max')} 1"
-            self.findings.warn(f"{strategy} goes by what each of the {workers} workers has in flight; {one} would count all")
-        return ref if len(weights) > 1 else None
-
-    def spreads(self, weights: tuple[float | None, ...]) -> bool:
-        """Whether anybody cares how sessions are spread."""
-        return len(weights) > 1 or any(weights) or self.findings.typed("url_strategy")
 
     def path(self, endpoint: Descriptor | None, models: tuple[str, ...], *, streaming: bool) -> str:
         given = self.kernel.endpoint_path

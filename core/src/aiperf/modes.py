@@ -11,6 +11,9 @@ BURST, REQUEST_RATE, FIXED_SCHEDULE, USER_CENTRIC = "burst", "request_rate", "fi
 NO_PATTERN = "concurrency_burst"
 """What the reference calls the pattern of a burst; nobody can choose it."""
 
+TRIGGERS = ("warmup_request_count", "warmup_session_count", "warmup_duration_s")
+"""Options any of which makes a warmup run."""
+
 RATES = ("request_rate", "request_rate_series")
 _OFFSETS = ("fixed_auto_offset", "fixed_start_ms", "fixed_end_ms")
 
@@ -71,15 +74,10 @@ def check(findings: Findings, mode: str) -> None:
 
 def _refuse_beside(findings: Findings, field: str, mode: str) -> None:
     flag, other = findings.flag(field), selector(findings, mode)
-    if mode == FIXED_SCHEDULE and not findings.given("fixed_schedule"):
-        findings.refuse(
-            f"{flag} and {other} exclude each other: {_INSTEAD[mode]}",
-            f"drop {flag}, or pass --no-fixed-schedule to leave the recorded times alone",
-        )
-    else:
-        findings.refuse(
-            f"{flag} and {other} exclude each other: {_INSTEAD[mode]}", f"drop {flag}, or drop {other}: they are two modes"
-        )
+    why = _INSTEAD[mode] if _PACING[field].needs else f"they are two scheduling modes, and {_INSTEAD[mode]}"
+    replayed = mode == FIXED_SCHEDULE and not findings.given("fixed_schedule")
+    instead = "pass --no-fixed-schedule to leave the recorded times alone" if replayed else f"drop {other}"
+    findings.refuse(f"{flag} and {other} exclude each other: {why}", f"drop {flag}, or {instead}")
 
 
 def selector(findings: Findings, mode: str) -> str:
@@ -94,10 +92,6 @@ def selector(findings: Findings, mode: str) -> str:
 def _warmup_is_shaped(findings: Findings) -> bool:
     """Whether the smoothness serves a warmup with a rate of its own, which has no other flag for it."""
     return findings.given("warmup_request_rate") and any(map(findings.given, TRIGGERS))
-
-
-TRIGGERS = ("warmup_request_count", "warmup_session_count", "warmup_duration_s")
-"""Options any of which makes a warmup run."""
 
 
 def _refuse_offsets(findings: Findings) -> None:
