@@ -106,3 +106,11 @@ def test_half_a_data_set_is_not_read(tmp_path: Path) -> None:
 def test_a_directory_without_a_data_set_gets_its_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadJournal, match="can't be read"):
         Store(tmp_path)
+
+
+def test_pictures_of_earlier_turns_are_sent_again(tmp_path: Path) -> None:
+    picture, sound = Media("image", "http://host/a.png"), Media("audio", "wav,AAAA")
+    seen = Conversation("seen", (Turn(media=(picture, picture)), Turn(media=(sound,)), Turn(media=(picture,))))
+    store = write(tmp_path, [seen, Conversation("read", (Turn(texts=("Hi",)),))])
+    assert [store.images(0, turn) for turn in range(3)] == [2, 2, 3]
+    assert store.images(1, 0) == 0

@@ -35,6 +35,17 @@ def test_of_several_names_the_first_of_the_list_wins(field: str, keys: tuple[str
         ({"completion_tokens_details": {"reasoning_tokens": 4}}, Usage(reasoning=4)),
         ({"output_tokens_details": {"reasoning_tokens": 0}}, Usage(reasoning=0)),  # zero is said, and kept
         ({"thoughtsTokenCount": 5}, Usage(reasoning=5)),
+        ({"cacheWriteInputTokens": 6}, Usage(written=6)),
+        ({"prompt_cache_miss_tokens": 7}, Usage(missed=7)),
+        ({"prompt_tokens_details": {"audio_tokens": 8}}, Usage(prompt_audio=8)),
+        ({"output_tokens_details": {"audio_tokens": 9}}, Usage(completion_audio=9)),
+        (
+            {"completion_tokens_details": {"accepted_prediction_tokens": 2, "rejected_prediction_tokens": 0}},
+            Usage(accepted=2, rejected=0),
+        ),
+        ({"toolUsePromptTokenCount": 4}, Usage(tool=4)),
+        ({"prompt_audio_seconds": 2.5}, Usage(audio_s=2.5)),
+        ({"prompt_audio_seconds": True}, Usage()),
     ],
 )
 def test_details_are_found_where_servers_put_them(said: dict[str, Any], expected: Usage) -> None:
@@ -62,9 +73,9 @@ def test_what_stands_outside_a_container_wins_over_what_is_in_it() -> None:
 
 def test_cached_input_that_is_counted_apart_is_added_back() -> None:
     anthropic = {"input_tokens": 10, "cache_read_input_tokens": 80, "cache_creation_input_tokens": 5, "output_tokens": 3}
-    assert read_usage(anthropic) == Usage(prompt=95, completion=3, cached=80)
+    assert read_usage(anthropic) == Usage(prompt=95, completion=3, cached=80, written=5)
     bedrock = {"inputTokens": 10, "cacheReadInputTokens": 80, "cacheWriteInputTokens": 5, "outputTokens": 3, "totalTokens": 98}
-    assert read_usage(bedrock) == Usage(prompt=95, completion=3, total=98, cached=80)
+    assert read_usage(bedrock) == Usage(prompt=95, completion=3, total=98, cached=80, written=5)
 
 
 def test_cached_input_that_is_part_of_the_prompt_is_not_added() -> None:

@@ -32,7 +32,9 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``reasoning_tokens``    reasoning; absent if there was none
 ``requested_tokens``    the max tokens field sent
 ``usage_prompt_tokens`` ``usage_completion_tokens`` ``usage_total_tokens`` ``usage_reasoning_tokens``
-``usage_cached_tokens`` what the server said of itself
+``usage_cached_tokens`` ``usage_cache_write_tokens`` ``usage_cache_miss_tokens`` ``usage_prompt_audio_tokens``
+``usage_completion_audio_tokens`` ``usage_accepted_tokens`` ``usage_rejected_tokens`` ``usage_tool_tokens``
+``usage_audio_s`` what the server said of itself (:class:`aiperf.usage.Usage`); seconds the last, tokens the others
 ``bytes_sent`` ``bytes_received``  body bytes
 ``dns_ns`` ``connect_ns`` ``tls_ns``  time spent on each for this request; 0 on a reused connection
 ``reused``              1 when an open connection was used
@@ -42,6 +44,8 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``piece_count``         ragged: pieces of content at each of those instants
 ``fault``               of an outcome ``error``, how: 0 failed, 1 the answer began and was cut, 2 it was empty; absent otherwise
 ``coalesced``           content pieces whose instant is only known as an interval
+``reads``               how often bytes of the answer's body were read
+``images``              pictures in the payload, those of earlier turns included
 ======================  ===============================================================================================
 """
 

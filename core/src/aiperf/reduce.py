@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from aiperf import journal
 from aiperf.answer import ENDPOINT_ERROR, MARKED, Answer, Read, read_answer
@@ -52,8 +53,10 @@ NUMBERS = (
     "ack_ns", "first_byte_ns", "last_byte_ns", "ended_ns", "first_token_ns", "second_token_ns", "first_output_ns",
     "last_token_ns", "status", "outcome", "input_tokens", "output_tokens", "reasoning_tokens", "requested_tokens",
     "usage_prompt_tokens", "usage_completion_tokens", "usage_total_tokens", "usage_reasoning_tokens", "usage_cached_tokens",
+    "usage_cache_write_tokens", "usage_cache_miss_tokens", "usage_prompt_audio_tokens", "usage_completion_audio_tokens",
+    "usage_accepted_tokens", "usage_rejected_tokens", "usage_tool_tokens", "usage_audio_s",
     "bytes_sent", "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request",
-    "url", "model", "fault", "first_tokens",
+    "url", "model", "fault", "first_tokens", "reads", "images",
 )  # fmt: skip
 """Columns with one number per request, as a batch is stored."""
 
@@ -400,10 +403,11 @@ class Reducer:
             reads[0][0] if reads else _ABSENT, _ABSENT if last_byte is None else last_byte, _ABSENT if end is None else end,
             _ABSENT if first is None else first, _second(answer), _known(answer.first_output_ns),
             stamps[-1] if stamps else _ABSENT, status if status else _ABSENT, outcome, _known(inputs), _known(outputs),
-            _known(reasoning), requested if requested >= 0 else _ABSENT, _known(usage.prompt), _known(usage.completion),
-            _known(usage.total), _known(usage.reasoning), _known(usage.cached), sent_bytes, received, dns, connect, tls,
+            _known(reasoning), requested if requested >= 0 else _ABSENT, *map(_known, astuple(usage)), sent_bytes,
+            received, dns, connect, tls,
             1.0 if flags & journal.REUSED else 0.0, 1.0 if flags & journal.RECONNECTED else 0.0, answer.marked,
             shard.number, request, url, model, _fault(done[1], status, answer, error), self._first_tokens(answer),
+            len(reads), self._store.images(entry_number, turn),
         ))  # fmt: skip
         if error is not None:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
@@ -664,7 +668,7 @@ def _tell(implementation: HookImpl, batch: RecordBatch) -> None:
 _NO_USAGE = Usage()
 
 
-def _known(value: int | None) -> float:
+def _known(value: float | None) -> float:
     return _ABSENT if value is None else value
 
 

@@ -2,7 +2,7 @@
 
 Files in the journal's directory, integers little-endian int64:
 
-``dataset.json``           shapes of requests, number of models, longest conversation
+``dataset.json``           shapes of requests, number of models, longest conversation, whether there is media
 ``dataset.entries``        per entry: first turn, offset of its conversation, length of its id
 ``dataset.turns``          per turn: shape, input tokens, max tokens, delay ns, timestamp ns (-1: unknown or none)
 ``dataset.offsets``        per turn and model: where its body ends
@@ -48,6 +48,7 @@ class _About(Struct, frozen=True):
     shapes: list[StoredShape]
     models: int
     max_turns: int
+    media: bool = False
 
 
 class StoreWriter:
@@ -62,6 +63,7 @@ class StoreWriter:
         self._shapes: list[StoredShape] = []
         self._known: dict[bytes, int] = {}
         self._turns = self._body_end = self._conversation_end = self._max_turns = 0
+        self._media = False
         self.entries = 0
 
     def __enter__(self) -> StoreWriter:
@@ -92,6 +94,7 @@ class StoreWriter:
         self._files["conversations"].write(identity + packed)
         self._conversation_end += len(identity) + len(packed)
         for index, turn in enumerate(conversation.turns):
+            self._media |= bool(turn.media)
             by_model = requests[index]
             known = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             self._put(
@@ -114,7 +117,7 @@ class StoreWriter:
         """Make it whole."""
         for file in self._files.values():
             file.close()
-        about = _About(self._shapes, self._models, self._max_turns)
+        about = _About(self._shapes, self._models, self._max_turns, self._media)
         (self._directory / "dataset.json").write_bytes(msgspec.json.encode(about))
 
     def _put(self, name: str, *numbers: int) -> None:
@@ -146,6 +149,8 @@ class Store:
         self.shapes = about.shapes
         self.max_turns = about.max_turns
         self._models = about.models
+        self._media = about.media
+        self._images: dict[tuple[int, int], int] = {}
         self.entries = len(self._entries) // _ENTRY
 
     def turns(self, entry: int) -> int:
@@ -188,6 +193,17 @@ class Store:
         _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
         after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
         return _decode(self._conversations[at + length : after])
+
+    def images(self, entry: int, turn: int) -> int:
+        """Pictures in what the turn sends, those of the turns before it included."""
+        if not self._media:
+            return 0
+        found = self._images.get((entry, turn))
+        if found is None:
+            turns = self.conversation(entry).turns[: turn + 1]
+            found = sum(media.kind == "image" for each in turns for media in each.media)
+            self._images[entry, turn] = found
+        return found
 
     def _turn(self, entry: int, turn: int, field: int) -> int:
         return self._turns[(self._entries[entry * _ENTRY] + turn) * _TURN + field]

@@ -17,6 +17,7 @@ _TOTAL = ("total_tokens", "totalTokenCount", "totalTokens")
 _CACHED = (
     "cache_read_input_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "cacheReadInputTokens", "cached_tokens",
 )  # fmt: skip
+_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens")
 _PROMPT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
 _COMPLETION_DETAILS = ("completion_tokens_details", "output_tokens_details")
 _APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens")
@@ -25,13 +26,26 @@ _WRAPPERS = ("response", "message", "usage", "usageMetadata", "meta", "tokens")
 
 
 class Usage(Struct, frozen=True):
-    """Counts; None is not said."""
+    """Counts of tokens; None is not said.
+
+    Of the prompt: cached, written, missed (what came from the prefix cache, what was put into it, what wasn't there),
+    prompt_audio, tool (results of tools that the server called), audio_s (seconds).
+    Of the completion: reasoning, completion_audio, accepted and rejected (predicted outputs).
+    """
 
     prompt: int | None = None
     completion: int | None = None
     total: int | None = None
     reasoning: int | None = None
     cached: int | None = None
+    written: int | None = None
+    missed: int | None = None
+    prompt_audio: int | None = None
+    completion_audio: int | None = None
+    accepted: int | None = None
+    rejected: int | None = None
+    tool: int | None = None
+    audio_s: float | None = None
 
 
 def read_usage(said: Mapping[str, Any]) -> Usage:
@@ -55,6 +69,14 @@ def read_usage(said: Mapping[str, Any]) -> Usage:
         _first(flat, _TOTAL)[1],
         reasoning if reasoning is not None else _whole(flat.get("thoughtsTokenCount")),
         cached if cached is not None else _first(flat, _CACHED)[1],
+        _first(flat, _WRITTEN)[1],
+        _whole(flat.get("prompt_cache_miss_tokens")),
+        _nested(flat, _PROMPT_DETAILS, "audio_tokens"),
+        _nested(flat, _COMPLETION_DETAILS, "audio_tokens"),
+        _nested(flat, _COMPLETION_DETAILS, "accepted_prediction_tokens"),
+        _nested(flat, _COMPLETION_DETAILS, "rejected_prediction_tokens"),
+        _whole(flat.get("toolUsePromptTokenCount")),
+        _number(flat.get("prompt_audio_seconds")),
     )
 
 
@@ -68,9 +90,14 @@ def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return int(value)
+    return value
 
 
 def _first(flat: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, int | None]:

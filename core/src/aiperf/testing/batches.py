@@ -72,6 +72,14 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "usage_total_tokens": unless_failed(np.rint(draw.uniform(100, 900, count))),
         "usage_reasoning_tokens": unless_failed(reasoning),
         "usage_cached_tokens": unless_failed(np.where(rows % 2 == 0, 8.0, np.nan)),
+        "usage_cache_write_tokens": unless_failed(np.where(rows % 2 == 0, 5.0, np.nan)),
+        "usage_cache_miss_tokens": unless_failed(np.where(rows % 2 == 0, 3.0, np.nan)),
+        "usage_prompt_audio_tokens": unless_failed(np.where(rows % 3 == 0, 11.0, np.nan)),
+        "usage_completion_audio_tokens": unless_failed(np.where(rows % 3 == 1, 9.0, np.nan)),
+        "usage_accepted_tokens": unless_failed(np.where(rows % 4 == 0, 6.0, np.nan)),
+        "usage_rejected_tokens": unless_failed(np.where(rows % 4 == 0, 2.0, np.nan)),
+        "usage_tool_tokens": unless_failed(np.where(rows % 5 == 0, 7.0, np.nan)),
+        "usage_audio_s": unless_failed(np.where(rows % 3 == 0, 1.25, np.nan)),
         "bytes_sent": np.rint(draw.uniform(100, 900, count)),
         "bytes_received": np.where(failed, 40.0, np.rint(draw.uniform(900, 9000, count))),
         "dns_ns": np.zeros(count),
@@ -89,6 +97,8 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "first_tokens": unless_failed(np.where(rows % 4 == 1, 3.0, np.nan)),
         "fault": np.where(failed, rows % 3, np.nan),
         "coalesced": np.zeros(count),
+        "reads": np.where(failed, 1.0, np.array([float(len(each)) for each in instants])),
+        "images": np.where(rows % 3 == 1, 2.0, 0.0),
     }
     error = '{"message":"busy","type":"Service Unavailable","code":503}'
     texts: dict[str, list[str | None]] = {name: [f"{name}-{i}" for i in range(count)] for name in _TEXTS}
