@@ -32,7 +32,7 @@ FORBIDDEN = (
 FLOORS = """
 columns command descriptor draws errors exporter fold hooks ids intfile journal logs model options progress rates sse
     tokenizer usage
-addresses argv balance endpoint environment errorkinds findings metric pairs plan ramps rateseries settings store
+addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries settings store
     strangers summary survival
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir
     schedule sizing

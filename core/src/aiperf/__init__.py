@@ -15,7 +15,11 @@ _WHERE = {
     "endpoint": ("Capabilities", "Endpoint", "in_band_error", "unreadable"),
     "dataset": ("Dataset", "DatasetContext"),
     "tokenizer": ("Tokenizer", "TokenizerSource"),
-    "metric": ("Fold", "Metric", "Needs", "Over", "PerRequestMetric", "RequestView", "RunMetric", "Totals", "Unit"),
+    "metric": (
+        "Analysis", "Declared", "Fold", "Metric", "MetricFamily", "Needs", "Over", "PerRequestMetric", "RequestView",
+        "RunMetric", "Totals", "Unit",
+    ),
+    "kept": ("Kept",),
     "columns": ("Column", "Ragged", "RecordBatch", "integers", "ragged"),
     "exporter": (
         "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target", "atomic",
@@ -32,13 +36,14 @@ _MODULES = {name: module for module, listed in _WHERE.items() for name in listed
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
-    "AiperfError", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column",
-    "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Delta", "Endpoint",
-    "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Measurement", "Media", "Message", "Metric", "Needs", "Options",
-    "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged", "RecordBatch", "RequestView", "Result",
-    "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts", "Summary", "SummaryExporter", "Target", "Tokenizer",
-    "TokenizerSource", "Totals", "Turn", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
-    "integers", "normal", "option", "ragged", "uniform", "uniforms", "unreadable",
+    "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities",
+    "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Declared", "Delta",
+    "Endpoint", "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric",
+    "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged",
+    "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
+    "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Unit", "UsageError",
+    "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "uniform",
+    "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -62,7 +67,21 @@ if TYPE_CHECKING:
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target, atomic
     from aiperf.hooks import hookimpl, hookspec
-    from aiperf.metric import Fold, Metric, Needs, Over, PerRequestMetric, RequestView, RunMetric, Totals, Unit
+    from aiperf.kept import Kept
+    from aiperf.metric import (
+        Analysis,
+        Declared,
+        Fold,
+        Metric,
+        MetricFamily,
+        Needs,
+        Over,
+        PerRequestMetric,
+        RequestView,
+        RunMetric,
+        Totals,
+        Unit,
+    )
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.options import Options, option
     from aiperf.plan import PhasePlan, Plan

@@ -24,6 +24,7 @@ from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, Pl
 from aiperf.exporter import DatasetExporter
 from aiperf.limits import with_limits
 from aiperf.model import Conversation, HttpRequest, names
+from aiperf.pipeline import catalogue
 from aiperf.plan import PhasePlan, Plan
 from aiperf.rundir import RunClock
 from aiperf.store import Store, StoreWriter
@@ -41,6 +42,7 @@ def build(plan: Plan) -> Plan:
     Raises:
         BadTokenizer, BadDataset, PluginError, ConfigError: With the sentence for the user.
     """
+    catalogue(plan, load(plan.endpoint).capabilities)  # metrics that can't be as their options say refuse the run here
     tokenizer = open_tokenizer(plan)
     try:
         plan = _with_dataset(plan, tokenizer)

@@ -126,11 +126,16 @@ def trace_hooks() -> bool:
     return _flag("AIPERF_TRACE_HOOKS", False)
 
 
+def experimental() -> bool:
+    """``AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS``, or ``AIPERF_DEV_MODE``, false: compute experimental metrics, too."""
+    return _flag("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", False) or _flag("AIPERF_DEV_MODE", False)
+
+
 def check() -> None:
     """Range-check every variable the run will read, before anything is started."""
     ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width(), trace_hooks()
     worker_cpu_share(), workers_cap(), workers_per_reducer()
-    start_s(), abort_wait_s(), warmup_log_s(), progress_s(), socket_options()
+    experimental(), start_s(), abort_wait_s(), warmup_log_s(), progress_s(), socket_options()
 
 
 def whole(name: str, low: int, high: int) -> int | None:

@@ -1,16 +1,21 @@
 """What a metric is.  A metric says what a request is worth; the kernel folds, slices, prints and exports it.
 
 Three doors: :class:`Metric` for a whole batch at once (numpy), :class:`PerRequestMetric` for ten lines that look at one
-request, :class:`RunMetric` for a number derived from the folded ones.
+request, :class:`RunMetric` for a number derived from the folded ones.  Two more for what doesn't fit through them:
+:class:`Analysis`, several results at once from values kept request by request, and :class:`MetricFamily`, metrics of which
+there are as many as the options say.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from aiperf.columns import Column, RecordBatch
+    from aiperf.kept import Kept
+    from aiperf.summary import Result
 
 
 class Unit(enum.Enum):
@@ -30,6 +35,9 @@ class Unit(enum.Enum):
     TOKENS_PER_SECOND = "tokens/sec"
     TOKENS_PER_SECOND_PER_USER = "tokens/sec/user"
     REQUESTS_PER_SECOND = "requests/sec"
+    IMAGES = "images"
+    IMAGES_PER_SECOND = "images/sec"
+    MILLISECONDS_PER_IMAGE = "ms/image"
 
     def per(self, other: Unit) -> float:
         """How many *other* one of this unit is; both must measure the same thing."""
@@ -77,11 +85,12 @@ class Needs(enum.Flag):
     TOKENS_IN = enum.auto()  # the endpoint's input is tokenized
     CLIENT_TOKENS = enum.auto()  # the client counts tokens (off with --use-server-token-count)
     PACED = enum.auto()  # arrivals have due times
-    GOODPUT = enum.auto()  # SLOs are configured
+    EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
 
 
 class Declared:
-    """What every metric declares.  One whose manifest row declares options is made with them as its only argument.
+    """What every metric declares, on its class or on itself.  One whose manifest row declares options is made with them as
+    its only argument.
 
     tag: name in files.  title, short: headings.  unit: of the values; display: shown instead (None: the same).
     needs: tags of other metrics it reads.  requires: what the run must have.
@@ -90,18 +99,18 @@ class Declared:
     hidden: for other metrics only; no file shows it.
     """
 
-    tag: ClassVar[str]
-    title: ClassVar[str]
-    short: ClassVar[str] = ""
-    unit: ClassVar[Unit]
-    display: ClassVar[Unit | None] = None
-    needs: ClassVar[tuple[str, ...]] = ()
-    requires: ClassVar[Needs] = Needs.NOTHING
-    larger_is_better: ClassVar[bool] = False
-    group: ClassVar[str] = ""
-    order: ClassVar[int | None] = None
-    per_record: ClassVar[bool] = True
-    hidden: ClassVar[bool] = False
+    tag: str
+    title: str
+    short: str = ""
+    unit: Unit
+    display: Unit | None = None
+    needs: tuple[str, ...] = ()
+    requires: Needs = Needs.NOTHING
+    larger_is_better: bool = False
+    group: str = ""
+    order: int | None = None
+    per_record: bool = True
+    hidden: bool = False
 
     @property
     def shown(self) -> Unit:
@@ -124,12 +133,12 @@ class Metric(Declared):
     arriving: an amount that comes with the content: in time slices its sum counts where the content arrived.
     """
 
-    fold: ClassVar[Fold] = Fold.DISTRIBUTION
-    over: ClassVar[Over] = Over.VALID
-    adjusted: ClassVar[bool] = False
-    since: ClassVar[str | None] = None
-    early: ClassVar[bool] = False
-    arriving: ClassVar[bool] = False
+    fold: Fold = Fold.DISTRIBUTION
+    over: Over = Over.VALID
+    adjusted: bool = False
+    since: str | None = None
+    early: bool = False
+    arriving: bool = False
 
     def column(self, batch: RecordBatch) -> Column:
         """One value per request of *batch*, or a Ragged with as many lists."""
@@ -201,6 +210,13 @@ class Totals(Protocol):
         """An aggregate's or a derived metric's value, a distribution's mean."""
         ...
 
+    def statistic(self, tag: str, name: str) -> float | None:
+        """One of a distribution's statistics (``p99``) in its display unit, as the results show it.
+
+        Of ``adj_<tag>`` it may be infinite: so many requests failed.
+        """
+        ...
+
 
 class RunMetric(Declared):
     """One number for the run, derived from folded metrics."""
@@ -209,3 +225,37 @@ class RunMetric(Declared):
 
     def number(self, run: Totals) -> float | None:
         raise NotImplementedError(f"{type(self).__name__} must define number(run)")
+
+
+class Analysis(Declared):
+    """Results that take all requests at once, side by side, and no sums of each: curves over time and the like.
+
+    *keeps*: what is kept of every request that was sent, failed ones too: columns of the kernel, or tags of *needs*.  *lists*:
+    likewise of columns with a list per request, as far as the kernel's budget goes.
+    *unit* and *title* are nobody's: each result has its own.
+    """
+
+    unit = Unit.COUNT
+    hidden = True
+    keeps: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+
+    def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
+        """What gives the results of a part of the run, from one instant to another in ns since its start: of the whole phase,
+        and of each time slice."""
+        raise NotImplementedError(f"{type(self).__name__} must define over(kept)")
+
+
+class MetricFamily:
+    """Metrics that options decide on.  Made like a metric; the kernel then takes those it gives in its place."""
+
+    def metrics(self, others: Mapping[str, Declared], unfit: Mapping[str, Needs]) -> Iterable[Declared]:
+        """The metrics for this run.
+
+        *others*: by tag, the metrics of the run that stand for themselves.  *unfit*: those that don't apply to it, and what
+        they lack.
+
+        Raises:
+            ConfigError: The options ask for what can't be; the run is refused before it starts.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define metrics(others, unfit)")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import graphlib
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
-from aiperf import journal
+from aiperf import environment, journal
 from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
+from aiperf.descriptor import PluginRef
 from aiperf.endpoint import Capabilities
 from aiperf.errorkinds import bounded, counted
+from aiperf.errors import ConfigError
 from aiperf.exporter import Scored
 from aiperf.fold import Fold
 from aiperf.grouped import Grouped, Grouping, Groups, kinds
-from aiperf.metric import Declared, Metric, Needs, Over, RunMetric
+from aiperf.kept import Keeper
+from aiperf.metric import Analysis, Declared, Metric, MetricFamily, Needs, Over, RunMetric
 from aiperf.plan import Plan
 from aiperf.strangers import why
 
@@ -37,18 +41,19 @@ class Catalogue:
     def __init__(self, metrics: Iterable[tuple[str, Declared]], has: Needs, warnings: Iterable[str] = ()) -> None:
         """*metrics* are (who provides it, metric); *warnings* on those that could not even be loaded."""
         self.warnings = list(warnings)
+        self.unfit: dict[str, Needs] = {}
+        """Metrics that don't apply to this run, and what they lack."""
         self._owners: dict[str, str] = {}
         fit: dict[str, Declared] = {}
-        unfit: set[str] = set()
         for owner, metric in metrics:
-            if metric.requires & ~has:
-                unfit.add(metric.tag)
+            if lacking := metric.requires & ~has:
+                self.unfit[metric.tag] = lacking
             elif metric.tag in fit:
                 other = self._owners[metric.tag]
                 self.warnings.append(f"metric {metric.tag} of {owner} is left out: {other} has one of that name")
             else:
                 fit[metric.tag], self._owners[metric.tag] = metric, owner
-        self.metrics = self._ordered(fit, unfit - fit.keys())
+        self.metrics = self._ordered(fit)
 
     def owner(self, tag: str) -> str:
         return self._owners[tag]
@@ -61,7 +66,7 @@ class Catalogue:
                 off.add(tag)
         self.metrics = {tag: metric for tag, metric in self.metrics.items() if tag not in off}
 
-    def _ordered(self, fit: dict[str, Declared], unfit: set[str]) -> dict[str, Declared]:
+    def _ordered(self, fit: dict[str, Declared]) -> dict[str, Declared]:
         """Behind their needs; a metric with a missing need, or in a circle, goes, and then those that need it.
 
         What needs something that doesn't apply to this run doesn't apply either, and nothing is said of it.
@@ -70,8 +75,8 @@ class Catalogue:
             missing = {tag: need for tag, metric in fit.items() for need in metric.needs if need not in fit}
             if missing:
                 for tag, need in missing.items():
-                    if need in unfit:
-                        unfit.add(tag)
+                    if need in self.unfit:
+                        self.unfit[tag] = self.unfit[need]
                     else:
                         owner = self._owners[tag]
                         self.warnings.append(f"metric {tag} of {owner} is left out: it needs {need}, which isn't there")
@@ -89,25 +94,53 @@ class Catalogue:
 
 
 def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
-    """The plan's metrics; a package that can't be imported is left out with one line."""
+    """The plan's metrics; a package that can't be imported is left out with one line.
+
+    Raises:
+        ConfigError: A metric can't be what its options, or its variables, say.
+    """
+    has = needs_of(plan, capabilities)
     found: list[tuple[str, Declared]] = []
-    warnings = []
+    families: list[tuple[PluginRef, MetricFamily]] = []
+    warnings: list[str] = []
     for ref in plan.metrics:
-        owner = f"{ref.distribution} {ref.version}"
-        try:
+        with _left_out(ref, warnings):
             options = plan.plugin_options(ref)
-            metric = ref.load()() if options is None else ref.load()(options)
-            _declared(metric)
-        except Exception as error:  # noqa: BLE001  # strangers' code
-            warnings.append(f"metric {ref.name} of {owner} is left out: {why(error)}")
-            continue
-        found.append((owner, metric))
-    return Catalogue(found, needs_of(plan, capabilities), warnings)
+            made = ref.load()() if options is None else ref.load()(options)
+            if isinstance(made, MetricFamily):
+                families.append((ref, made))
+            else:
+                _declared(made)
+                found.append((_owner(ref), made))
+    alone = Catalogue(found, has, warnings)
+    more: list[tuple[str, Declared]] = []
+    for ref, family in families:
+        with _left_out(ref, warnings):
+            given = list(family.metrics(alone.metrics, alone.unfit))
+            for metric in given:
+                _declared(metric)
+            more += [(_owner(ref), metric) for metric in given]
+    return Catalogue([*found, *more], has, warnings) if families else alone
+
+
+def _owner(ref: PluginRef) -> str:
+    return f"{ref.distribution} {ref.version}"
+
+
+@contextlib.contextmanager
+def _left_out(ref: PluginRef, warnings: list[str]) -> Iterator[None]:
+    """What a stranger's metric raises becomes a line of *warnings*."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        warnings.append(f"metric {ref.name} of {_owner(ref)} is left out: {why(error)}")
 
 
 def _declared(metric: object) -> None:
     """Hold a metric to what it must say of itself, before anything relies on it."""
-    if not isinstance(metric, Metric | RunMetric):
+    if not isinstance(metric, Metric | RunMetric | Analysis):
         raise TypeError(f"{type(metric).__name__} is neither a Metric nor a RunMetric")
     for name in ("tag", "title", "unit"):
         if not hasattr(metric, name):
@@ -128,6 +161,8 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
         has |= Needs.CLIENT_TOKENS
     if any(phase.paced for phase in plan.phases if phase.kind == "profiling"):
         has |= Needs.PACED
+    if environment.experimental():
+        has |= Needs.EXPERIMENTAL
     return has
 
 
@@ -236,6 +271,8 @@ class Pipeline:
         """*groupings*: how a phase's requests are folded apart besides, by its index."""
         self._catalogue = listing
         self._metrics = {tag: metric for tag, metric in listing.metrics.items() if isinstance(metric, Metric)}
+        self._analyses = {tag: metric for tag, metric in listing.metrics.items() if isinstance(metric, Analysis)}
+        self._keepers: dict[tuple[int, str], Keeper] = {}
         self._spool, self._owner = spool, owner
         self._folds: dict[tuple[int, str], Fold] = {}
         self.off: dict[str, str] = {}
@@ -273,9 +310,8 @@ class Pipeline:
                 values[tag] = _still(_masked(column, rows[metric.over]))
                 if metric.since is not None and not isinstance(column, Ragged) and cut.any():
                     late[tag] = np.where(cut, column, np.nan)
-            except Exception as error:  # strangers' code
-                self.off[tag] = f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}"
-                log.warning("%s", self.off[tag], exc_info=error)
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                self._switch_off(tag, error)
         return Scored(batch, values, self._metrics, late)
 
     def feed(self, scored: Scored) -> None:
@@ -299,6 +335,7 @@ class Pipeline:
             else:
                 self._fold(phase, tag).add(column)
         self._watch(phase, scored)
+        self._keep(phase, scored)
         for grouping in self._groupings.get(phase, ()):
             groups = self._groups.get((phase, grouping.name))
             if groups is None:
@@ -320,6 +357,26 @@ class Pipeline:
             self._fold(phase, tag + SEEN).add(column[known])
             self._fold(phase, tag + CENSORED).add((batch["ended_ns"] - batch[metric.since])[cut & ~known])
 
+    def _keep(self, phase: int, scored: Scored) -> None:
+        """Keep what analyses want of each request."""
+        for tag, analysis in self._analyses.items():
+            if tag in self.off or any(need not in scored.values for need in analysis.needs):
+                continue
+            keeper = self._keepers.get((phase, tag))
+            if keeper is None:
+                path = self._spool / f"fold-{self._owner}-{phase}-{tag}"
+                keeper = self._keepers[phase, tag] = Keeper(path, analysis.keeps, analysis.lists)
+            try:
+                keeper.add(scored.batch, scored.values)
+            except OSError:
+                raise
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                self._switch_off(tag, error)
+
+    def _switch_off(self, tag: str, error: Exception) -> None:
+        self.off[tag] = f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}"
+        log.warning("%s", self.off[tag], exc_info=error)
+
     def _fold(self, phase: int, tag: str, *, listed: bool = False) -> Fold:
         fold = self._folds.get((phase, tag))
         if fold is None:
@@ -331,6 +388,10 @@ class Pipeline:
     def dump(self) -> list[tuple[int, str, bytes]]:
         """(phase, tag, state) of every fold."""
         return [(phase, tag, fold.dump()) for (phase, tag), fold in self._folds.items()]
+
+    def dump_kept(self) -> list[tuple[int, str, bytes]]:
+        """(phase, tag, state) of what was kept for analyses."""
+        return [(phase, tag, keeper.dump()) for (phase, tag), keeper in self._keepers.items() if tag not in self.off]
 
     def dump_groups(self) -> list[Grouped]:
         return [groups.dump() for groups in self._groups.values()]

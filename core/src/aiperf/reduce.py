@@ -101,7 +101,8 @@ class Stored(Struct, frozen=True, omit_defaults=True):
 
 
 class Folded(Struct, frozen=True):
-    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each; *groups*: by slice, URL.
+    """A reducer's whole work, as ``folds-<r>``.  *off*: metrics that failed, with a sentence on each; *groups*: by slice, URL;
+    *kept*: for analyses.
 
     notes: what the columns don't say.  lost: which of them are damaged, where requests are missing for it.
     """
@@ -117,6 +118,7 @@ class Folded(Struct, frozen=True):
     groups: list[Grouped] = []
     notes: list[str] = []
     lost: list[str] = []
+    kept: list[tuple[int, str, bytes]] = []
 
 
 class Live(Struct, frozen=True):
@@ -252,6 +254,7 @@ class Reducer:
             self._pipeline.dump_groups(),
             self._notes,
             self._lost(),
+            self._pipeline.dump_kept(),
         )
         draft = self.journal / f"folds-{self.index}.draft"
         draft.write_bytes(_pack(folded))

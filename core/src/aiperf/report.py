@@ -39,7 +39,7 @@ from aiperf.summary import (
     Summary,
     UrlSummary,
 )
-from aiperf.totals import PhaseTotals, load_folds, parts, survival
+from aiperf.totals import Analyses, PhaseTotals, load_folds, parts, survival
 from aiperf.trust import arrivals, asked_rate, delivered, finite, measurement, planned
 
 log = logging.getLogger(__name__)
@@ -147,6 +147,7 @@ class _Summing:
         self.failures = [sentence for part in self.parts for sentence in part.failures]
         # What failed in one reducer has only a part of its values in the others.
         self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
+        self.analyses = Analyses(self.catalogue, [kept for part in self.parts for kept in part.kept])
 
     def summary(self, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...]) -> Summary:
         plan = self.plan
@@ -195,7 +196,7 @@ class _Summing:
             urls=self._urls(main_plan, census),
             observation_window_s=(end - begin) / 1e9 if end > begin else None,
             benchmark_duration_s=_duration_s(census),
-            warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.failures])),
+            warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
             run_warnings=warnings,
             extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
         )
@@ -214,7 +215,7 @@ class _Summing:
             failed=failed,
         )
         wall = self.clock.started_wall_ns
-        results = totals.results()
+        results = totals.results() | self.analyses.results(phase.index, begin, end)
         self.warnings += totals.warnings
         return PhaseSummary(
             phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, _errors(census.errors),
@@ -236,15 +237,15 @@ class _Summing:
             return ()
         ends = [min(begin + (i + 1) * width, end) for i in range(count)]
         together = self._together(phase, BySlice.name, count)
-        found = parts(self.catalogue, together, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
+        each = parts(self.catalogue, together, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
         wall = self.clock.started_wall_ns + begin
-        return tuple(
-            Slice(
-                wall + i * width, wall + ends[i] - begin, results, tally.started, named(tally.kinds),
-                complete=ends[i] == begin + (i + 1) * width,
-            )
-            for i, tally, results in found
-        )  # fmt: skip
+        slices = []
+        for i, tally, results in each:
+            start, end = begin + i * width, ends[i]
+            whole = end == start + width
+            found = results | self.analyses.results(phase.index, start, end)
+            slices.append(Slice(wall + i * width, wall + end - begin, found, tally.started, named(tally.kinds), complete=whole))
+        return tuple(slices)
 
     def _urls(self, phase: PhasePlan, census: Census) -> tuple[UrlSummary, ...]:
         """What each URL did, where there are several."""

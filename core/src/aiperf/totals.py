@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from aiperf.fold import Fold, Merged, Part, displayed
 from aiperf.grouped import KINDS, Tally, Together
-from aiperf.metric import Declared, Metric, RunMetric
+from aiperf.kept import Kept
+from aiperf.metric import Analysis, Declared, Metric, RunMetric
 from aiperf.metric import Fold as How
 from aiperf.pipeline import CENSORED, SEEN, Catalogue
 from aiperf.strangers import why
@@ -20,6 +21,7 @@ from aiperf.survival import kaplan_meier
 
 log = logging.getLogger(__name__)
 
+_Over: TypeAlias = Callable[[float, float], Iterable[Result]]
 _LAST = 1_000_000
 """Behind every row of the console that says where it stands."""
 _COMPLETED, _FAILED = KINDS.index("completed"), [KINDS.index(kind) for kind in ("failed", "cut", "empty", "cancelled")]
@@ -64,6 +66,7 @@ class PhaseTotals:
         self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
         self._catalogue, self._folds, self._sums = listing, folds, sums or {}
         self._derived: dict[str, float] = {}
+        self._shown: dict[str, Mapping[str, float]] = {}
         self.warnings: list[str] = []
 
     def sum(self, tag: str) -> float | None:
@@ -91,17 +94,22 @@ class PhaseTotals:
             return None if total is None else total / fold.count
         return fold.least() if metric.fold is How.MIN else fold.most()
 
+    def statistic(self, tag: str, name: str) -> float | None:
+        return self._shown.get(tag, {}).get(name)
+
     def results(self) -> dict[str, Result]:
         """Every metric's result, in the display unit; those without a value are absent."""
         results: dict[str, Result] = {}
         for tag, metric in self._catalogue.metrics.items():
             stats = self._stats(tag, metric)
+            self._shown[tag] = stats or {}
             if metric.hidden or stats is None or not all(np.isfinite(value) for value in stats.values()):
                 continue
             results[tag] = _result(metric, stats)
             if self.failed and isinstance(metric, Metric) and metric.adjusted:
                 worse = self._folds[tag].adjusted(self.failed, metric.scale)
                 if worse is not None:
+                    self._shown[f"adj_{tag}"] = worse
                     title, order = f"{metric.title} (error-adjusted)", _LAST + (metric.order or 0)
                     results[f"adj_{tag}"] = Result(f"adj_{tag}", title, metric.shown.value, worse, "", metric.group, order)
         return results
@@ -129,6 +137,46 @@ class PhaseTotals:
 
 def _result(metric: Declared, stats: dict[str, float]) -> Result:
     return Result(metric.tag, metric.title, metric.shown.value, stats, metric.short, metric.group, metric.order)
+
+
+class Analyses:
+    """What the analyses say of phases and of parts of them.  *kept*: (phase, tag, state) of what each reducer kept for them."""
+
+    def __init__(self, listing: Catalogue, kept: Iterable[tuple[int, str, bytes]]) -> None:
+        self._catalogue = listing
+        self._states: dict[int, dict[str, list[bytes]]] = {}
+        for phase, tag, state in kept:
+            self._states.setdefault(phase, {}).setdefault(tag, []).append(state)
+        self._made: dict[int, dict[str, _Over]] = {}
+        self.warnings: list[str] = []
+
+    def results(self, phase: int, begin_ns: float, end_ns: float) -> dict[str, Result]:
+        """From one instant to another, in ns since the run's start."""
+        found: dict[str, Result] = {}
+        for tag, over in list(self._of(phase).items()) if end_ns > begin_ns else ():
+            try:
+                found |= {result.tag: result for result in over(begin_ns, end_ns)}
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                del self._made[phase][tag]
+                self._warn(tag, error)
+        return found
+
+    def _of(self, phase: int) -> dict[str, _Over]:
+        """The phase's analyses, made when they are first asked for."""
+        if phase not in self._made:
+            self._made[phase] = {}
+            for tag, states in self._states.get(phase, {}).items():
+                analysis = self._catalogue.metrics.get(tag)
+                if isinstance(analysis, Analysis):
+                    try:
+                        self._made[phase][tag] = analysis.over(Kept(states))
+                    except Exception as error:  # noqa: BLE001  # strangers' code
+                        self._warn(tag, error)
+        return self._made[phase]
+
+    def _warn(self, tag: str, error: Exception) -> None:
+        self.warnings.append(f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}")
+        log.warning("%s", self.warnings[-1], exc_info=error)
 
 
 def survival(listing: Catalogue, folds: Mapping[str, Merged]) -> dict[str, Result]:

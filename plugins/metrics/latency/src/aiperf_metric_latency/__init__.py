@@ -6,8 +6,6 @@ usage and end markers don't count.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from aiperf import Column, Metric, Needs, RecordBatch, Unit
 from numpy.typing import NDArray
@@ -89,8 +87,8 @@ class ResponseLatency(Metric):
     unit = Unit.NANOSECONDS
     display = Unit.MILLISECONDS
     requires = Needs.PACED
-    order: ClassVar[int | None] = 320
-    since: ClassVar[str | None] = "due_ns"
+    order: int | None = 320
+    since: str | None = "due_ns"
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_byte_ns"] - batch["due_ns"]  # the end, trailing usage included: as in the reference's files
