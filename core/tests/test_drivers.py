@@ -9,8 +9,10 @@ from time import monotonic_ns
 
 import pytest
 from aiperf.engine.drivers import BurstDriver, Driver, PacedDriver
+from aiperf.engine.gate import Gate
 from aiperf.engine.session import Session
 from aiperf.engine.slots import LocalCounter, LocalSlots
+from aiperf.engine.standing import ARRIVALS, SESSIONS
 from aiperf.plan import PhasePlan
 
 LONG_AGO_NS = 1
@@ -22,11 +24,13 @@ class FakeHost:
         self.started: list[tuple[int, int, int, int]] = []
         self.open: list[Session] = []
         self.most = 0
+        self.held: list[int] = []
 
-    def session(self, phase: PhasePlan, number: int) -> Session:
-        return Session(phase.index, number, number, self.turns, 0, 0, f"s{number}")
+    def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
+        return Session(phase.index, number, entry or number, turns or self.turns, 0, 0, f"s{number}")
 
-    def send(self, session: Session, n: int, due_ns: int) -> None:
+    def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
+        self.held.append(held_ns)
         self.started.append((n, session.number, session.turn, due_ns))
         self.open.append(session)
         self.most = max(self.most, len(self.open))
@@ -35,21 +39,30 @@ class FakeHost:
         return self.think_ns
 
     def answer(self, driver: Driver, which: int = 0) -> None:
-        driver.over(self.open.pop(which))
+        session = self.open.pop(which)
+        if session.prefilling:
+            driver.first_token(session)
+        driver.over(session)
 
 
-def burst(host: FakeHost, loop: asyncio.AbstractEventLoop, *, concurrency: int, **limits: int) -> BurstDriver:
+def burst(host: FakeHost, loop: asyncio.AbstractEventLoop, *, concurrency: int | None, **limits: int) -> BurstDriver:
     phase = PhasePlan("profiling", "profiling", 0, "burst", concurrency=concurrency, **limits)
-    sessions = LocalCounter() if host.turns > 1 else None
-    slots = LocalSlots(concurrency, loop)
-    return BurstDriver(host, phase, slots, loop, claims=LocalCounter(), sessions=sessions, share=concurrency)
+    cells = [0, 0]
+    sessions = LocalCounter(cells, SESSIONS) if host.turns > 1 else None
+    return BurstDriver(
+        host, phase, gate(phase), loop, claims=LocalCounter(cells, ARRIVALS), sessions=sessions, share=phase.concurrency
+    )
+
+
+def gate(phase: PhasePlan) -> Gate:
+    prefill = LocalSlots(phase.prefill_concurrency) if phase.prefill_concurrency is not None else None
+    return Gate(LocalSlots(phase.concurrency), prefill)
 
 
 def paced(host: FakeHost, loop: asyncio.AbstractEventLoop, due: list[int], *, shard: int = 0, of: int = 1,
           **limits: int) -> PacedDriver:  # fmt: skip
     phase = PhasePlan("profiling", "profiling", 0, "request_rate", rate=1.0, **limits)
-    slots = LocalSlots(phase.concurrency, loop)
-    return PacedDriver(host, phase, slots, loop, due=memoryview(array("q", due)), shard=shard, of=of)
+    return PacedDriver(host, phase, gate(phase), loop, due=memoryview(array("q", due)), shard=shard, of=of, standing=[0] * 4)
 
 
 def on_loop(test: Callable[[asyncio.AbstractEventLoop], None]) -> None:

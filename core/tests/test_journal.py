@@ -82,16 +82,6 @@ def test_a_logbook_flushes_by_itself_when_a_frame_is_full(tmp_path: Path) -> Non
     assert [f.count for f in journal.frames(journal.segment_path(tmp_path, 0, 0)) if f.kind == journal.CHUNKS] == [1, 1, 1]
 
 
-def test_open_requests_are_those_started_and_not_over(tmp_path: Path) -> None:
-    book = Logbook(tmp_path, 1, {})
-    for request in range(5):
-        book.sent((request, request, request % 2, 0, 0, 0, 0, 0, -1, 5))
-    book.done((0, *DONE[1:]))
-    book.close()
-    assert journal.open_requests(tmp_path, 1, 0) == 2
-    assert journal.open_requests(tmp_path, 1, 1) == 2
-
-
 def test_a_disk_that_refuses_leaves_a_sentence_and_a_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     written = 0

@@ -34,7 +34,7 @@ def test_five_processes_draw_every_number_exactly_once(tmp_path: Path) -> None:
 def test_a_shared_ceiling_never_gives_more_than_its_limit() -> None:
     loop = asyncio.new_event_loop()
     fd = make_slots_fd(3)
-    several = [SharedSlots(fd, loop) for _ in range(5)]
+    several = [SharedSlots(fd, loop, [0], 0) for _ in range(5)]
     assert [slots.take() for slots in several] == [True, True, True, False, False]
     several[4].give()
     assert several[0].take()
@@ -47,7 +47,7 @@ def test_who_waits_for_a_shared_slot_is_called_when_one_frees() -> None:
     async def wait() -> bool:
         loop = asyncio.get_running_loop()
         fd = make_slots_fd(1)
-        holder, waiter = SharedSlots(fd, loop), SharedSlots(fd, loop)
+        holder, waiter = SharedSlots(fd, loop, [0], 0), SharedSlots(fd, loop, [0], 0)
         assert holder.take()
         woken = loop.create_future()
 
@@ -68,7 +68,7 @@ def test_who_waits_for_a_shared_slot_is_called_when_one_frees() -> None:
 @pytest.mark.parametrize(("limit", "taken"), [(2, [True, True, False]), (None, [True, True, True])])
 def test_a_lone_worker_counts_its_own_slots(limit: int | None, taken: list[bool]) -> None:
     loop = asyncio.new_event_loop()
-    slots = LocalSlots(limit, loop)
+    slots = LocalSlots(limit)
     assert [slots.take() for _ in range(3)] == taken
     slots.give()
     assert slots.take()
@@ -76,5 +76,5 @@ def test_a_lone_worker_counts_its_own_slots(limit: int | None, taken: list[bool]
 
 
 def test_a_lone_worker_counts_from_zero() -> None:
-    counter = LocalCounter()
+    counter = LocalCounter([0], 0)
     assert [counter.next() for _ in range(3)] == [0, 1, 2]

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from aiperf.engine import control, worker
 from aiperf.engine.logbook import Logbook
+from aiperf.engine.standing import Standing, make_standing_fd
 from aiperf.plan import PhasePlan
 from worker_fakes import FakeTransport, make_engine, make_plan
 
@@ -38,7 +39,9 @@ async def make_worker(directory: Path) -> tuple[worker.Worker, FakeLine, Any]:
     )
     plan = msgspec.structs.replace(make_plan(directory), phases=phases)
     line: Any = FakeLine()
-    made = worker.Worker(line, 0, 1, [])
+    fd = make_standing_fd(len(phases), 1)
+    made = worker.Worker(line, 0, 1, [fd])
+    made._standing = Standing(fd, len(phases), 1)
     made.plan, made.engine = plan, make_engine(plan, made.loop)
     made.engine.transport = FakeTransport(made.engine)  # type: ignore[assignment]
     made.engine.transport.statistics = {}  # type: ignore[misc]

@@ -10,9 +10,10 @@ import msgspec
 from aiperf.descriptor import PluginRef
 from aiperf.engine.contract import Exchange
 from aiperf.engine.drivers import BurstDriver
+from aiperf.engine.engine import Engine
+from aiperf.engine.gate import Gate
 from aiperf.engine.logbook import Logbook
 from aiperf.engine.slots import LocalCounter, LocalSlots
-from aiperf.engine.worker import Engine
 from aiperf.model import Conversation, ErrorDetails, HttpRequest, Turn
 from aiperf.plan import PhasePlan, Plan, Secrets, TlsPlan
 
@@ -76,10 +77,12 @@ def make_plan(directory: Path, **changes: Any) -> Plan:
 
 def make_engine(plan: Plan, loop: asyncio.AbstractEventLoop, *, secrets: Secrets | None = None, turns: int = 1) -> Engine:
     store: Any = FakeStore(turns)
-    engine = Engine(plan, secrets or Secrets(), store, Logbook(Path(plan.journal), 0, {}), 0)
+    logbook, said = Logbook(Path(plan.journal), 0, {}), list[str]()
+    engine = Engine(plan, secrets or Secrets(), store, logbook, 0, loop=loop, numbered=[0], warn=said.append)
     engine.transport = FakeTransport(engine)  # type: ignore[assignment]
     engine.phase = plan.phases[0]
-    sessions = LocalCounter() if turns > 1 else None
-    slots = LocalSlots(engine.phase.concurrency, loop)
-    engine.driver = BurstDriver(engine, engine.phase, slots, loop, claims=LocalCounter(), sessions=sessions, share=2)
+    cells = [0, 0]
+    sessions = LocalCounter(cells, 1) if turns > 1 else None
+    gate = Gate(LocalSlots(engine.phase.concurrency))
+    engine.driver = BurstDriver(engine, engine.phase, gate, loop, claims=LocalCounter(cells, 0), sessions=sessions, share=2)
     return engine

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from aiperf.engine.slots import make_counter_fd, make_slots_fd
-from aiperf.plan import Plan
+from aiperf.engine.standing import PREFILLS, SLOTS, Standing, make_standing_fd
+from aiperf.plan import PhasePlan, Plan
 
 
 class Child:
@@ -36,6 +37,45 @@ class Child:
         return f"exited with {code}"
 
 
+class Shared:
+    """What the workers of one machine share: limits and counters of each phase, and where each of them stands.
+
+    *fds* are inherited by every worker: the standing, then, for several workers, four of each phase: the limits of sessions
+    and of prefills (-1: none), arrivals, sessions.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        standing = make_standing_fd(len(plan.phases), plan.workers)
+        self._standing = Standing(standing, len(plan.phases), plan.workers)
+        self._limits: dict[tuple[int, int], int] = {}
+        self.fds = [standing]
+        for phase in plan.phases if plan.workers > 1 else ():
+            for cell, limit, ramp_ns in (
+                (SLOTS, phase.concurrency, phase.concurrency_ramp_ns),
+                (PREFILLS, phase.prefill_concurrency, phase.prefill_ramp_ns),
+            ):
+                fd = -1 if limit is None else make_slots_fd(limit if ramp_ns is None else 1)
+                if fd >= 0:
+                    self._limits[phase.index, cell] = fd
+                self.fds.append(fd)
+            self.fds += [make_counter_fd(), make_counter_fd()]
+
+    def release(self, worker: int, phase: PhasePlan) -> None:
+        """Give back what a dead worker held of the phase's limits."""
+        held = self._standing.of(worker, phase.index)
+        for cell in (SLOTS, PREFILLS):
+            fd = self._limits.get((phase.index, cell))
+            if fd is not None and held[cell] > 0:
+                os.eventfd_write(fd, held[cell])
+            held[cell] = 0
+
+    def close(self) -> None:
+        for fd in self.fds:
+            if fd >= 0:
+                os.close(fd)
+        self.fds = []
+
+
 class Children:
     """Starts, watches and ends them; never leaves one behind.
 
@@ -44,8 +84,7 @@ class Children:
 
     def __init__(self, plan: Plan, address: str, journal: Path, log: Path) -> None:
         self._plan, self._address, self._journal, self._log = plan, address, journal, log
-        self.slots: dict[int, int] = {}
-        self._fds = self._shared_fds() if plan.workers > 1 else []
+        self.shared = Shared(plan)
         self.workers = [self._worker(index) for index in range(plan.workers)]
         self.reducers = [self._reducer(index) for index in range(plan.reducers)]
 
@@ -53,28 +92,20 @@ class Children:
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
-    def _shared_fds(self) -> list[int]:
-        """Per phase: ceiling (-1: none), arrivals, sessions."""
-        fds = []
-        for phase in self._plan.phases:
-            ceiling = -1 if phase.concurrency is None else make_slots_fd(phase.concurrency)
-            if ceiling >= 0:
-                self.slots[phase.index] = ceiling
-            fds += [ceiling, make_counter_fd(), make_counter_fd()]
-        return fds
-
     def _worker(self, index: int) -> Child:
-        words = [str(index), str(self._plan.workers), ",".join(map(str, self._fds))]
-        return Child("worker", index, self._start("aiperf.engine.worker", words, [fd for fd in self._fds if fd >= 0]))
+        fds = self.shared.fds
+        words = [str(index), str(self._plan.workers), ",".join(map(str, fds))]
+        return Child("worker", index, self._start("aiperf.engine.worker", words, [fd for fd in fds if fd >= 0]))
 
     def _reducer(self, index: int) -> Child:
         words = [str(index), str(self._plan.reducers), str(self._journal)]
         return Child("reducer", index, self._start("aiperf.reducer", words, []))
 
     def restart(self, child: Child) -> Child:
-        """A new process in the place of a reducer that died; it goes on from its columns."""
-        fresh = self._reducer(child.index)
-        self.reducers[child.index] = fresh
+        """A new process in the place of one that died: a reducer goes on from its columns, a worker from its standing."""
+        worker = child.role == "worker"
+        fresh = self._worker(child.index) if worker else self._reducer(child.index)
+        (self.workers if worker else self.reducers)[child.index] = fresh
         return fresh
 
     def _start(self, module: str, words: list[str], fds: list[int]) -> subprocess.Popen[bytes]:
@@ -101,7 +132,4 @@ class Children:
             except subprocess.TimeoutExpired:
                 child.process.kill()
                 child.process.wait()
-        for fd in self._fds:
-            if fd >= 0:
-                os.close(fd)
-        self._fds = []
+        self.shared.close()

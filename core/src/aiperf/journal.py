@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,8 +39,9 @@ LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late t
 COLUMNS a reduced batch (:mod:`aiperf.reduce`)
 """
 
-SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns")
-"""*request* numbers the worker's requests; *due_ns* and *started_ns* are monotonic; due -1: nothing was scheduled."""
+SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns", "held_ns")
+"""*request* numbers the worker's requests; *due_ns* and *started_ns* are monotonic; due -1: nothing was scheduled.
+*held_ns*: how long it waited behind its due time for a slot, or for the answer before it."""
 
 CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
 """*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic.  *size*: bytes of body.
@@ -120,19 +120,6 @@ def numbered(directory: Path, pattern: str) -> list[Path]:
         return int(numbers[0]), int(numbers[1])
 
     return sorted(directory.glob(pattern), key=key)
-
-
-def open_requests(directory: Path, shard: int, phase: int) -> int:
-    """Requests of a phase that a shard's segments show as started and not over: what a dead worker had in flight."""
-    started: set[int] = set()
-    for path in numbered(directory, f"shard-{shard}.*.seg"):
-        for frame in frames(path):
-            rows = array("q", frame.payload) if frame.kind in (SENT, DONE) else array("q")
-            if frame.kind == SENT:
-                started.update(rows[i] for i in range(0, len(rows), len(SENT_FIELDS)) if rows[i + 2] == phase)
-            elif frame.kind == DONE:
-                started.difference_update(rows[:: len(DONE_FIELDS)])
-    return len(started)
 
 
 def write_all(fd: int, data: bytes) -> None:

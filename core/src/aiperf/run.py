@@ -25,7 +25,6 @@ from aiperf.earlier import Earlier
 from aiperf.engine import control
 from aiperf.engine.clock import NS_PER_S, read_clocks
 from aiperf.errors import AiperfError, ConfigError
-from aiperf.journal import open_requests
 from aiperf.phases import target
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.progress import Display, Snapshot
@@ -136,7 +135,8 @@ class Run:
         self._lost: set[int] = set()
         self._troubles: list[str] = []
         self._finished: dict[int, str | None] = {}
-        self._restarts = 0
+        self._restarts = self._replaced = 0
+        self._begun: control.Begin | None = None  # for a worker in the place of one that dies in the phase
         self._began = False
         self._finishing = False
         self._summarize: control.Summarize | None = None
@@ -283,6 +283,7 @@ class Run:
         self._logged_s = time.monotonic()
         start_ns = monotonic_ns() + _LEAD_NS
         self.times.setdefault("begin_ns", start_ns)
+        self._begun = control.Begin(phase.index, start_ns, resumed=True)
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self.children.workers:
             if child.index not in self._lost:
@@ -302,6 +303,7 @@ class Run:
                 kill_at = time.monotonic() + drain / NS_PER_S + environment.abort_wait_s()
             if kill_at and time.monotonic() > kill_at:
                 self._give_up()
+        self._begun = None
         self._check_failures(phase)
         counters = list(self._counters.values())
         log.info(
@@ -343,27 +345,30 @@ class Run:
 
     def _watch(self, phase: PhasePlan) -> None:
         """Notice processes that died."""
-        for child in self.children.workers:
+        for child in list(self.children.workers):
             if child.index not in self._ended and child.process.poll() is not None:
                 while self._receive(0):  # its last words may still be under way
                     pass
-                if child.index in self._ended:
-                    continue
-                self._lost.add(child.index)
-                self._ended.add(child.index)
-                self.incomplete = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
-                self._warn(self.incomplete)
-                self._refill(child, phase)
+                if child.index not in self._ended:
+                    self._replace(child, phase)
         self._watch_reducers()
 
-    def _refill(self, child: Child, phase: PhasePlan) -> None:
-        """Give back the slots a dead worker held: its requests that were sent and not done."""
-        fd = self.children.slots.get(phase.index)
-        if fd is None:
+    def _replace(self, child: Child, phase: PhasePlan) -> None:
+        """Another worker in the place of one that died; after too many, or while the run ends, none.
+
+        What it held of the limits goes back.  Its loss is named: it had sessions under way that nobody can take up.
+        """
+        self.children.shared.release(child.index, phase)
+        died = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
+        if self._replaced >= _RESTARTS or self.signals.count or self.incomplete:
+            self._lost.add(child.index)
+            self._ended.add(child.index)
+            self.incomplete = self.incomplete or died
+            self._warn(died)
             return
-        held = open_requests(self.journal, child.index, phase.index)
-        for _ in range(held):
-            os.eventfd_write(fd, 1)
+        self._replaced += 1
+        self._warn(f"{died}, and another one goes on where it stood")
+        self.children.restart(child)
 
     def _watch_reducers(self) -> None:
         for child in list(self.children.reducers):
@@ -397,6 +402,8 @@ class Run:
                     self._troubles.append(message.trouble)
                 child = self._child(message.role, message.index)
                 child.ready = True
+                if message.role == "worker" and self._begun is not None:  # in the place of one that died
+                    self.board.send(identity, self._begun)
                 if message.role == "reducer" and (self._finishing or self._summarize is not None):
                     self.board.send(identity, control.Finish())
                     if self._summarize is not None:
@@ -541,7 +548,7 @@ class Run:
             print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
         if summary.valid == 0:
             print("aiperf: no request succeeded; the errors are counted above", file=sys.stderr)
-        return 1 if failures or self._lost or self.incomplete or summary.valid == 0 else 0
+        return 1 if failures or self._lost or self._replaced or self.incomplete or summary.valid == 0 else 0
 
     # Odds
 

@@ -40,10 +40,14 @@ class Ready(Struct, frozen=True, tag=True):
 
 
 class Begin(Struct, frozen=True, tag=True):
-    """Start phase *phase* at the monotonic instant *start_ns*."""
+    """Start phase *phase* at the monotonic instant *start_ns*.
+
+    *resumed*: it began then, with a worker that died; go on where that one stood.
+    """
 
     phase: int
     start_ns: int
+    resumed: bool = False
 
 
 class Stop(Struct, frozen=True, tag=True):

@@ -20,6 +20,7 @@ from aiperf.engine.clock import read_clocks
 
 _encode = msgspec.msgpack.Encoder().encode
 _BACKLOG_BYTES = 256 << 20
+_SENT, _DONE = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS)
 
 
 class Logbook:
@@ -50,7 +51,7 @@ class Logbook:
     def sent(self, row: tuple[int, ...]) -> None:
         """A request was started: SENT_FIELDS."""
         self._sent += row
-        self._size += 80
+        self._size += 8 * _SENT
 
     def chunk(self, request: int, kernel_ns: int, read_ns: int, body: bytes, hidden: int) -> None:
         size = len(body)
@@ -63,7 +64,7 @@ class Logbook:
     def done(self, row: tuple[int, ...]) -> None:
         """A request is over: DONE_FIELDS."""
         self._done += row
-        self._size += 112
+        self._size += 8 * _DONE
         if self._size >= journal.FLUSH_BYTES:
             self.flush()
 
@@ -82,7 +83,7 @@ class Logbook:
         clocks = read_clocks()
         pack, out = journal.pack, []
         if self._sent:
-            out.append(pack(journal.SENT, array("q", self._sent).tobytes(), *clocks, len(self._sent) // 10))
+            out.append(pack(journal.SENT, array("q", self._sent).tobytes(), *clocks, len(self._sent) // _SENT))
             self._sent.clear()
         if self._chunks:
             rows = array("q", self._chunks).tobytes()
@@ -94,7 +95,7 @@ class Logbook:
             out.append(pack(journal.TEXT, _encode(self._texts), *clocks, len(self._texts)))
             self._texts.clear()
         if self._done:
-            out.append(pack(journal.DONE, array("q", self._done).tobytes(), *clocks, len(self._done) // 14))
+            out.append(pack(journal.DONE, array("q", self._done).tobytes(), *clocks, len(self._done) // _DONE))
             self._done.clear()
         self._size = 0
         self._put(b"".join(out))
@@ -111,6 +112,11 @@ class Logbook:
         self._queue.put(None)
         self._thread.join()
 
+    def _unused(self) -> int:
+        """The number of the first segment: behind those of a worker that died, in whose place this one is."""
+        there = journal.numbered(self._directory, f"shard-{self._shard}.*.seg")
+        return int(there[-1].name.split(".")[1]) + 1 if there else 0
+
     def _open(self, k: int) -> int:
         path = journal.segment_path(self._directory, self._shard, k)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -118,7 +124,7 @@ class Logbook:
 
     def _write(self) -> None:
         """The thread.  An error stops writing for good: what is on disk stays whole up to its last frame."""
-        k, offset, fd = 0, 0, -1
+        k, offset, fd = self._unused(), 0, -1
         try:
             while (data := self._queue.get()) is not None:
                 if self.trouble is not None:

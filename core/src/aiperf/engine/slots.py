@@ -2,7 +2,8 @@
 
 A ceiling is an eventfd with semaphore semantics: a read takes a token, a write gives one, and its readability is the
 wait.  A counter is the offset of an inherited file: ``lseek`` moves it by one and returns it, in one locked step.
-A single worker uses plain integers.
+A single worker uses plain integers.  What a worker holds of a shared ceiling, and how far a lone worker has counted, it notes
+in its row of :mod:`aiperf.engine.standing`.
 """
 
 from __future__ import annotations
@@ -10,19 +11,25 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from pathlib import Path
 from typing import Protocol
 
 
 class Slots(Protocol):
-    """Rights to have a session active."""
+    """Rights to have a session active, or to wait for a first token."""
 
     def take(self) -> bool:
         """Take one if there is one."""
         ...
 
-    def give(self) -> None: ...
+    def give(self, *, quiet: bool = False) -> None:
+        """Give one back, or one more.  *quiet*: it was only just taken; nobody is called."""
+        ...
+
+    def more(self) -> None:
+        """Raise the ceiling by one."""
+        ...
 
     def wanted(self, call: Callable[[], None] | None) -> None:
         """Call back from the loop while slots may be free; None stops it."""
@@ -32,10 +39,13 @@ class Slots(Protocol):
 class LocalSlots:
     """The ceiling of a lone worker; *limit* None has no ceiling."""
 
-    def __init__(self, limit: int | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, limit: int | None) -> None:
         self._free = limit if limit is not None else 1 << 60
-        self._loop = loop
         self._call: Callable[[], None] | None = None
+
+    def more(self) -> None:
+        """Raise the ceiling by one."""
+        self.give()
 
     def take(self) -> bool:
         if self._free <= 0:
@@ -43,9 +53,9 @@ class LocalSlots:
         self._free -= 1
         return True
 
-    def give(self) -> None:
+    def give(self, *, quiet: bool = False) -> None:
         self._free += 1
-        if self._call is not None:
+        if self._call is not None and not quiet:
             self._call()
 
     def wanted(self, call: Callable[[], None] | None) -> None:
@@ -53,11 +63,15 @@ class LocalSlots:
 
 
 class SharedSlots:
-    """The ceiling of several workers: an inherited eventfd (semaphore) that holds the free tokens."""
+    """The ceiling of several workers: an inherited eventfd (semaphore) that holds the free tokens.
 
-    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+    ``held[cell]`` counts what this worker holds.
+    """
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, held: MutableSequence[int], cell: int) -> None:
         self._fd = fd
         self._loop = loop
+        self._held, self._cell = held, cell
         self._waiting = False
 
     def take(self) -> bool:
@@ -65,9 +79,15 @@ class SharedSlots:
             os.eventfd_read(self._fd)
         except BlockingIOError:
             return False
+        self._held[self._cell] += 1
         return True
 
-    def give(self) -> None:
+    def give(self, *, quiet: bool = False) -> None:
+        self._held[self._cell] -= 1
+        os.eventfd_write(self._fd, 1)
+
+    def more(self) -> None:
+        """Raise the ceiling by one."""
         os.eventfd_write(self._fd, 1)
 
     def wanted(self, call: Callable[[], None] | None) -> None:
@@ -91,12 +111,15 @@ class Counter(Protocol):
 
 
 class LocalCounter:
-    def __init__(self) -> None:
-        self._value = -1
+    """A lone worker's: ``cells[cell]`` is the next number."""
+
+    def __init__(self, cells: MutableSequence[int], cell: int) -> None:
+        self._cells, self._cell = cells, cell
 
     def next(self) -> int:
-        self._value += 1
-        return self._value
+        value = self._cells[self._cell]
+        self._cells[self._cell] = value + 1
+        return value
 
 
 class SharedCounter:

@@ -15,242 +15,32 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns, process_time_ns
 from typing import Any
 
-import msgspec
-
-from aiperf import __version__, environment, journal
+from aiperf import environment, journal
 from aiperf.engine import control
 from aiperf.engine.clock import NS_PER_S
-from aiperf.engine.contract import Exchange, Shape, Transport, TransportSettings
-from aiperf.engine.drivers import BurstDriver, Driver, PacedDriver
+from aiperf.engine.contract import Transport, TransportSettings
+from aiperf.engine.drivers import BurstDriver, Driver, PacedDriver, SessionsDriver
+from aiperf.engine.engine import Engine, Prepare
+from aiperf.engine.gate import Gate, Rise
 from aiperf.engine.logbook import Logbook
-from aiperf.engine.session import Session
-from aiperf.engine.slots import Counter, LocalCounter, LocalSlots, SharedCounter, SharedSlots, Slots
-from aiperf.errors import AiperfError, BadResponse
-from aiperf.ids import request_prefix, session_prefix
-from aiperf.model import ErrorDetails, HttpRequest, Message, Turn, join_url
+from aiperf.engine.slots import Counter, LocalCounter, LocalSlots, SharedCounter, SharedSlots
+from aiperf.engine.standing import ARRIVALS, PREFILLS, SESSIONS, SLOTS, Standing
+from aiperf.errors import AiperfError
+from aiperf.model import HttpRequest, Turn
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.rundir import load_run
-from aiperf.schedule import uniform
-from aiperf.sse import Splitter
 from aiperf.store import Store
 
 _TICK_S = 0.05
 _SWEEP_TICKS = 5
 _LOOP_TICKS = 20
 _ORPHAN_DRAIN_NS = 5 * NS_PER_S
-
-Prepare = Callable[[HttpRequest, Turn], HttpRequest]
-
-
-class Engine:
-    """The request's life cycle on this worker: from a driver's word to a ``done`` row.  Also the transport's sink."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        secrets: Secrets,
-        store: Store,
-        logbook: Logbook,
-        shard: int,
-        prepare: Prepare | None = None,
-    ) -> None:
-        self.plan, self.store, self.logbook, self.shard = plan, store, logbook, shard
-        self.transport: Transport
-        self.driver: Driver
-        self.phase: PhasePlan
-        self.open: dict[int, Exchange] = {}
-        self.sent = self.completed = self.errors = 0
-        self.last_answer_ns = 0
-        self.on_idle: Callable[[], None] = lambda: None
-        self._request = 0
-        self._ending: int | None = None
-        self._endpoint = plan.endpoint.load()(plan.plugin_options(plan.endpoint))
-        self._log_chunk = logbook.chunk
-        self._models, self._urls = len(plan.models), len(plan.urls)
-        self._request_prefix = request_prefix(plan.run_id, shard)
-        self._session_prefixes = [session_prefix(plan.run_id, phase.index) for phase in plan.phases]
-        self._sampler = plan.sampler()
-        self._prepare = prepare
-        self._shapes = self._make_shapes(secrets)
-
-    def _make_shapes(self, secrets: Secrets) -> list[list[Shape]]:
-        """Per URL, per shape of the store, the request's unchanging part."""
-        accept = "text/event-stream" if self.plan.streaming else "application/json"
-        sessions = [self.plan.session_header, *environment.affinity_headers()]
-        shapes = []
-        for url in self.plan.urls:
-            row = []
-            for shape in self.store.shapes:
-                headers = {"User-Agent": f"aiperf/{__version__}", "Content-Type": shape.content_type, "Accept": accept}
-                for extra in (shape.headers, secrets.headers):
-                    headers = _merged(headers, extra)
-                headers = {name: value for name, value in headers.items() if name.lower() not in map(str.lower, sessions)}
-                row.append(Shape(join_url(url, self.plan.path), headers, tuple(sessions), shape.method))
-            shapes.append(row)
-        return shapes
-
-    # What drivers ask
-
-    def session(self, phase: PhasePlan, number: int) -> Session:
-        plan, index = self.plan, phase.index
-        entry = phase.first_entry + self._sampler(plan.seed, number, phase.entries)
-        model = self._model(phase, number) if self._models > 1 else 0
-        identity = f"{self._session_prefixes[index]}{number:012x}"
-        return Session(index, number, entry, self.store.turns(entry), model, number % self._urls, identity)
-
-    def _model(self, phase: PhasePlan, number: int) -> int:
-        """Which of several models a session uses."""
-        plan = self.plan
-        if plan.model_strategy == "round_robin":
-            return number % self._models
-        return int(uniform(plan.seed, f"model:{phase.name}", number) * self._models)
-
-    def delay_ns(self, session: Session) -> int:
-        return self.store.delay_ns(session.entry, session.turn)
-
-    def send(self, session: Session, n: int, due_ns: int) -> None:
-        entry, turn = session.entry, session.turn
-        if turn == 0 and self._prepare is None:
-            body = self.store.body(entry, 0, session.model)
-            shape = self._shapes[session.url][self.store.shape(entry, 0)]
-        else:
-            body, shape = self._encode(session)
-        request = self._request
-        self._request = request + 1
-        started_ns = monotonic_ns()
-        exchange = Exchange(request, shape, body, f"{self._request_prefix}{request:012x}", session.id, started_ns)
-        exchange.n = n
-        exchange.due_ns = due_ns
-        exchange.deadline_ns = started_ns + self.plan.timeout_ns
-        exchange.owner = session
-        self.open[request] = exchange
-        self.sent += 1
-        self.logbook.sent(
-            (request, n, session.phase, session.number, turn, entry, session.url, session.model, due_ns, started_ns)
-        )
-        self.transport.send(exchange)
-
-    def _encode(self, session: Session) -> tuple[bytes, Shape]:
-        """A later turn: history with the live answers.  Also every turn that a hook may change."""
-        conversation = self.store.conversation(session.entry)
-        authored = conversation.turns[session.turn]
-        turn = msgspec.structs.replace(
-            authored,
-            model=authored.model or self.plan.models[session.model],
-            stream=self.plan.streaming,
-            history=(*conversation.prelude, *session.history),
-            extra={**self.plan.extra, **authored.extra},
-        )
-        request: HttpRequest = self._endpoint.encode(turn)
-        if session.turn:
-            prompt = " ".join(text for message in turn.messages for text in message.texts)
-            self.logbook.text(self._request, "prompt", prompt)
-        shape = self._shapes[session.url][self.store.shape(session.entry, session.turn)]
-        if self._prepare is not None:
-            changed = self._prepare(request, turn)
-            if changed is not request:
-                headers = _merged({**shape.headers, "Content-Type": changed.content_type}, changed.headers)
-                url = shape.url if changed.path == request.path else join_url(self.plan.urls[session.url], changed.path)
-                shape = Shape(url, headers, shape.session_headers, changed.method)
-                request = changed
-        return request.body, shape
-
-    # What the transport says
-
-    def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
-        self._log_chunk(exchange.request, kernel_ns, read_ns, body, hidden)
-        collect = exchange.owner.collect  # type: ignore[attr-defined]  # the owner is always the session
-        if collect is not None:
-            collect.append(body)
-
-    def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
-        self.logbook.text(exchange.request, "head", {"status": status, "reason": reason, "headers": headers})
-
-    def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
-        if self.open.pop(exchange.request, None) is None:
-            return
-        ended_ns = monotonic_ns()
-        good = error is None and 200 <= exchange.status < 300
-        if self._ending is not None:
-            outcome = self._ending
-        elif good:
-            outcome = journal.COMPLETED
-            self.completed += 1
-        else:
-            outcome = journal.ERROR
-            self.errors += 1
-        if error is not None:
-            self.logbook.text(exchange.request, "error", error)
-        self.last_answer_ns = ended_ns
-        self.logbook.done(
-            (
-                exchange.request, outcome, exchange.status, exchange.flags, exchange.connected_ns, exchange.sent_ns,
-                exchange.sent_end_ns, exchange.ack_ns, ended_ns, len(exchange.body), exchange.bytes_received,
-                exchange.dns_ns, exchange.connect_ns, exchange.tls_ns,
-            )
-        )  # fmt: skip
-        session: Any = exchange.owner
-        if session.collect is not None and not session.last:
-            self._remember(session, exchange, good)
-        self.driver.over(session)
-        if self.driver.complete and not self.open:
-            self.on_idle()
-
-    def _remember(self, session: Session, exchange: Exchange, good: bool) -> None:
-        """Keep the turn and its live answer for the next one; a failed turn adds no answer."""
-        authored = self.store.conversation(session.entry).turns[session.turn]
-        session.history.append(Message(authored.role, authored.texts, authored.media))
-        pieces, session.collect = session.collect or [], []
-        if good:
-            answer = self._answer(pieces, streamed=bool(exchange.flags & journal.STREAMED))
-            if answer:
-                session.history.append(Message("assistant", (answer,)))
-
-    def _answer(self, pieces: list[bytes], *, streamed: bool) -> str:
-        """The answer's text; reasoning only where there was nothing else."""
-        if streamed:
-            splitter = Splitter()
-            events = [event.data for piece in pieces for event in splitter.feed(piece)]
-            events += [event.data for event in splitter.close()]
-        else:
-            events = [b"".join(pieces)]
-        text, reasoning = [], []
-        for event in events:
-            try:
-                delta = self._endpoint.decode(event)
-            except BadResponse:  # the reducer reports it; here it only means that there is nothing to repeat
-                continue
-            if delta is not None:
-                text.append(delta.text)
-                reasoning.append(delta.reasoning)
-        return "".join(text) or "".join(reasoning)
-
-    # Ending
-
-    def abort_all(self) -> None:
-        """Drop everything in flight: the grace is over."""
-        self._ending = journal.ABORTED
-        for exchange in list(self.open.values()):
-            self.transport.abort(exchange, None)
-        self._ending = None
-
-    def sweep(self, now_ns: int) -> None:
-        """End requests that take longer than the timeout; they were started in order of their deadlines."""
-        late = []
-        for exchange in self.open.values():
-            if exchange.deadline_ns > now_ns:
-                break
-            late.append(exchange)
-        for exchange in late:
-            message = f"no whole answer within {self.plan.timeout_ns / NS_PER_S:g} s"
-            self.transport.abort(exchange, ErrorDetails(message, type="TimeoutError", code=504))
-
 
 class Worker:
     """The process around the engine: control channel, phases, ticks."""
@@ -262,7 +52,9 @@ class Worker:
         self.engine: Engine | None = None
         self.plan: Plan | None = None
         self.logbook: Logbook | None = None
-        self._fds = fds  # per phase: ceiling, arrivals, sessions
+        self._standing_fd, *self._fds = fds  # of the latter four a phase: both ceilings, arrivals, sessions
+        self._standing: Standing
+        self._rises: list[Rise] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._handles: list[asyncio.TimerHandle] = []
         self._lags: list[int] = []
@@ -304,6 +96,9 @@ class Worker:
         self.line.send(message)
         self.loop.call_soon(self._news)  # the channel's descriptor is edge-triggered: a send may swallow an edge
 
+    def _warn(self, sentence: str) -> None:
+        self._tell(control.Notice("worker", self.index, sentence))
+
     def _parent_gone(self) -> None:
         if os.read(0, 4096):
             return
@@ -322,13 +117,18 @@ class Worker:
             store = Store(directory)
             about = {"run_id": plan.run_id, "shard": self.index, "shards": self.workers, "pid": os.getpid()}
             logbook = Logbook(directory, self.index, {**about, "started_mono_ns": monotonic_ns()})
-            prepare, make_transport = _hooked(plan, lambda said: self._tell(control.Notice("worker", self.index, said)))
-            engine = Engine(plan, secrets, store, logbook, self.index, prepare)
+            prepare, make_transport = _hooked(plan, self._warn)
+            self._standing = Standing(self._standing_fd, len(plan.phases), self.workers)
+            engine = Engine(
+                plan, secrets, store, logbook, self.index, prepare,
+                loop=self.loop, numbered=self._standing.requests(self.index), warn=self._warn,
+            )  # fmt: skip
             settings = TransportSettings(
                 urls=plan.urls,
                 tls=plan.tls,
                 reuse=plan.reuse,
-                keep_heads=plan.export_level == "raw",
+                sticky=plan.sticky,
+                keep_heads=plan.keeps_requests,
                 family=environment.ip_version(),
                 trust_env=environment.trust_env(),
             )
@@ -371,20 +171,40 @@ class Worker:
             self._at(message.start_ns + phase.duration_ns, engine.driver.stop)
             if phase.grace_ns is not None:
                 self._at(message.start_ns + phase.duration_ns + phase.grace_ns, self._abort)
+        for rise in self._rises:
+            rise.begin(message.start_ns, skip=message.resumed and bool(self._fds))
         engine.driver.begin(message.start_ns)
 
     def _driver(self, engine: Engine, phase: PhasePlan) -> Driver:
-        fds = self._fds[3 * phase.index : 3 * phase.index + 3]
-        shared = bool(fds) and fds[0] >= 0
-        slots: Slots = SharedSlots(fds[0], self.loop) if shared else LocalSlots(phase.concurrency, self.loop)
-        if phase.due_file is not None:
-            return PacedDriver(engine, phase, slots, self.loop, due=_mapped(phase.due_file), shard=self.index, of=self.workers)
-        claims: Counter = SharedCounter(fds[1]) if fds else LocalCounter()
-        sessions: Counter | None = None
-        if engine.store.max_turns > 1:
-            sessions = SharedCounter(fds[2]) if fds else LocalCounter()
-        share = -(-(phase.concurrency or 1) // self.workers)
-        return BurstDriver(engine, phase, slots, self.loop, claims=claims, sessions=sessions, share=share)
+        """What sends the phase's share, behind the phase's limits."""
+        standing = self._standing.of(self.index, phase.index)
+        sessions_fd, prefill_fd, *counters = self._fds[4 * phase.index : 4 * phase.index + 4] or (-1, -1)
+        sessions = self._slots(sessions_fd, phase.concurrency, phase.limits_file, standing, SLOTS)
+        limited = phase.prefill_concurrency is not None
+        prefill = self._slots(prefill_fd, phase.prefill_concurrency, phase.prefill_limits_file, standing, PREFILLS)
+        gate = Gate(sessions, prefill if limited else None)
+
+        def counter(cell: int) -> Counter:
+            return SharedCounter(counters[cell]) if counters else LocalCounter(standing, cell)
+
+        if phase.due_file is None:
+            numbers = counter(SESSIONS) if engine.store.max_turns > 1 else None
+            share = None if phase.concurrency is None else -(-phase.concurrency // self.workers)
+            return BurstDriver(engine, phase, gate, self.loop, claims=counter(ARRIVALS), sessions=numbers, share=share)
+        due, own = _mapped(phase.due_file), {"shard": self.index, "of": self.workers}
+        if phase.sessions_file is None:
+            return PacedDriver(engine, phase, gate, self.loop, due=due, standing=standing, **own)
+        rows = _mapped(phase.sessions_file)
+        return SessionsDriver(engine, phase, gate, self.loop, due=due, rows=rows, standing=standing, **own)
+
+    def _slots(
+        self, fd: int, limit: int | None, levels: str | None, held: MutableSequence[int], cell: int
+    ) -> SharedSlots | LocalSlots:
+        """A limit: of this worker alone, or one that all share; *levels* names the file of its rise, if it has one."""
+        slots = LocalSlots(1 if levels is not None else limit) if fd < 0 else SharedSlots(fd, self.loop, held, cell)
+        if levels is not None and (fd < 0 or self.index == 0):  # of what all share one worker sees to the rise
+            self._rises.append(Rise(_mapped(levels), slots, self.loop))
+        return slots
 
     def _at(self, at_ns: int, call: Callable[[], None]) -> None:
         self._handles.append(self.loop.call_later(max(0, at_ns - monotonic_ns()) / NS_PER_S, call))
@@ -411,6 +231,9 @@ class Worker:
         for handle in self._handles:
             handle.cancel()
         self._handles.clear()
+        for rise in self._rises:
+            rise.stop()
+        self._rises.clear()
         self._loop_frame()
         logbook.frame(journal.PHASE, {"phase": engine.phase.index, "event": "end", "at_ns": monotonic_ns()})
         self._count()
@@ -473,12 +296,6 @@ class Worker:
     def _exit(self) -> None:
         if not self.ended.done():
             self.ended.set_result(None)
-
-
-def _merged(headers: dict[str, str], extra: dict[str, str]) -> dict[str, str]:
-    """*extra* over *headers*, names compared without case."""
-    names = {name.lower() for name in extra}
-    return {name: value for name, value in headers.items() if name.lower() not in names} | extra
 
 
 def _mapped(path: str) -> memoryview:
