@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
-from aiperf import Column, ConfigError, Fold, Metric, Needs, Over, RecordBatch, RunMetric, Totals, Unit
+from aiperf import Column, Fold, Metric, Needs, Over, RecordBatch, RunMetric, Totals, Unit
+from aiperf.environment import number
 
 
 class InputSequenceLength(Metric):
@@ -116,8 +115,8 @@ class OslMismatchCount(Metric):
     per_record = False
 
     def __init__(self) -> None:
-        self.share = _limit("AIPERF_METRICS_OSL_MISMATCH_PCT_THRESHOLD", 5.0) / 100
-        self.tokens = _limit("AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD", 50.0)
+        self.share = number("AIPERF_METRICS_OSL_MISMATCH_PCT_THRESHOLD", 0, 1e9, 5) / 100
+        self.tokens = number("AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD", 0, 1e9, 50)
 
     def column(self, batch: RecordBatch) -> Column:
         asked = batch["requested_tokens"]
@@ -178,14 +177,3 @@ class TotalErrorIsl(_Total):
     title = "Total Error Input Sequence Length"
     needs = ("error_isl",)
     requires = Needs.TOKENS_IN
-
-
-def _limit(name: str, default: float) -> float:
-    text = os.environ.get(name, "").strip()
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise ConfigError(f"{name} is {text!r}; it must be a number of at least 0")
-    return value

@@ -1,0 +1,179 @@
+"""The metrics of objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from aiperf import Column, Declared, Fold, Metric, Ragged, RecordBatch, RunMetric, Totals, Unit
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from aiperf_metric_goodput.slos import Slo
+
+_GOOD = "good_request_count"
+_ORDER = 1000
+"""Of the goodput on the console; what says more of it follows."""
+
+
+def metrics_of(bounds: Iterable[tuple[Slo, Metric]]) -> list[Declared]:
+    """The metrics of these objectives, each with the metric that it bounds."""
+    objectives = [Objective(slo, metric) for slo, metric in bounds]
+    per_request = [each for each in objectives if each.slo.percentile is None]
+    found: list[Declared] = []
+    if per_request:
+        found += [GoodRequestCount(per_request), GoodRequestFraction(), Goodput()]
+        found += [FailedAlone(place, per_request) for place in range(len(per_request))]
+    for each in objectives:
+        if each.slo.percentile is not None:
+            found += [PercentileAttained(each), PercentileMargin(each)]
+    return found
+
+
+class Objective(Struct, frozen=True):
+    """An objective and the metric that it bounds."""
+
+    slo: Slo
+    metric: Metric
+
+    @property
+    def title(self) -> str:
+        sign = "≥" if self.metric.larger_is_better else "≤"
+        of = "" if self.slo.percentile is None else f" {self.slo.percentile}"
+        return f"{self.metric.short or self.metric.title}{of} {sign} {self.slo.bound:g} {self.metric.shown.value}"
+
+    def met(self, batch: RecordBatch) -> NDArray[np.bool_]:
+        """Whether each request meets it; one without a value doesn't, a list does where each of its elements does."""
+        column = batch.column(self.metric.tag)
+        if not isinstance(column, Ragged):
+            return self.holds(column * self.metric.scale)
+        lengths = np.diff(column.offsets)
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        broken = np.bincount(owners[~self.holds(column.values * self.metric.scale)], minlength=len(lengths))
+        whole: NDArray[np.bool_] = (lengths > 0) & (broken == 0)
+        return whole
+
+    def holds(self, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Of values in the display unit; absent ones don't."""
+        return shown >= self.slo.bound if self.metric.larger_is_better else shown <= self.slo.bound
+
+
+class GoodRequestCount(Metric):
+    """Requests that succeeded and met every objective."""
+
+    tag = _GOOD
+    title = "Good Request Count"
+    unit = Unit.REQUESTS
+    fold = Fold.SUM
+
+    def __init__(self, objectives: Sequence[Objective]) -> None:
+        self.objectives = objectives
+        self.needs = tuple(dict.fromkeys(each.slo.tag for each in objectives))
+
+    def column(self, batch: RecordBatch) -> Column:
+        return _all(each.met(batch) for each in self.objectives)
+
+
+class GoodRequestFraction(RunMetric):
+    """Share of good requests, of all that came to an end; failed ones are not good."""
+
+    tag = "good_request_fraction"
+    title = "GoodRequestFraction"
+    unit = Unit.RATIO
+    needs = (_GOOD,)
+    larger_is_better = True
+
+    def number(self, run: Totals) -> float | None:
+        ended = run.valid + run.failed
+        return (run.value(_GOOD) or 0.0) / ended if ended else 0.0
+
+
+class Goodput(RunMetric):
+    """Good requests per second, over the same time as the request throughput."""
+
+    tag = "goodput"
+    title = "Goodput"
+    unit = Unit.REQUESTS_PER_SECOND
+    needs = (_GOOD,)
+    order = _ORDER
+
+    def number(self, run: Totals) -> float | None:
+        return (run.value(_GOOD) or 0.0) / run.duration_s if run.duration_s else None
+
+
+class FailedAlone(Metric):
+    """Requests that succeeded and met every objective but one: what this one costs."""
+
+    unit = Unit.REQUESTS
+    fold = Fold.SUM
+    per_record = False
+
+    def __init__(self, place: int, objectives: Sequence[Objective]) -> None:
+        """*place*: of the objective among them."""
+        self.place, self.objectives = place, objectives
+        one = objectives[place]
+        self.tag = f"slo_{one.slo.tag}_failed_alone"
+        self.title = f"Failed Only {one.title}"
+        self.order = _ORDER + 1 + place
+        self.needs = tuple(dict.fromkeys(each.slo.tag for each in objectives))
+
+    def column(self, batch: RecordBatch) -> Column:
+        met = [each.met(batch) for each in self.objectives]
+        met[self.place] = ~met[self.place]
+        return _all(met)
+
+
+class _OfPercentile(RunMetric):
+    """An objective of the run.  Where requests failed they count as infinitely slow, if the metric has that view."""
+
+    def __init__(self, objective: Objective, what: str) -> None:
+        self.objective = objective
+        slo = objective.slo
+        self.needs = (slo.tag,)
+        self.tag = f"slo_{slo.tag}_{slo.percentile}_{what}"
+        self.title = f"{objective.title} {what.capitalize()}"
+        self.order: int | None = _ORDER + 50
+
+    def reached(self, run: Totals) -> float | None:
+        """The percentile in its display unit."""
+        slo = self.objective.slo
+        assert slo.percentile is not None  # such objectives alone are given
+        adjusted = run.statistic(f"adj_{slo.tag}", slo.percentile)
+        return run.statistic(slo.tag, slo.percentile) if adjusted is None else adjusted
+
+
+class PercentileAttained(_OfPercentile):
+    """1 where the run kept to it, else 0, also where there was nothing to measure."""
+
+    unit = Unit.RATIO
+    larger_is_better = True
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__(objective, "attained")
+
+    def number(self, run: Totals) -> float | None:
+        reached = self.reached(run)
+        return 0.0 if reached is None else float(self.objective.holds(np.array([reached]))[0])
+
+
+class PercentileMargin(_OfPercentile):
+    """How much room was left; negative is what was missing.  Absent where the percentile isn't finite."""
+
+    larger_is_better = True
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__(objective, "margin")
+        self.unit = objective.metric.shown
+
+    def number(self, run: Totals) -> float | None:
+        reached = self.reached(run)
+        if reached is None:
+            return None
+        room = self.objective.slo.bound - reached
+        return -room if self.objective.metric.larger_is_better else room
+
+
+def _all(met: Iterable[NDArray[np.bool_]]) -> NDArray[np.float64]:
+    """1 where all are true, else 0."""
+    found: NDArray[np.float64] = np.logical_and.reduce(list(met)).astype(np.float64)
+    return found

@@ -1,0 +1,287 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from aiperf import ConfigError, Fold, Metric, Needs, Over, RecordBatch, RunMetric, Unit
+from aiperf.columns import ragged
+from aiperf.testing import MetricContract
+from aiperf.testing.batches import columns_of
+from aiperf.testing.manifests import check_row
+from aiperf_metric_goodput import GoodputMetrics
+from aiperf_metric_goodput.options import GoodputOptions
+from aiperf_metric_goodput.slos import Slo, read_slos
+from pydantic import ValidationError
+
+ABSENT = float("nan")
+MS = 1e6
+
+
+class Latency(Metric):
+    tag = "request_latency"
+    title = "Request Latency"
+    short = "Req Latency"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+    adjusted = True
+
+    def column(self, batch):
+        return batch["last_token_ns"] - batch["started_ns"]
+
+
+class First(Metric):
+    tag = "time_to_first_token"
+    title = "Time to First Token"
+    short = "TTFT"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+
+    def column(self, batch):
+        return batch["first_token_ns"] - batch["started_ns"]
+
+
+class Speed(Metric):
+    tag = "output_token_throughput_per_user"
+    title = "Output Token Throughput Per User"
+    unit = Unit.TOKENS_PER_SECOND_PER_USER
+    larger_is_better = True
+
+    def column(self, batch):
+        return batch["output_tokens"]
+
+
+class Gaps(Metric):
+    tag = "inter_chunk_latency"
+    title = "Inter Chunk Latency"
+    unit = Unit.NANOSECONDS
+    display = Unit.MILLISECONDS
+
+    def column(self, batch):
+        return batch.lists("gap_ns")
+
+
+class Failed(Metric):
+    tag = "error_isl"
+    title = "Error Input Sequence Length"
+    unit = Unit.TOKENS
+    over = Over.FAILED
+
+    def column(self, batch):
+        return batch["input_tokens"]
+
+
+class Rate(RunMetric):
+    tag = "request_throughput"
+    title = "Request Throughput"
+    unit = Unit.REQUESTS_PER_SECOND
+
+
+KNOWN = (Latency(), First(), Speed(), Gaps())
+OTHERS = {metric.tag: metric for metric in (*KNOWN, Failed(), Rate())}
+
+
+def family(*words: str, unfit: dict[str, Needs] | None = None) -> dict[str, Metric | RunMetric]:
+    made = GoodputMetrics(SimpleNamespace(goodput=list(words)))
+    others = {tag: metric for tag, metric in OTHERS.items() if tag not in (unfit or {})}
+    return {metric.tag: metric for metric in made.metrics(others, unfit or {})}
+
+
+def scores(tag: str, *words: str, **columns: list[float]) -> list[float]:
+    """A metric's values over requests that start at zero; times in ms."""
+    count = max(map(len, columns.values()))
+    known = {name: np.full(count, ABSENT) for name in ("last_token_ns", "first_token_ns", "output_tokens")}
+    known |= {"started_ns": np.zeros(count)}
+    gaps = [[gap * MS for gap in row] for row in columns.pop("gaps", [[]] * count)]
+    known |= {name: np.array(column) * (MS if name.endswith("_ns") else 1) for name, column in columns.items()}
+    batch = RecordBatch({**known, "gap_ns": ragged(gaps, gaps)}, np.ones(count, dtype=bool))
+    return columns_of((*KNOWN, family(*words)[tag]), batch)[tag].tolist()
+
+
+class TestGoodRequestsKeepTheContract(MetricContract):
+    metric = family("request_latency:20 time_to_first_token:12 inter_chunk_latency:3")["good_request_count"]
+    needed = KNOWN
+
+
+class TestFailedAloneKeepsTheContract(MetricContract):
+    metric = family("request_latency:20 time_to_first_token:12")["slo_time_to_first_token_failed_alone"]
+    needed = KNOWN
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["a_b:1"], [Slo("a_b", 1)]),
+        (["a:1 b:2.5", "c:-3"], [Slo("a", 1), Slo("b", 2.5), Slo("c", -3)]),
+        (["A-b:1e3"], [Slo("a_b", 1000)]),
+        (["a:p99<400"], [Slo("a", 400, "p99", False)]),
+        (["a:P5>=20"], [Slo("a", 20, "p5", True)]),
+        (["a:1", "a:p99<2", "a:p50<=1"], [Slo("a", 1), Slo("a", 2, "p99", False), Slo("a", 1, "p50", False)]),
+        ([], []),
+    ],
+)
+def test_objectives_are_read_as_typed(words, expected):
+    assert read_slos(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("", "empty"),
+        ("a", "'a' is not TAG:NUMBER"),
+        (":1", "':1' is not TAG:NUMBER"),
+        ("a:", "'a:' is not TAG:NUMBER"),
+        ("a:fast", "'fast' is no number"),
+        ("a:nan", "'nan' is no number"),
+        ("a:p99=3", "'p99=3' is no number"),
+        ("a:p99<", "'' is no number"),
+        ("a:p98<3", "no p98"),
+        ("a:p99.9<3", "no p99.9"),
+        ("a:1 b:2 a:3", "a is bound twice, to 1 and to 3"),
+        ("a:p99<1 a:p99<2", "a:p99 is bound twice"),
+    ],
+)
+def test_what_is_no_objective_gets_a_sentence(word, sentence):
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        read_slos([word])
+    with pytest.raises(ValidationError):
+        GoodputOptions(goodput=[word])
+
+
+def test_the_option_keeps_one_objective_a_word():
+    assert GoodputOptions(goodput=["a:1 b:2", "c:p99<3"]).goodput == ["a:1", "b:2", "c:p99<3"]
+
+
+def test_a_good_request_meets_every_objective_in_the_unit_that_is_shown():
+    requests = {"last_token_ns": [100, 101, 100, 50], "first_token_ns": [20, 10, 21, ABSENT]}
+    words = ("request_latency:100", "time_to_first_token:20")
+    assert scores("good_request_count", *words, **requests) == [1, 0, 0, 0]  # equal is good; without a value it isn't
+
+
+def test_where_more_is_better_the_bound_is_the_least():
+    requests = {"output_tokens": [30, 29, ABSENT]}
+    assert scores("good_request_count", "output_token_throughput_per_user:30", **requests) == [1, 0, 0]
+
+
+def test_of_a_list_every_element_must_be_good():
+    requests = {"gaps": [[1, 5], [1, 6], []]}
+    assert scores("good_request_count", "inter_chunk_latency:5", **requests) == [1, 0, 0]
+
+
+def test_what_one_objective_costs_is_what_failed_it_alone():
+    requests = {"last_token_ns": [100, 200, 100, 200, 200], "first_token_ns": [10, 10, 30, 30, 10]}
+    words = ("request_latency:100", "time_to_first_token:20")
+    assert scores("slo_request_latency_failed_alone", *words, **requests) == [0, 1, 0, 0, 1]
+    assert scores("slo_time_to_first_token_failed_alone", *words, **requests) == [0, 0, 1, 0, 0]
+
+
+def test_a_percentile_has_no_say_in_which_requests_are_good():
+    found = family("request_latency:100", "time_to_first_token:p99<1")
+    assert found["good_request_count"].needs == ("request_latency",)
+    assert "slo_time_to_first_token_failed_alone" not in found
+    assert "good_request_count" not in family("time_to_first_token:p99<1")
+
+
+class Run:
+    """A run of which a value and a few statistics are known."""
+
+    window_s = 1.0
+
+    def __init__(self, good=None, valid=0, failed=0, duration_s=4.0, **statistics):
+        self.good, self.valid, self.failed, self.duration_s, self.statistics = good, valid, failed, duration_s, statistics
+
+    def sum(self, tag):
+        return self.good if tag == "good_request_count" else None
+
+    value = sum
+
+    def count(self, tag):
+        return 0
+
+    def statistic(self, tag, name):
+        return self.statistics.get(f"{tag}_{name}")
+
+
+@pytest.mark.parametrize(
+    ("run", "rate", "share"),
+    [
+        (Run(good=6, valid=8, failed=4), 1.5, 0.5),  # 6 in 4 s; of 12
+        (Run(good=0, valid=8), 0.0, 0.0),
+        (Run(good=None, valid=0, failed=4), 0.0, 0.0),  # nothing succeeded
+        (Run(good=None, duration_s=None), None, 0.0),
+    ],
+)
+def test_goodput_is_per_second_of_the_run_and_the_share_of_all_that_ended(run, rate, share):
+    found = family("request_latency:1")
+    assert found["goodput"].number(run) == rate
+    assert found["good_request_fraction"].number(run) == share
+
+
+@pytest.mark.parametrize(
+    ("word", "statistics", "attained", "margin"),
+    [
+        ("time_to_first_token:p99<400", {"time_to_first_token_p99": 390.0}, 1, 10),
+        ("time_to_first_token:p99<400", {"time_to_first_token_p99": 400.0}, 1, 0),
+        ("time_to_first_token:p99<400", {"time_to_first_token_p99": 425.0}, 0, -25),
+        ("output_token_throughput_per_user:p10>20", {"output_token_throughput_per_user_p10": 25.0}, 1, 5),
+        ("output_token_throughput_per_user:p10>20", {"output_token_throughput_per_user_p10": 18.0}, 0, -2),
+        ("time_to_first_token:p99<400", {}, 0, None),  # nothing was measured
+    ],
+)
+def test_a_percentile_is_attained_or_not_with_the_margin(word, statistics, attained, margin):
+    tag, _, rest = word.partition(":")
+    found, run = family(word), Run(**statistics)
+    assert found[f"slo_{tag}_{rest[:3]}_attained"].number(run) == attained
+    assert found[f"slo_{tag}_{rest[:3]}_margin"].number(run) == margin
+
+
+def test_requests_that_failed_are_slower_than_any_bound():
+    run = Run(request_latency_p99=90.0, adj_request_latency_p99=float("inf"))
+    found = family("request_latency:p99<100")
+    assert found["slo_request_latency_p99_attained"].number(run) == 0
+    assert found["slo_request_latency_p99_margin"].number(run) == -float("inf")  # the kernel shows no such number
+    assert found["slo_request_latency_p99_margin"].unit is Unit.MILLISECONDS
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "hint"),
+    [
+        ("request_latenci:1", "there is no metric 'request_latenci'", "did you mean request_latency?"),
+        ("ttft:1", "there is no metric 'ttft'", "did you mean time_to_first_token?"),
+        ("speed:1", "there is no metric 'speed'", "for example: time_to_first_token, request_latency"),
+        ("request_throughput:1", "a number of the whole run, not of a request", "for example"),
+        ("error_isl:1", "of failed requests", "for example"),
+        ("output_token_throughput_per_user:p10<20", "larger is better", "write output_token_throughput_per_user:p10>20"),
+        ("request_latency:p99>20", "smaller is better", "write request_latency:p99<20"),
+    ],
+)
+def test_a_metric_that_is_unknown_or_unfit_refuses_the_run(word, message, hint):
+    with pytest.raises(ConfigError, match=message) as caught:
+        family("inter_chunk_latency:1", word)
+    assert caught.value.message.startswith("--goodput: ")
+    assert hint in caught.value.hints[0]
+
+
+def test_a_metric_that_does_not_apply_says_what_the_run_lacks():
+    with pytest.raises(ConfigError, match="time_to_first_token doesn't apply to this run: it needs --streaming"):
+        family("time_to_first_token:1", unfit={"time_to_first_token": Needs.STREAMING})
+
+
+def test_without_objectives_there_are_no_metrics():
+    assert family() == {}
+
+
+def test_readers_of_the_references_files_find_what_they_know():
+    found = family("request_latency:1")
+    assert [(metric.tag, metric.title, metric.unit.value) for metric in found.values()][:3] == [
+        ("good_request_count", "Good Request Count", "requests"),
+        ("good_request_fraction", "GoodRequestFraction", "ratio"),
+        ("goodput", "Goodput", "requests/sec"),
+    ]
+    assert (found["goodput"].order, found["good_request_count"].order) == (1000, None)
+    good = found["good_request_count"]
+    assert isinstance(good, Metric)
+    assert (good.fold, good.per_record) == (Fold.SUM, True)
+    assert found["slo_request_latency_failed_alone"].title == "Failed Only Req Latency ≤ 1 ms"
+
+
+def test_the_family_is_registered_and_described():
+    assert check_row("metrics", GoodputMetrics).options_model == "aiperf_metric_goodput.options:GoodputOptions"
