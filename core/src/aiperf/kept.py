@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from aiperf.columns import Column, Floats, Ragged, RecordBatch
+from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 
 HELD_ROWS = 65_536
 """Requests held in memory before they go to the file."""
@@ -82,7 +82,7 @@ class Kept:
         kind = tuple[str, tuple[str, ...], tuple[str, ...], int, dict[str, tuple[bytes, bytes]]]
         found = [msgspec.msgpack.decode(state, type=kind) for state in states]
         self._columns: dict[str, Floats] = {}
-        self._lists: dict[str, tuple[Floats, Floats] | None] = {}
+        self._lists: dict[str, tuple[Ints, Floats] | None] = {}
         for place, name in enumerate(found[0][1]):
             parts = [np.fromfile(path, dtype=np.float64).reshape(-1, len(names))[:, place] for path, names, _, _, _ in found]
             self._columns[name] = np.concatenate(parts)
@@ -97,6 +97,6 @@ class Kept:
         """A value per request."""
         return self._columns[name]
 
-    def lists(self, name: str) -> tuple[Floats, Floats] | None:
+    def lists(self, name: str) -> tuple[Ints, Floats] | None:
         """A list per request, as (lengths, all values one after the other); None where there are too many to keep."""
         return self._lists[name]

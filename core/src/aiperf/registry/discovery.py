@@ -37,6 +37,7 @@ SHIPPED = frozenset(
         "aiperf-exporter-parquet",
         "aiperf-exporter-raw",
         "aiperf-exporter-records",
+        "aiperf-metric-concurrency",
         "aiperf-metric-goodput",
         "aiperf-metric-http-trace",
         "aiperf-metric-latency",

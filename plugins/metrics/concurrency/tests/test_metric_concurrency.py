@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+from aiperf import Needs, RecordBatch, kept
+from aiperf.columns import ragged
+from aiperf.kept import Keeper, Kept
+from aiperf.testing.manifests import check_row
+from aiperf_metric_concurrency import EffectiveConcurrency, TokenFlow
+from aiperf_metric_concurrency.curves import Curve, ratio, spans, statistics, steps
+from hypothesis import given
+from hypothesis import strategies as st
+
+ABSENT = float("nan")
+S = 1e9
+
+
+def curve(*points: tuple[float, float]) -> Curve:
+    return Curve(np.array([at for at, _ in points], dtype=float), np.array([value for _, value in points], dtype=float))
+
+
+def array(*values: float):
+    return np.array(values, dtype=float)
+
+
+def test_events_in_any_order_make_one_curve():
+    found = steps((array(30, 10, 20, 10, 20), array(-3, 1, 2, 2, -2)))
+    assert list(zip(found.at_ns, found.values, strict=True)) == [(10, 3), (20, 3), (30, 0)]
+
+
+def test_what_adding_and_taking_away_leaves_is_nothing():
+    found = steps((array(1, 2, 3, 4), array(0.1, 0.2, -0.1, -0.2)))
+    assert found.values[-1] == 0
+
+
+def test_a_span_whose_end_nobody_knows_never_ends():
+    assert steps(spans(array(0, 5), array(10, ABSENT), array(1, 1))).values.tolist() == [1, 2, 1]
+
+
+def test_a_ratio_is_zero_where_there_is_nothing_to_divide_by():
+    found = ratio(curve((0, 6), (20, 4)), curve((5, 2), (15, 0), (25, 4)))
+    assert list(zip(found.at_ns, found.values, strict=True)) == [(0, 0), (5, 3), (15, 0), (20, 0), (25, 1)]
+
+
+# 0 from 0 to 10, 4 to 30, 2 to 90, 0 to 100.
+STAIRS = curve((10, 4), (30, 2), (90, 0))
+
+
+def test_statistics_weight_a_value_by_how_long_it_holds():
+    found = statistics(STAIRS, 0, 100)
+    assert found is not None
+    # (4·20 + 2·60) / 100; squares (16·20 + 4·60) / 100 = 5.6, less 2²
+    assert (found["avg"], found["min"], found["max"]) == (2.0, 0.0, 4.0)
+    assert found["std"] == pytest.approx(1.6**0.5)
+    # 0 for 20 % of the time, 2 for 60 %, 4 for 20 %
+    assert (found["p50"], found["p90"], found["p99"]) == (2.0, 4.0, 4.0)
+
+
+def test_a_percentile_is_the_least_value_that_is_not_exceeded_so_long():
+    assert statistics(curve((0, 1), (90, 7)), 0, 100)["p90"] == 1
+    assert statistics(curve((0, 1), (89, 7)), 0, 100)["p90"] == 7
+
+
+def test_a_window_sees_what_holds_in_it():
+    found = statistics(STAIRS, 20, 40)
+    assert (found["avg"], found["min"], found["max"]) == (3.0, 2.0, 4.0)
+    assert statistics(STAIRS, 200, 300)["max"] == 0
+    assert statistics(STAIRS, 20, 20) is None
+
+
+def test_a_gate_leaves_out_the_time_in_which_it_is_shut():
+    assert statistics(STAIRS, 0, 100, curve((20, 1), (40, 0), (60, 1), (70, 0)))["avg"] == (4 * 10 + 2 * 10 + 2 * 10) / 30
+    assert statistics(STAIRS, 0, 100, curve((10, 0))) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 500), st.integers(1, 9)), min_size=1, max_size=20))
+def test_the_mean_times_the_time_is_what_the_spans_hold(rows):
+    begin, width, height = (array(*column) for column in zip(*rows, strict=True))
+    found = statistics(steps(spans(begin, begin + width, height)), 0, 2000)
+    assert found["avg"] * 2000 == pytest.approx((width * height).sum())
+    assert found["min"] <= found["p50"] <= found["p90"] <= found["p99"] <= found["max"]
+
+
+def results(tmp_path, analysis, window, rows, split=1):
+    """What the analysis says of requests: (start, first token, end, prompt, output, instants), times in s."""
+    keepers = [Keeper(tmp_path / f"kept-{i}", analysis.keeps, analysis.lists) for i in range(split)]
+    for i, part in enumerate(rows[i::split] for i in range(split)):
+        began, first, ended, prompt, output = (array(*(row[k] for row in part)) for k in range(5))
+        instants = [[at * S for at in row[5]] for row in part]
+        batch = RecordBatch(
+            {"started_ns": began * S, "ended_ns": ended * S, "chunk_ns": ragged(instants, instants)}, ~np.isnan(first)
+        )
+        values = {
+            "time_to_first_token": (first - began) * S,
+            "input_sequence_length": prompt,
+            "output_sequence_length": output,
+        }
+        keepers[i].add(batch, values)
+    over = analysis.over(Kept([keeper.dump() for keeper in keepers]))
+    return {result.tag: result for result in over(window[0] * S, window[1] * S)}
+
+
+# One request reads 100 tokens in 2 s and writes 5 in 4 s, two of them after 1 s and two after 3 more; another fails after 1 s.
+ROWS = [
+    (0, 2, 6, 100, 5, [2, 3, 6]),
+    (1, ABSENT, 2, 50, ABSENT, []),
+]
+
+
+def test_concurrency_counts_failed_requests_and_idle_time(tmp_path):
+    found = results(tmp_path, EffectiveConcurrency(), (0, 10), ROWS)["effective_concurrency"]
+    assert found.stats["avg"] == pytest.approx(0.7)  # 6 s and 1 s of 10 s
+    assert (found.stats["min"], found.stats["max"], found.unit) == (0, 2, "requests")
+
+
+def test_tokens_flow_while_they_are_read_and_written(tmp_path):
+    found = {tag: one.stats for tag, one in results(tmp_path, TokenFlow(), (0, 10), ROWS).items()}
+    means = {
+        "effective_prefill_concurrency": 0.2,  # 2 s of 10 s
+        "effective_decode_concurrency": 0.4,
+        "effective_prefill_throughput": 10,  # 100 tokens in 10 s
+        "effective_decode_throughput": 0.4,  # the 4 behind the first
+        "effective_total_throughput": 10.4,
+        "effective_prefill_throughput_per_user": 10,
+        "effective_decode_throughput_per_user": 0.4,
+        "tokens_in_flight": (100 * 6 + 1 * 4 + 2 * 3) / 10,  # the prompt, the first token, two more for the last 3 s
+        "active_prefill_throughput": 50,  # in the 2 s in which there is a prompt
+        "active_decode_throughput": 1,  # in 4 s
+        "active_total_throughput": 104 / 6,
+        "active_prefill_throughput_per_user": 50,
+        "active_decode_throughput_per_user": 1,
+    }
+    assert {tag: stats["avg"] for tag, stats in found.items()} == pytest.approx(means)
+    # 2 tokens in 1 s, then 2 in 3 s
+    assert (found["active_decode_throughput"]["max"], found["active_decode_throughput"]["min"]) == pytest.approx((2, 2 / 3))
+    assert found["tokens_in_flight"]["max"] == 103
+    # spread evenly, 4 in 4 s
+    assert found["active_total_throughput"]["min"] == pytest.approx(1)
+
+
+def test_an_answer_that_comes_at_once_is_written_evenly_until_its_end(tmp_path):
+    found = results(tmp_path, TokenFlow(), (0, 4), [(0, 1, 3, 10, 5, [1])])
+    assert found["active_decode_throughput"].stats["min"] == found["active_decode_throughput"].stats["max"] == 2
+    assert found["tokens_in_flight"].stats["max"] == 15
+
+
+def test_a_part_of_the_run_has_what_happens_in_it(tmp_path):
+    found = results(tmp_path, TokenFlow(), (4, 5), ROWS)
+    assert found["effective_decode_throughput"].stats["avg"] == pytest.approx(2 / 3)
+    assert "active_prefill_throughput" not in found
+
+
+def test_how_many_reducers_kept_it_changes_nothing(tmp_path):
+    many = [(i / 7, i / 7 + 0.5, i / 7 + 2, 30 + i, 4, [i / 7 + 0.5, i / 7 + 1, i / 7 + 2]) for i in range(20)]
+    found = []
+    for reducers in (1, 3):
+        folder = tmp_path / str(reducers)
+        folder.mkdir()
+        found.append(results(folder, TokenFlow(), (0, 6), many, reducers))
+    assert found[0] == found[1]
+
+
+def test_beyond_the_budget_answers_are_written_evenly_however_many_reducers_there_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "LISTED", 5)
+    for split in (1, 2):
+        folder = tmp_path / str(split)
+        folder.mkdir()
+        found = results(folder, TokenFlow(), (0, 10), [ROWS[0], ROWS[0], ROWS[1]], split)
+        assert found["active_decode_throughput"].stats["min"] == pytest.approx(2)
+        assert found["active_decode_throughput"].stats["max"] == pytest.approx(2)
+        assert found["effective_decode_throughput"].stats["avg"] == pytest.approx(0.8)
+
+
+def test_readers_of_the_references_files_find_what_they_know(tmp_path):
+    found = results(tmp_path, TokenFlow(), (0, 10), ROWS)
+    assert [*found["tokens_in_flight"].stats] == ["avg", "min", "max", "p50", "p90", "p95", "p99", "std"]
+    assert {one.group for tag, one in found.items() if tag.startswith("active_")} == {"Active"}
+    assert {one.group for tag, one in found.items() if not tag.startswith("active_")} == {"Effective"}
+    assert found["effective_decode_throughput_per_user"].title == "Effective Decode Throughput Per User"
+    assert all(one.order is not None for one in found.values())
+
+
+def test_tokens_that_nobody_streams_or_counts_have_no_flow():
+    assert TokenFlow.requires == Needs.STREAMING | Needs.TOKENS_IN | Needs.TOKENS_OUT
+    assert EffectiveConcurrency.requires is Needs.NOTHING
+
+
+@pytest.mark.parametrize("kind", [EffectiveConcurrency, TokenFlow])
+def test_each_is_registered_and_described(kind):
+    assert check_row("metrics", kind).name == kind.tag
