@@ -32,7 +32,7 @@ FORBIDDEN = (
 FLOORS = """
 columns command descriptor draws errors exporter fold hooks ids intfile journal logs model options progress rates sse
     tokenizer usage
-addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries settings store
+addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
     strangers summary survival
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir
     schedule sizing
@@ -40,7 +40,7 @@ advice artifacts certificates dataset envelopes grouped helptext hooktrace limit
 answer engine loadchecks pipeline registry sessions starts
 due totals
 build children commandline earlier phases readiness scaffold selection testing trust
-urls
+sources urls
 application configure inspection reduce
 report run
 cli reducer

@@ -25,6 +25,8 @@ PLUGINS = [
     row("endpoints", "chat", "aiperf.endpoint:Endpoint", path="/chat", streaming=True),
     row("endpoints", "vectors", "aiperf.endpoint:Endpoint", path="/embed"),
     row("datasets", "synthetic"),
+    row("datasets", "trace", "dataset_fakes:Traces", reads=True, trace=True),
+    row("datasets", "turns", "dataset_fakes:Turns", reads=True),
     row("transports", "kernel"),
     *(row("schedules", name) for name in ("burst", "request_rate", "fixed_schedule", "user_centric")),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", smoothness=True),

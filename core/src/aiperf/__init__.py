@@ -14,6 +14,7 @@ _WHERE = {
     "model": ("Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn"),
     "endpoint": ("Capabilities", "Endpoint", "in_band_error", "unreadable"),
     "dataset": ("Dataset", "DatasetContext"),
+    "rowfile": ("rows",),
     "tokenizer": ("Tokenizer", "TokenizerSource"),
     "metric": (
         "Analysis", "Declared", "Fold", "Metric", "MetricFamily", "Needs", "Over", "PerRequestMetric", "RequestView",
@@ -42,7 +43,7 @@ __all__ = [
     "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged",
     "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
     "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Unit", "UsageError",
-    "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "uniform",
+    "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform",
     "uniforms", "unreadable",
 ]  # fmt: skip
 
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.options import Options, option
     from aiperf.plan import PhasePlan, Plan
+    from aiperf.rowfile import rows
     from aiperf.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.summary import Measurement, Result, Summary
     from aiperf.tokenizer import Tokenizer, TokenizerSource

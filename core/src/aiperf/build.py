@@ -19,7 +19,7 @@ from aiperf.artifacts import dataset_exporters, target_for
 from aiperf.dataset import Dataset, DatasetContext
 from aiperf.descriptor import PluginRef
 from aiperf.due import with_due_times
-from aiperf.endpoint import Endpoint
+from aiperf.endpoint import Endpoint, encoded
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.exporter import DatasetExporter
 from aiperf.limits import with_limits
@@ -79,7 +79,8 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
 def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     """Write the data set; the plan with its order and the number of entries there are."""
     endpoint: Endpoint = _made(plan.endpoint, plan.plugin_options(plan.endpoint))
-    context = DatasetContext(plan.entries, plan.seed, plan.seeded, tokenizer, endpoint.capabilities)
+    source = None if plan.source is None else Path(plan.source)
+    context = DatasetContext(plan.entries, plan.seed, plan.seeded, tokenizer, endpoint.capabilities, source)
     dataset: Dataset = _made(plan.dataset, plan.plugin_options(plan.dataset), context)
     order = plan.sampling or dataset.preferred_sampling
     if order not in plan.samplers:
@@ -166,7 +167,7 @@ class _Encoder:
             authored,
             stream=plan.streaming,
             # Earlier turns come with their live answers, which only the run will know.
-            history=conversation.prelude if index == 0 else (),
+            history=conversation.prelude if index == 0 or conversation.alone else (),
             extra={**plan.extra, **authored.extra},
         )
         if authored.model:
@@ -175,7 +176,7 @@ class _Encoder:
 
     def _encoded(self, conversation: Conversation, index: int, turn: Any) -> HttpRequest:
         try:
-            request = self._endpoint.encode(turn)
+            request = encoded(self._endpoint, turn)
         except AiperfError:
             raise
         except Exception as error:  # strangers' code
@@ -187,7 +188,7 @@ class _Encoder:
         what, kind = f"conversation {conversation.id!r}", self._plan.endpoint.name
         if not conversation.turns:
             raise BadDataset(f"{what} has no turns")
-        if len(conversation.turns) > 1 and not self._can.multi_turn:
+        if len(conversation.turns) > 1 and not conversation.alone and not self._can.multi_turn:
             raise BadDataset(
                 f"{what} has {len(conversation.turns)} turns, and the endpoint type {kind!r} sends single turns only",
                 "use an endpoint type with a history (chat), or data with one turn a conversation",
@@ -208,7 +209,7 @@ class _Encoder:
         """Tokens of all text parts of the turn's payload joined with one space (spec: metrics §5); None where nobody counts,
         or where live answers stand before it, which only the run will know."""
         turn = conversation.turns[index]
-        if self._counts is None or index > 0:
+        if self._counts is None or (index > 0 and not conversation.alone):
             return None
         parts = [*(text for message in conversation.prelude for text in message.texts), *turn.texts]
         if turn.input_tokens is not None and len(parts) == len(turn.texts) <= 1:

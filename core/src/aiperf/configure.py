@@ -23,6 +23,7 @@ from aiperf.modes import NO_PATTERN
 from aiperf.phases import NS_PER_S, phases, section
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.selection import Selection, key_of, ref_to
+from aiperf.sources import Source, source
 
 if TYPE_CHECKING:
     from aiperf.registry import Registry
@@ -57,8 +58,8 @@ class _Configuration:
         models = self.models()
         endpoint = self.endpoint()
         transport = self.select.chosen("transports", kernel.transport, "transport")
-        dataset = self.select.chosen("datasets", "synthetic")
-        planned = phases(findings, self.shaped)
+        origin = source(self.select, self.registry)
+        planned = phases(findings, self.shaped, promoted=self.promoted(origin))
         arrivals, ramps = self.arrivals(planned), self.ramps(planned)
         sampling, samplers = self.samplers()
         names = sorted({phase.schedule for phase in planned})
@@ -82,7 +83,7 @@ class _Configuration:
         findings.refuse_if_any()
         assert endpoint is not None  # what is missing has been said
         assert transport is not None
-        assert dataset is not None
+        assert origin.dataset is not None
         made = Plan(
             run_id=os.urandom(6).hex(),
             version=__version__,
@@ -96,7 +97,8 @@ class _Configuration:
             path=path,
             endpoint=ref_to(endpoint),
             transport=transport,
-            dataset=dataset,
+            dataset=origin.dataset,
+            source=None if origin.path is None else str(origin.path),
             tokenizer=tokenizer,
             tokenizer_name=tokenizer_name,
             streaming=streaming,
@@ -138,6 +140,21 @@ class _Configuration:
         self.call_hooks(made)
         findings.settle()
         return made, secrets
+
+    def promoted(self, origin: Source) -> bool:
+        """Whether the input file is replayed at its recorded times without the flag."""
+        findings = self.findings
+        schedule = findings.flag("fixed_schedule")
+        if self.kernel.fixed_schedule and origin.path is not None and not origin.timestamped:
+            findings.refuse(
+                f"{schedule} needs recorded times, and the first row of {origin.path} has no 'timestamp'",
+                f"add timestamps (ms), or drop {schedule}",
+            )
+        if findings.typed("fixed_schedule"):
+            return False
+        if origin.trace and origin.timestamped and not origin.explicit:
+            findings.hint(f"{origin.path} has recorded times; pass --fixed-schedule to keep to them")
+        return origin.promotes
 
     def call_hooks(self, made: Plan) -> None:
         """Let hook plugins refuse the plan; one that fails otherwise is reported and doesn't count."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aiperf.errors import BadResponse
 from aiperf.model import Delta, HttpRequest, Turn
@@ -111,3 +112,9 @@ def in_band_error(event: bytes) -> BadResponse | None:
 
 def _short(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def encoded(endpoint: Endpoint, turn: Turn) -> HttpRequest:
+    """The turn as *endpoint* sends it; a turn with a payload has that for its body, as it is."""
+    request = endpoint.encode(turn)
+    return request if turn.payload is None else replace(request, body=msgspec.json.encode(turn.payload))

@@ -47,6 +47,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     timestamp_ms: when a recorded trace sent it; None outside traces.
     input_tokens: length of the texts in the run's tokenizer, if the dataset knows it; else the kernel counts.
     extra: merged over the top level of the request's body.
+    payload: the request's whole body as it is, instead of what the endpoint would make of the turn.
     history: what stands before: system prompt, context, earlier turns and their live answers.
     """
 
@@ -62,6 +63,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     extra: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     history: tuple[Message, ...] = ()
+    payload: dict[str, Any] | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -76,13 +78,15 @@ class Turn(Struct, frozen=True, omit_defaults=True):
 class Conversation(Struct, frozen=True, omit_defaults=True):
     """A data set's entry: an ordered list of turns, reusable any number of times.
 
-    *system* and *context* become messages before the first turn; None is none.
+    *system* and *context* become messages before the first turn; None is none.  *alone*: each turn is sent by itself, without
+    those before it and their answers.
     """
 
     id: str
     turns: tuple[Turn, ...]
     system: str | None = None
     context: str | None = None
+    alone: bool = False
 
     @property
     def prelude(self) -> tuple[Message, ...]:

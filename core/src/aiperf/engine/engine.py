@@ -13,7 +13,7 @@ import msgspec
 from aiperf import __version__, environment, journal, pairs
 from aiperf.balance import RoundRobin, UrlStrategy
 from aiperf.draws import uniform
-from aiperf.endpoint import Endpoint
+from aiperf.endpoint import Endpoint, encoded
 from aiperf.engine.clock import NS_PER_S
 from aiperf.engine.contract import Exchange, Shape, Transport
 from aiperf.engine.drivers import Driver
@@ -170,11 +170,11 @@ class Engine:
             authored,
             model=authored.model or self.plan.models[session.model],
             stream=self.plan.streaming,
-            history=(*conversation.prelude, *session.history),
+            history=(*conversation.prelude, *(() if conversation.alone else session.history)),
             extra={**self.plan.extra, **authored.extra},
         )
-        request: HttpRequest = self._endpoint.encode(turn)
-        if session.turn:
+        request = encoded(self._endpoint, turn)
+        if session.turn and not conversation.alone:
             prompt = " ".join(text for message in turn.messages for text in message.texts)
             self.logbook.text(self._numbered[0], "prompt", prompt)
         shape = self._shapes[session.url][self.store.shape(session.entry, session.turn)]

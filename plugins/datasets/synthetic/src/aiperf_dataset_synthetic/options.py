@@ -10,6 +10,7 @@ from pydantic import AfterValidator
 
 from aiperf_dataset_synthetic.lengths import pairs
 
+_GENERATED, _VERBATIM = ("shared_system_length", "user_context_length"), ("system_prompt", "system_prompt_file")
 _LENGTHS, _PREFIXES, _SESSIONS = "Prompt and answer length", "Prefixes and system prompts", "Conversations"
 
 
@@ -18,16 +19,75 @@ def _readable(text: str) -> str:
     return text
 
 
-class SyntheticOptions(Options):
+class Problems:
+    """Sentences on options that don't go together, each naming the flag as typed."""
+
+    def __init__(self, typed: dict[str, str]) -> None:
+        self._typed = typed
+        self.found: list[str] = []
+
+    def flag(self, field: str) -> str:
+        return self._typed.get(field, _USUAL[field])
+
+    def refuse(self, message: str, hint: str) -> None:
+        self.found.append(f"{message}\n{hint}")
+
+    def exclusive(self, first: str, second: str, why: str) -> None:
+        one, other = self.flag(first), self.flag(second)
+        self.refuse(f"{one} and {other} exclude each other: {why}", f"drop {one} or {other}")
+
+    def needs(self, field: str, needed: str, why: str) -> None:
+        one, other = self.flag(field), self.flag(needed)
+        self.refuse(f"{one} needs {other}: {why}", f"add {other}, or drop {one}")
+
+
+class CommonOptions(Options):
+    """What any data set may be told: the length of answers, and what stands before every conversation."""
+
+    osl: int | None = option("--prompt-output-tokens-mean", "--output-tokens-mean", "--osl", ge=1, group=_LENGTHS,
+        metavar="TOKENS", shown="the model decides", help="Mean of the answer length asked for.")
+    osl_stddev: Finite = option("--prompt-output-tokens-stddev", "--output-tokens-stddev", "--osl-stddev", default=0.0, ge=0,
+        group=_LENGTHS, metavar="TOKENS", help="Spread of the answer length asked for, normal.", shown="0")
+    shared_system_length: int | None = option("--shared-system-prompt-length", ge=1, group=_PREFIXES, metavar="TOKENS",
+        help="Generate one system prompt of this length for all conversations.")
+    user_context_length: int | None = option("--user-context-prompt-length", ge=1, group=_PREFIXES, metavar="TOKENS",
+        help="Generate a user message of this length for each conversation, sent before its first turn.")
+    system_prompt: str | None = option("--system-prompt", group=_PREFIXES, metavar="TEXT",
+        help="System prompt of all conversations, as it is.")
+    system_prompt_file: Path | None = option("--system-prompt-file", group=_PREFIXES, metavar="FILE",
+        help="File with the system prompt of all conversations.")
+
+    def given(self, fields: tuple[str, ...]) -> list[str]:
+        """Those of *fields* that have a value."""
+        return [field for field in fields if getattr(self, field) is not None]
+
+    def draws_answers(self) -> bool:
+        """Whether something else than the mean says how long answers are."""
+        return False
+
+    def problems(self, typed: dict[str, str]) -> list[str]:
+        """What can't be run, a sentence and its hint each, on lines of their own; *typed* is the flag typed, by field."""
+        said = Problems(typed)
+        if self.osl_stddev > 0 and self.osl is None and not self.draws_answers():
+            said.needs("osl_stddev", "osl", "a spread has a mean")
+        for verbatim in self.given(_VERBATIM):
+            for field in self.given(_GENERATED):
+                said.exclusive(verbatim, field, "the one is given, the other is generated")
+        if self.system_prompt is not None and self.system_prompt_file is not None:
+            said.exclusive("system_prompt", "system_prompt_file", "there is one system prompt")
+        if self.system_prompt == "":
+            said.refuse(f"{said.flag('system_prompt')} is empty", f"write a prompt, or drop {said.flag('system_prompt')}")
+        if self.system_prompt_file is not None and not self.system_prompt_file.is_file():
+            said.refuse(f"{said.flag('system_prompt_file')}: there is no file {self.system_prompt_file}", "check the path")
+        return said.found
+
+
+class SyntheticOptions(CommonOptions):
     # Lengths
     isl: int = option("--prompt-input-tokens-mean", "--synthetic-input-tokens-mean", "--isl", default=550, ge=0,
         group=_LENGTHS, metavar="TOKENS", help="Mean length of a prompt.")
     isl_stddev: Finite = option("--prompt-input-tokens-stddev", "--synthetic-input-tokens-stddev", "--isl-stddev", default=0.0,
         ge=0, group=_LENGTHS, metavar="TOKENS", help="Spread of the prompt length, normal.", shown="0")
-    osl: int | None = option("--prompt-output-tokens-mean", "--output-tokens-mean", "--osl", ge=1, group=_LENGTHS,
-        metavar="TOKENS", shown="the model decides", help="Mean of the answer length asked for.")
-    osl_stddev: Finite = option("--prompt-output-tokens-stddev", "--output-tokens-stddev", "--osl-stddev", default=0.0, ge=0,
-        group=_LENGTHS, metavar="TOKENS", help="Spread of the answer length asked for, normal.", shown="0")
     seq_dist: Annotated[str, AfterValidator(_readable)] | None = option("--seq-dist", "--sequence-distribution",
         group=_LENGTHS, metavar="DIST",
         help="Prompt and answer length drawn together: ISL,OSL:PERCENT;…, each length with |STDDEV if it varies.")
@@ -52,64 +112,33 @@ class SyntheticOptions(Options):
         help="Number of prefixes; each conversation's first prompt begins with one of them, drawn at random.")
     prefix_length: int = option("--prompt-prefix-length", "--prefix-prompt-length", default=0, ge=0, group=_PREFIXES,
         metavar="TOKENS", shown="none", help="Length of each prefix; it comes on top of the prompt length.")
-    shared_system_length: int | None = option("--shared-system-prompt-length", ge=1, group=_PREFIXES, metavar="TOKENS",
-        help="Generate one system prompt of this length for all conversations.")
-    user_context_length: int | None = option("--user-context-prompt-length", ge=1, group=_PREFIXES, metavar="TOKENS",
-        help="Generate a user message of this length for each conversation, sent before its first turn.")
-    system_prompt: str | None = option("--system-prompt", group=_PREFIXES, metavar="TEXT",
-        help="System prompt of all conversations, as it is.")
-    system_prompt_file: Path | None = option("--system-prompt-file", group=_PREFIXES, metavar="FILE",
-        help="File with the system prompt of all conversations.")
+
+    def draws_answers(self) -> bool:
+        return self.seq_dist is not None
 
     def problems(self, typed: dict[str, str]) -> list[str]:
-        """What can't be run, a sentence and its hint each, on lines of their own; *typed* is the flag typed, by field."""
-        found: list[str] = []
-
-        def flag(field: str) -> str:
-            return typed.get(field, _USUAL[field])
-
-        def refuse(message: str, hint: str) -> None:
-            found.append(f"{message}\n{hint}")
-
-        def exclusive(first: str, second: str, why: str) -> None:
-            refuse(f"{flag(first)} and {flag(second)} exclude each other: {why}", f"drop {flag(first)} or {flag(second)}")
-
-        def needs(field: str, needed: str, why: str) -> None:
-            refuse(f"{flag(field)} needs {flag(needed)}: {why}", f"add {flag(needed)}, or drop {flag(field)}")
-
+        said = Problems(typed)
         if self.isl == 0 and self.seq_dist is None:
-            refuse(f"{flag('isl')} 0 switches text off, and there is nothing else to send", "give a length of at least 1")
+            said.refuse(f"{said.flag('isl')} 0 switches text off, and there is nothing else to send", "give a length of at least 1")
         if self.prompt_batch_size == 0:
-            refuse(f"{flag('prompt_batch_size')} 0 leaves nothing to send", "give a number of at least 1")
-        if self.osl_stddev > 0 and self.osl is None and self.seq_dist is None:
-            needs("osl_stddev", "osl", "a spread has a mean")
+            said.refuse(f"{said.flag('prompt_batch_size')} 0 leaves nothing to send", "give a number of at least 1")
         if self.seq_dist is not None:
             for field in ("isl", "isl_stddev", "osl", "osl_stddev"):
                 if field in self.model_fields_set:
-                    exclusive("seq_dist", field, "the distribution says every length")
+                    said.exclusive("seq_dist", field, "the distribution says every length")
         if self.turn_delay_stddev_ms > 0 and "turn_delay_mean_ms" not in self.model_fields_set:
-            needs("turn_delay_stddev_ms", "turn_delay_mean_ms", "a spread has a mean")
-
+            said.needs("turn_delay_stddev_ms", "turn_delay_mean_ms", "a spread has a mean")
         if self.prefix_length > 0 and self.prefix_pool == 0:
-            needs("prefix_length", "prefix_pool", "it says how many prefixes there are")
+            said.needs("prefix_length", "prefix_pool", "it says how many prefixes there are")
         if self.prefix_pool > 0 and self.prefix_length == 0:
-            needs("prefix_pool", "prefix_length", "it says how long a prefix is")
+            said.needs("prefix_pool", "prefix_length", "it says how long a prefix is")
         pool = "prefix_pool" if self.prefix_pool > 0 else "prefix_length" if self.prefix_length > 0 else None
-        generated = [field for field in ("shared_system_length", "user_context_length") if getattr(self, field) is not None]
         if pool is not None:
-            for field in generated:
-                exclusive(pool, field, "they are two ways to begin a conversation")
-        for verbatim in ("system_prompt", "system_prompt_file"):
-            if getattr(self, verbatim) is not None:
-                for field in [pool, *generated] if pool is not None else generated:
-                    exclusive(verbatim, field, "the one is given, the other is generated")
-        if self.system_prompt is not None and self.system_prompt_file is not None:
-            exclusive("system_prompt", "system_prompt_file", "there is one system prompt")
-        if self.system_prompt == "":
-            refuse(f"{flag('system_prompt')} is empty", f"write a prompt, or drop {flag('system_prompt')}")
-        if self.system_prompt_file is not None and not self.system_prompt_file.is_file():
-            refuse(f"{flag('system_prompt_file')}: there is no file {self.system_prompt_file}", "check the path")
-        return found
+            for field in self.given(_GENERATED):
+                said.exclusive(pool, field, "they are two ways to begin a conversation")
+            for field in self.given(_VERBATIM):
+                said.exclusive(field, pool, "the one is given, the other is generated")
+        return said.found + super().problems(typed)
 
 
 _USUAL = {

@@ -1,0 +1,55 @@
+"""Files of one JSON object a line, plain or gzipped, read as they are needed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aiperf.errors import BadDataset
+
+_decode = msgspec.json.Decoder().decode
+
+
+def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line numbers, from 1, and objects; blank lines are skipped.
+
+    Raises:
+        BadDataset: The file can't be read, or a line is no JSON object; the message gives path and line.
+    """
+    number = 0
+    try:
+        with _opened(path) as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, _object(path, number, line)
+    except (OSError, EOFError, zlib.error) as error:
+        where = f"{path} can't be read" + (f" behind line {number}" if number else "")
+        raise BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _opened(path: Path) -> BufferedIOBase:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        found = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadDataset(f"{path}:{number}: no JSON: {error}", "every line is a JSON object of its own") from error
+    if not isinstance(found, dict):
+        raise BadDataset(f"{path}:{number}: {type(found).__name__} is no JSON object", "every line is a JSON object of its own")
+    return found
+
+
+def first_row(path: Path) -> dict[str, Any] | None:
+    """The file's first row; None where it has none, or isn't of this kind."""
+    try:
+        return next((row for _, row in rows(path)), None)
+    except BadDataset:
+        return None

@@ -1,0 +1,24 @@
+"""Data sets that read a file, for tests of how one is chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aiperf import Dataset
+
+
+class Traces(Dataset):
+    """Rows with a time."""
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        return isinstance(first_row, dict) and "timestamp" in first_row
+
+
+class Turns(Dataset):
+    """Rows with turns."""
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        return "turns" in first_row  # raises where there is no row: what doesn't know the file doesn't know it

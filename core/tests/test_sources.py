@@ -1,0 +1,100 @@
+"""Which data set a run has: named, recognised from the file, or synthetic."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from aiperf.errors import BadDataset
+from aiperf.rowfile import first_row, rows
+from test_load_options import folder, plan, refusals
+
+__all__ = ["folder"]  # the fixture: a directory with trace.jsonl, whose rows have times
+LOAD = "--request-count 2"
+
+
+def test_without_a_file_it_is_synthetic() -> None:
+    assert (plan(LOAD).dataset.name, plan(LOAD).source) == ("synthetic", None)
+
+
+def test_a_file_is_given_to_the_one_format_that_knows_it(tmp_path: Path) -> None:
+    (tmp_path / "chats.jsonl").write_text('\n{"turns": [{"text": "a"}]}\n')
+    found = plan(f"--input-file chats.jsonl {LOAD}")
+    assert (found.dataset.name, found.source) == ("turns", str(tmp_path / "chats.jsonl"))
+
+
+def test_a_row_may_say_itself_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "both.jsonl").write_text('{"type": "turns", "timestamp": 1, "turns": []}\n')
+    assert plan(f"--input-file both.jsonl {LOAD}").dataset.name == "turns"
+
+
+def test_a_file_that_several_formats_know_or_none_is_refused_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "both.jsonl").write_text('{"timestamp": 1, "turns": []}\n')
+    (said,) = refusals(f"--input-file both.jsonl {LOAD}")
+    assert "could be trace and turns" in said
+    assert "--custom-dataset-type" in said
+    (tmp_path / "none.jsonl").write_text('{"question": "?"}\n')
+    (said,) = refusals(f"--input-file none.jsonl {LOAD}")
+    assert "its first row has question" in said
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("--input-file gone.jsonl", ["--input-file", "gone.jsonl"]),
+    ("--input-file empty.jsonl", ["--input-file", "empty"]),
+    ("--custom-dataset-type trace", ["--custom-dataset-type trace", "--input-file"]),
+    ("--custom-dataset-type synthetic --input-file trace.jsonl", ["synthetic", "reads no file"]),
+    ("--custom-dataset-type tracee --input-file trace.jsonl", ["tracee", "trace"]),
+])  # fmt: skip
+def test_what_cannot_be_a_source_is_refused(tmp_path: Path, line: str, words: list[str]) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    (said,) = refusals(f"{line} {LOAD}")
+    assert all(word in said for word in words), said
+
+
+def test_a_trace_that_is_named_is_replayed_at_its_times_unless_that_is_switched_off() -> None:
+    named = "--input-file trace.jsonl --custom-dataset-type trace"
+    assert plan(named).phases[-1].schedule == "fixed_schedule"
+    assert plan(f"{named} --no-fixed-schedule --request-rate 5 --request-count 2").phases[-1].schedule == "request_rate"
+    assert plan("--input-file trace.jsonl --request-count 2").phases[-1].schedule == "burst", "it was only recognised"
+
+
+def test_a_replayed_trace_and_a_rate_exclude_each_other_with_both_ways_out() -> None:
+    (said,) = refusals("--input-file trace.jsonl --custom-dataset-type trace --request-rate 5 --request-count 2")
+    assert "--request-rate" in said
+    assert "--no-fixed-schedule" in said
+
+
+def test_a_fixed_schedule_needs_recorded_times(tmp_path: Path) -> None:
+    (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
+    (said,) = refusals("--input-file chats.jsonl --fixed-schedule")
+    assert "'timestamp'" in said
+    assert "chats.jsonl" in said
+    (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a", "timestamp": 0}]}\n')
+    assert plan("--input-file chats.jsonl --custom-dataset-type turns --fixed-schedule").phases[-1].schedule == "fixed_schedule"
+
+
+def test_rows_come_with_their_lines_also_from_a_compressed_file(tmp_path: Path) -> None:
+    text = b'\n{"a": 1}\n  \n{"a": 2}\n'
+    (tmp_path / "x.jsonl").write_bytes(text)
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
+    for name in ("x.jsonl", "x.jsonl.gz"):
+        assert list(rows(tmp_path / name)) == [(2, {"a": 1}), (4, {"a": 2})]
+    assert first_row(tmp_path / "x.jsonl") == {"a": 1}
+
+
+@pytest.mark.parametrize(("text", "where"), [
+    (b'{"a": 1}\n{"a": \n', ":2: no JSON"), (b"[1]\n", ":1: list"), (b'{"a": "\xff"}\n', ":1: no JSON"),
+])  # fmt: skip
+def test_a_bad_row_is_named_with_its_line(tmp_path: Path, text: bytes, where: str) -> None:
+    (tmp_path / "x.jsonl").write_bytes(text)
+    with pytest.raises(BadDataset) as caught:
+        list(rows(tmp_path / "x.jsonl"))
+    assert where in caught.value.message
+    assert first_row(tmp_path / "x.jsonl") in (None, {"a": 1})
+
+
+def test_a_compressed_file_that_is_cut_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n' * 5000)[:-20])
+    with pytest.raises(BadDataset, match="can't be read"):
+        list(rows(tmp_path / "x.jsonl.gz"))
