@@ -7,6 +7,7 @@ from aiperf.testing import MetricContract
 from aiperf.testing.batches import columns_of
 from aiperf.testing.manifests import check_row
 from aiperf_metric_latency import (
+    CreditToStartLatency,
     DecodeDuration,
     EffectiveLatency,
     EndToEndOutputTokenThroughput,
@@ -17,6 +18,8 @@ from aiperf_metric_latency import (
     RequestLatency,
     ResponseLatency,
     ScheduleSlip,
+    StreamPrefillLatency,
+    StreamSetupLatency,
     TimeToFirstOutputToken,
     TimeToFirstToken,
     TimeToSecondToken,
@@ -53,7 +56,7 @@ NEEDED = {
 ALL = (
     TimeToFirstToken, TimeToSecondToken, TimeToFirstOutputToken, RequestLatency, ResponseLatency, EffectiveLatency,
     ScheduleSlip, DecodeDuration, InterTokenLatency, InterChunkLatency, OutputTokenThroughputPerUser,
-    EndToEndOutputTokenThroughput, PrefillThroughputPerUser,
+    EndToEndOutputTokenThroughput, PrefillThroughputPerUser, CreditToStartLatency, StreamSetupLatency, StreamPrefillLatency,
 )  # fmt: skip
 
 
@@ -74,7 +77,7 @@ def one(**columns: float | list[float]) -> RecordBatch:
             return ragged([[each * MS for each in value]], [[0.0] * len(value)])
         return np.array([value * MS if name.endswith("_ns") else value])
 
-    names = ("due", "started", "first_token", "second_token", "first_output", "last_token", "last_byte")
+    names = ("due", "started", "ack", "first_token", "second_token", "first_output", "last_token", "last_byte")
     known = {name: np.array([ABSENT]) for name in ("first_tokens", *(f"{each}_ns" for each in names))}
     return RecordBatch(known | {name: column(name, value) for name, value in columns.items()}, np.array([True]))
 
@@ -87,7 +90,7 @@ def value(kind: type[Metric], batch: RecordBatch) -> float | None:
 # Started at 10 ms, due at 8; reasoning at 30, text at 45 and 100, the stream's end at 104; 5 tokens.
 ANSWER = {
     "due_ns": 8, "started_ns": 10, "first_token_ns": 30, "second_token_ns": 45, "first_output_ns": 45, "last_token_ns": 100,
-    "last_byte_ns": 104, "output_tokens": 5, "input_tokens": 40,
+    "last_byte_ns": 104, "ack_ns": 18, "output_tokens": 5, "input_tokens": 40,
 }  # fmt: skip
 
 
@@ -101,6 +104,9 @@ ANSWER = {
         (ResponseLatency, 96 * MS),  # the whole answer, from the due time
         (EffectiveLatency, 96 * MS),
         (ScheduleSlip, 2 * MS),
+        (CreditToStartLatency, 2 * MS),
+        (StreamSetupLatency, 8 * MS),
+        (StreamPrefillLatency, 12 * MS),  # of the 20 to the first token
         (DecodeDuration, 70 * MS),
         (InterTokenLatency, 70 / 4 * MS),
         (OutputTokenThroughputPerUser, 1000 / 17.5),
@@ -149,6 +155,15 @@ def test_what_was_never_due_has_neither_slip_nor_response_latency():
         assert value(kind, one(**ANSWER | {"due_ns": ABSENT})) is None
 
 
+def test_under_its_old_name_the_slip_is_never_negative():
+    early = one(**ANSWER | {"due_ns": 11})
+    assert (value(ScheduleSlip, early), value(CreditToStartLatency, early)) == (-1 * MS, 0)
+
+
+def test_the_parts_of_the_first_token_are_experimental():
+    assert all(Needs.EXPERIMENTAL in kind.requires for kind in (StreamSetupLatency, StreamPrefillLatency))
+
+
 def test_an_instant_at_the_start_gives_no_rate_rather_than_infinity():
     answer = one(**ANSWER | {"first_token_ns": 10, "last_token_ns": 10})
     assert value(PrefillThroughputPerUser, answer) is None
@@ -195,10 +210,11 @@ def test_response_latency_stands_right_behind_request_latency():
 def test_only_what_streams_has_a_first_token_and_only_what_is_paced_a_slip():
     streamed = {kind.tag for kind in ALL if kind.requires & Needs.STREAMING}
     assert streamed == {kind.tag for kind in ALL} - {
-        "request_latency", "response_latency", "effective_latency", "schedule_slip", "e2e_output_token_throughput",
+        "request_latency", "response_latency", "effective_latency", "schedule_slip", "credit_to_start_latency",
+        "e2e_output_token_throughput",
     }  # fmt: skip
     paced = {kind.tag for kind in ALL if kind.requires & Needs.PACED}
-    assert paced == {"response_latency", "effective_latency", "schedule_slip"}
+    assert paced == {"response_latency", "effective_latency", "schedule_slip", "credit_to_start_latency"}
 
 
 def test_every_metric_is_registered_under_its_tag_and_described():

@@ -8,21 +8,19 @@ from aiperf.testing.manifests import check_row
 from aiperf_metric_throughput import (
     BenchmarkDuration,
     CompletedRequestCount,
-    ErrorRequestCount,
     InputTokenThroughput,
     MaxResponseTimestamp,
     MinRequestTimestamp,
     OutputTokenThroughput,
     RequestCount,
-    RequestErrorRate,
     RequestThroughput,
     TotalTokenThroughput,
 )
 
-PER_REQUEST = (RequestCount, ErrorRequestCount, MinRequestTimestamp, MaxResponseTimestamp)
+PER_REQUEST = (RequestCount, MinRequestTimestamp, MaxResponseTimestamp)
 DERIVED = (
-    CompletedRequestCount, RequestErrorRate, BenchmarkDuration, RequestThroughput, OutputTokenThroughput,
-    InputTokenThroughput, TotalTokenThroughput,
+    CompletedRequestCount, BenchmarkDuration, RequestThroughput, OutputTokenThroughput, InputTokenThroughput,
+    TotalTokenThroughput,
 )  # fmt: skip
 
 
@@ -61,7 +59,6 @@ RUN = Run(1.5, valid=18, failed=12, request_count=18.0, total_isl=600.0, total_o
     ("kind", "expected"),
     [
         (CompletedRequestCount, 30),
-        (RequestErrorRate, 40.0),
         (BenchmarkDuration, 1.5),
         (RequestThroughput, 12.0),
         (OutputTokenThroughput, 1600.0),
@@ -77,24 +74,19 @@ def test_throughput_times_duration_is_the_count():
     assert RequestThroughput().number(RUN) * BenchmarkDuration().number(RUN) == RUN.value("request_count")
 
 
-def test_a_clean_run_has_an_error_rate_of_zero():
-    assert RequestErrorRate().number(Run(1.0, valid=5)) == 0.0
-
-
 def test_a_run_without_an_end_has_no_rates_and_no_duration():
     nothing = Run(None, request_count=1.0, total_isl=1.0, total_osl=1.0)
     for kind in (BenchmarkDuration, RequestThroughput, OutputTokenThroughput, InputTokenThroughput, TotalTokenThroughput):
         assert kind().number(nothing) is None
-    assert RequestErrorRate().number(nothing) is None
 
 
 def test_a_total_rate_needs_both_directions():
     assert TotalTokenThroughput().number(Run(1.0, total_isl=5.0)) is None
 
 
-def test_counts_are_of_requests_that_succeeded_or_failed_and_extremes_of_those_that_succeeded():
+def test_counts_and_extremes_are_of_requests_that_succeeded():
     assert [(kind.fold, kind.over) for kind in PER_REQUEST] == [
-        (Fold.SUM, Over.VALID), (Fold.SUM, Over.FAILED), (Fold.MIN, Over.VALID), (Fold.MAX, Over.VALID),
+        (Fold.SUM, Over.VALID), (Fold.MIN, Over.VALID), (Fold.MAX, Over.VALID),
     ]  # fmt: skip
 
 
@@ -108,9 +100,7 @@ def test_the_extremes_are_the_start_and_the_last_content():
     ("kind", "order", "title", "unit", "larger"),
     [
         (RequestCount, 1100, "Request Count", "requests", True),
-        (ErrorRequestCount, None, "Error Request Count", "requests", False),
         (CompletedRequestCount, 1075, "Completed Requests (Success + Error)", "requests", False),
-        (RequestErrorRate, 1080, "Request Error Rate", "%", False),
         (BenchmarkDuration, None, "Benchmark Duration", "sec", False),
         (RequestThroughput, 900, "Request Throughput", "requests/sec", True),
         (OutputTokenThroughput, 800, "Output Token Throughput", "tokens/sec", True),

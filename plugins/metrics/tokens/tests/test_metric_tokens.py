@@ -13,24 +13,20 @@ from aiperf_metric_tokens import (
     OslMismatchCount,
     OutputSequenceLength,
     OutputTokenCount,
-    ReasoningTokenCount,
     TotalErrorIsl,
     TotalIsl,
     TotalOsl,
     TotalOutputTokens,
-    TotalReasoningTokens,
 )
 
 ABSENT = float("nan")
 PER_REQUEST = (
-    InputSequenceLength, OutputSequenceLength, OutputTokenCount, ReasoningTokenCount, ErrorInputSequenceLength, OslMismatch,
-    OslMismatchCount,
+    InputSequenceLength, OutputSequenceLength, OutputTokenCount, ErrorInputSequenceLength, OslMismatch, OslMismatchCount,
 )  # fmt: skip
 TOTALS = {
     TotalIsl: "input_sequence_length",
     TotalOsl: "output_sequence_length",
     TotalOutputTokens: "output_token_count",
-    TotalReasoningTokens: "reasoning_token_count",
     TotalErrorIsl: "error_isl",
 }
 
@@ -64,15 +60,10 @@ COUNTED = {"output_tokens": [8, ABSENT, 5, 0, ABSENT], "reasoning_tokens": [ABSE
     [
         (OutputSequenceLength, [8, 3, 7, 0, None]),  # output and reasoning; absent where neither was counted
         (OutputTokenCount, [8, None, 5, None, None]),  # none is absent, not zero
-        (ReasoningTokenCount, [None, 3, 2, None, None]),
     ],
 )
 def test_output_counts_reasoning_and_the_output_count_does_not(kind, expected):
     assert column(kind, **COUNTED) == expected
-
-
-def test_reasoning_that_a_server_counts_as_zero_stays_zero():
-    assert column(ReasoningTokenCount, reasoning_tokens=[0]) == [0]
 
 
 def test_input_is_what_was_counted():
@@ -160,7 +151,6 @@ def test_only_the_mismatch_count_is_no_distribution_and_has_no_place_in_records(
         (OutputSequenceLength, 600, ("Output Sequence Length", "OSL")),
         (InputSequenceLength, 700, ("Input Sequence Length", "ISL")),
         (OutputTokenCount, None, ("Output Token Count", "Output Tokens")),
-        (ReasoningTokenCount, None, ("Reasoning Token Count", "")),
     ],
 )
 def test_readers_of_the_references_files_find_the_names_they_know(kind, order, heading):

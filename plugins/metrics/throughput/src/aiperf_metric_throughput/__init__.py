@@ -7,7 +7,7 @@ failed and aborted ones included.  So rate times duration is the count, and an o
 from __future__ import annotations
 
 import numpy as np
-from aiperf import Column, Fold, Metric, Needs, Over, RecordBatch, RunMetric, Totals, Unit
+from aiperf import Column, Fold, Metric, Needs, RecordBatch, RunMetric, Totals, Unit
 
 
 class RequestCount(Metric):
@@ -25,20 +25,6 @@ class RequestCount(Metric):
         return np.ones(len(batch))
 
 
-class ErrorRequestCount(Metric):
-    """Requests that failed; absent where none did."""
-
-    tag = "error_request_count"
-    title = "Error Request Count"
-    unit = Unit.REQUESTS
-    fold = Fold.SUM
-    over = Over.FAILED
-    per_record = False
-
-    def column(self, batch: RecordBatch) -> Column:
-        return np.ones(len(batch))
-
-
 class CompletedRequestCount(RunMetric):
     """Requests that came to an end, well or not."""
 
@@ -49,19 +35,6 @@ class CompletedRequestCount(RunMetric):
 
     def number(self, run: Totals) -> float | None:
         return run.valid + run.failed
-
-
-class RequestErrorRate(RunMetric):
-    """Share of requests that failed, of those that came to an end."""
-
-    tag = "request_error_rate"
-    title = "Request Error Rate"
-    unit = Unit.PERCENT
-    order = 1080
-
-    def number(self, run: Totals) -> float | None:
-        total = run.valid + run.failed
-        return 100.0 * run.failed / total if total else None
 
 
 class MinRequestTimestamp(Metric):

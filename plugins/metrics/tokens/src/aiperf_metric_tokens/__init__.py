@@ -55,20 +55,6 @@ class OutputTokenCount(Metric):
         return np.where(output > 0, output, np.nan)
 
 
-class ReasoningTokenCount(Metric):
-    """Reasoning tokens; absent where nothing was reasoned aloud."""
-
-    tag = "reasoning_token_count"
-    title = "Reasoning Token Count"
-    unit = Unit.TOKENS
-    requires = Needs.TOKENS_OUT
-    larger_is_better = True
-    arriving = True
-
-    def column(self, batch: RecordBatch) -> Column:
-        return batch["reasoning_tokens"]
-
-
 class ErrorInputSequenceLength(Metric):
     """Input tokens of requests that failed."""
 
@@ -158,15 +144,6 @@ class TotalOutputTokens(_Total):
     tag = "total_output_tokens"
     title = "Total Output Tokens"
     needs = ("output_token_count",)
-    requires = Needs.TOKENS_OUT
-
-
-class TotalReasoningTokens(_Total):
-    """All reasoning tokens."""
-
-    tag = "total_reasoning_tokens"
-    title = "Total Reasoning Tokens"
-    needs = ("reasoning_token_count",)
     requires = Needs.TOKENS_OUT
 
 

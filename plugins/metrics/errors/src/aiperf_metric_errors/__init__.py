@@ -1,0 +1,57 @@
+"""How many requests failed, and how many of those because they were too long for the model."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from aiperf import Column, Fold, Metric, Over, RecordBatch, RunMetric, Totals, Unit
+
+_OVERFLOW = re.compile(
+    r"context[ _](length|window|size)|(maximum|max)[ _](context|sequence|input|model)[ _]len|max_model_len"
+    r"|(prompt|input|inputs?`? tokens?)\b.{0,60}\b(too long|exceeds?|longer than)|max_new_tokens`? must be <=",
+    re.IGNORECASE,
+)
+"""As servers say it: OpenAI, vLLM and SGLang name the context length, Anthropic and Bedrock a prompt or input that is too long,
+Gemini a token count that exceeds the maximum, TGI the sum of inputs and max_new_tokens."""
+
+
+class ErrorRequestCount(Metric):
+    """Requests that failed; absent where none did."""
+
+    tag = "error_request_count"
+    title = "Error Request Count"
+    unit = Unit.REQUESTS
+    fold = Fold.SUM
+    over = Over.FAILED
+    per_record = False
+
+    def column(self, batch: RecordBatch) -> Column:
+        return np.ones(len(batch))
+
+
+class ContextOverflowCount(Metric):
+    """Requests that failed because prompt and answer don't fit into the model's context, by the server's message."""
+
+    tag = "context_overflow_count"
+    title = "Context Overflow Count"
+    unit = Unit.REQUESTS
+    fold = Fold.SUM
+    over = Over.FAILED
+    per_record = False
+
+    def column(self, batch: RecordBatch) -> Column:
+        return np.array([float(error is not None and _OVERFLOW.search(error) is not None) for error in batch.texts["error"]])
+
+
+class RequestErrorRate(RunMetric):
+    """Share of requests that failed, of those that came to an end."""
+
+    tag = "request_error_rate"
+    title = "Request Error Rate"
+    unit = Unit.PERCENT
+    order = 1080
+
+    def number(self, run: Totals) -> float | None:
+        total = run.valid + run.failed
+        return 100.0 * run.failed / total if total else None

@@ -1,0 +1,81 @@
+from importlib.metadata import entry_points
+
+import numpy as np
+import pytest
+from aiperf import Fold, Over, RecordBatch
+from aiperf.testing import MetricContract
+from aiperf.testing.manifests import check_row
+from aiperf_metric_errors import ContextOverflowCount, ErrorRequestCount, RequestErrorRate
+
+
+class TestTheErrorCountKeepsTheContract(MetricContract):
+    metric = ErrorRequestCount()
+
+
+class TestTheOverflowCountKeepsTheContract(MetricContract):
+    metric = ContextOverflowCount()
+
+
+class Run:
+    """How many requests succeeded and failed."""
+
+    duration_s = window_s = 1.0
+
+    def __init__(self, valid: int, failed: int) -> None:
+        self.valid, self.failed = valid, failed
+
+
+@pytest.mark.parametrize(("valid", "failed", "rate"), [(18, 12, 40.0), (5, 0, 0.0), (0, 3, 100.0), (0, 0, None)])
+def test_the_error_rate_is_of_all_that_came_to_an_end(valid, failed, rate):
+    assert RequestErrorRate().number(Run(valid, failed)) == rate
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+        '{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}',
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Input is too long for requested model.",
+        "The input token count (40000) exceeds the maximum number of tokens allowed (32768)",
+        "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+        "The decoder prompt (length 9000) is longer than the maximum model length of 8192",
+        "max_model_len",
+    ],
+)
+def test_servers_that_say_the_context_is_full_are_understood(message):
+    assert overflows(message) == [1.0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Service Unavailable", "model not found", "Rate limit reached: too many tokens a minute", "invalid token", "timeout", None],
+)
+def test_other_failures_are_no_overflow(message):
+    assert overflows(message) == [0.0]
+
+
+def overflows(message: str | None) -> list[float]:
+    batch = RecordBatch({}, np.zeros(1, dtype=bool), {"error": [message]})
+    found: list[float] = ContextOverflowCount().column(batch).tolist()
+    return found
+
+
+def test_both_count_requests_that_failed_and_have_no_place_in_records():
+    for kind in (ErrorRequestCount, ContextOverflowCount):
+        assert (kind.fold, kind.over, kind.per_record, kind.order) == (Fold.SUM, Over.FAILED, False, None)
+
+
+def test_readers_of_the_references_files_find_the_names_they_know():
+    rate = RequestErrorRate()
+    assert (rate.title, rate.shown.value, rate.order, rate.larger_is_better) == ("Request Error Rate", "%", 1080, False)
+    assert ErrorRequestCount.title == "Error Request Count"
+    assert ContextOverflowCount.title == "Context Overflow Count"
+
+
+def test_every_metric_is_registered_under_its_tag_and_described():
+    registered = {each.name: each.load() for each in entry_points(group="aiperf.metrics") if "metric_errors" in each.value}
+    assert registered == {kind.tag: kind for kind in (ErrorRequestCount, ContextOverflowCount, RequestErrorRate)}
+    for kind in registered.values():
+        check_row("metrics", kind)
