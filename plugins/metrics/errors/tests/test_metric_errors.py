@@ -50,7 +50,7 @@ def test_servers_that_say_the_context_is_full_are_understood(message):
 
 @pytest.mark.parametrize(
     "message",
-    ["Service Unavailable", "model not found", "Rate limit reached: too many tokens a minute", "invalid token", "timeout", None],
+    ["Service Unavailable", "model not found", "Rate limit: too many tokens a minute", "invalid token", "timeout", None],
 )
 def test_other_failures_are_no_overflow(message):
     assert overflows(message) == [0.0]
