@@ -48,6 +48,7 @@ def build(plan: Plan) -> Plan:
         plan = _with_dataset(plan, tokenizer)
         plan = replace(plan, phases=_fitted(plan))
         store = Store(Path(plan.journal))
+        _say_reuse(plan, store)
         phases = tuple(with_limits(plan, with_due_times(plan, phase, store)) for phase in plan.phases)
         return replace(plan, phases=phases)
     except OSError as error:
@@ -215,6 +216,17 @@ class _Encoder:
         if turn.input_tokens is not None and len(parts) == len(turn.texts) <= 1:
             return turn.input_tokens
         return self._counts.count(" ".join(parts))
+
+
+def _say_reuse(plan: Plan, store: Store) -> None:
+    """Tell how often entries come again: what a server has seen it may answer from its cache."""
+    for phase in plan.phases:
+        sessions = phase.session_count or (phase.request_count if store.max_turns == 1 else None)
+        if phase.kind == "profiling" and sessions is not None and sessions > phase.entries:
+            log.info(
+                "%d sessions use %d data set entries, each about %.3g times: a server may have them in its cache",
+                sessions, phase.entries, sessions / phase.entries,
+            )  # fmt: skip
 
 
 def _exporters(plan: Plan) -> Sequence[tuple[PluginRef, DatasetExporter]]:

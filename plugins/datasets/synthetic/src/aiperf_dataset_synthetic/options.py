@@ -119,7 +119,8 @@ class SyntheticOptions(CommonOptions):
     def problems(self, typed: dict[str, str]) -> list[str]:
         said = Problems(typed)
         if self.isl == 0 and self.seq_dist is None:
-            said.refuse(f"{said.flag('isl')} 0 switches text off, and there is nothing else to send", "give a length of at least 1")
+            isl = said.flag("isl")
+            said.refuse(f"{isl} 0 switches text off, and there is nothing else to send", "give a length of at least 1")
         if self.prompt_batch_size == 0:
             said.refuse(f"{said.flag('prompt_batch_size')} 0 leaves nothing to send", "give a number of at least 1")
         if self.seq_dist is not None:

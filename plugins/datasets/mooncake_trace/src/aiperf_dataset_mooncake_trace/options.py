@@ -1,0 +1,11 @@
+"""What ``aiperf profile`` can be told about a Mooncake trace."""
+
+from __future__ import annotations
+
+from aiperf.options import option
+from aiperf_dataset_synthetic.options import CommonOptions
+
+
+class MooncakeTraceOptions(CommonOptions):
+    block_size: int = option("--prompt-input-tokens-block-size", "--synthetic-input-tokens-block-size", "--isl-block-size",
+        default=512, ge=1, group="Prompt and answer length", metavar="TOKENS", help="Tokens that a hash id stands for.")

@@ -1,0 +1,136 @@
+"""Rows of a trace: times, lengths, and prompts that share what their hash ids share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
+from aiperf.testing.journals import Words
+from aiperf_dataset_mooncake_trace import MooncakeTrace
+from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
+
+CHAT = Capabilities(system_message=True, multi_turn=True)
+
+
+class WordTokens(Words):
+    """A token is a word, and its id what it is in a growing list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: list[str] = []
+        self._ids: dict[str, int] = {}
+
+    def encode(self, text: str) -> list[int]:
+        for word in text.split():
+            if word not in self._ids:
+                self._ids[word] = len(self._words)
+                self._words.append(word)
+        return [self._ids[word] for word in text.split()]
+
+    def decode(self, ids: list[int]) -> str:
+        return " ".join(self._words[each] for each in ids)
+
+
+def options(**given: Any) -> SimpleNamespace:
+    return SimpleNamespace(**MooncakeTraceOptions(**given).model_dump())
+
+
+def context(file: Path, seed: int = 7, tokenizer: Any = ...) -> DatasetContext:
+    return DatasetContext(100, seed, True, WordTokens() if tokenizer is ... else tokenizer, CHAT, file)
+
+
+def read(path: Path, text: str, *, seed: int = 7, tokenizer: Any = ..., **given: Any) -> list[Conversation]:
+    file = path / "trace.jsonl"
+    file.write_text(text)
+    return list(MooncakeTrace(options(**given), context(file, seed, tokenizer)))
+
+
+class TestMooncakeTraceKeepsTheContract(DatasetContract):
+    endless = False
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path: Path) -> None:
+        self.file = tmp_path / "trace.jsonl"
+        self.file.write_text("".join(f'{{"timestamp": {n}, "input_length": {10 + n}}}\n' for n in range(5)))
+
+    def make(self, entries: int, seed: int) -> MooncakeTrace:
+        return MooncakeTrace(options(), context(self.file, seed))
+
+
+BLOCKS = """{"timestamp": 0, "input_length": 24, "output_length": 30, "hash_ids": [1, 2]}
+{"timestamp": 40, "input_length": 20, "hash_ids": [1, 9]}
+{"timestamp": 41.5, "input_length": 30, "hash_ids": [1, 2]}
+{"timestamp": 50, "input_length": 15, "hash_ids": [2, 1]}
+"""
+
+
+def test_prompts_share_the_blocks_that_their_ids_share(tmp_path: Path) -> None:
+    words = [each.turns[0].text.split() for each in read(tmp_path, BLOCKS, block_size=12)]
+    assert [len(each) for each in words] == [24, 20, 30, 15]
+    assert words[0][:12] == words[1][:12]
+    assert words[0][12:20] != words[1][12:]
+    assert words[2][:24] == words[0], "what is over the blocks is its own"
+    assert words[3][:12] == words[0][12:]
+    assert words[3][12:] == words[0][:3], "a shorter use is the block's beginning"
+
+
+def test_times_and_lengths_are_those_of_the_row(tmp_path: Path) -> None:
+    turns = [each.turns[0] for each in read(tmp_path, BLOCKS, block_size=12)]
+    assert [turn.timestamp_ms for turn in turns] == [0.0, 40.0, 41.5, 50.0]
+    assert [turn.max_tokens for turn in turns] == [30, None, None, None]
+    assert [turn.input_tokens for turn in turns] == [24, 20, 30, 15]
+
+
+def test_another_seed_or_another_file_has_other_blocks(tmp_path: Path) -> None:
+    row = '{"input_length": 12, "hash_ids": [1]}\n'
+    first = read(tmp_path, row, block_size=12)[0].turns[0].text
+    assert read(tmp_path, row, block_size=12)[0].turns[0].text == first
+    assert read(tmp_path, row, block_size=12, seed=8)[0].turns[0].text != first
+    assert read(tmp_path, row + row, block_size=12)[0].turns[0].text != first
+
+
+def test_a_session_goes_on_with_new_tokens(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, '{"session_id": "a", "timestamp": 0, "text_input": "start", "output_length": 8}\n'
+                            '{"session_id": "a", "delay": 250, "input_length": 5}\n')  # fmt: skip
+    assert [turn.delay_ms for turn in one.turns] == [None, 250.0]
+    assert [len(turn.text.split()) for turn in one.turns] == [1, 5]
+    assert not one.alone
+
+
+def test_chats_and_bodies_are_sent_as_they_are(tmp_path: Path) -> None:
+    chat, body = read(tmp_path, '{"messages": [{"role": "user", "content": "hey"}], "tools": [{"type": "function"}]}\n'
+                                '{"payload": {"prompt": "x", "max_tokens": 3}}\n', osl=4)  # fmt: skip
+    assert chat.turns[0].extra == {"messages": [{"role": "user", "content": "hey"}], "tools": [{"type": "function"}]}
+    assert (chat.turns[0].texts, chat.turns[0].max_tokens, chat.alone) == (("hey",), 4, True)
+    assert (body.turns[0].payload, body.turns[0].max_tokens) == ({"prompt": "x", "max_tokens": 3}, None)
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ('{"timestamp": 0}', "exactly one of"), ('{"input_length": 5, "text_input": "a"}', "input_length and text_input"),
+    ('{"input_length": 12, "hash_ids": [1, 2]}', "too short for 2 hash_ids of 12"), ('{"input_length": -1}', "input_length is -1"),
+    ('{"input_length": 5, "hash_ids": ["a"]}', "hash_ids"), ('{"messages": [{}]}', "messages"), ('{"payload": {}}', "payload is empty"),
+    ('{"session_id": "s", "payload": {"a": 1}}\n{"session_id": "s", "input_length": 5}', "mixes input_length and payload"),
+])  # fmt: skip
+def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path, text, block_size=12)
+    assert words in caught.value.message
+    assert "trace.jsonl:" in caught.value.message
+
+
+def test_without_a_tokenizer_lengths_mean_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BadDataset, match="measured in tokens"):
+        read(tmp_path, '{"input_length": 5}', tokenizer=None)
+    assert read(tmp_path, '{"text_input": "a"}', tokenizer=None)[0].turns[0].text == "a"
+
+
+@pytest.mark.parametrize(("row", "known"), [
+    ({"timestamp": 0, "input_length": 5}, True), ({"messages": [{"role": "user"}]}, True), ({"text_input": "a", "timestamp": 1}, True),
+    ({"text_input": "a"}, False), ({"text": "a", "input_length": 5}, False), ({"turns": []}, False), (None, False),
+])  # fmt: skip
+def test_it_knows_its_rows(row: Any, known: bool) -> None:
+    assert MooncakeTrace.recognises(Path("x.jsonl"), row) is known

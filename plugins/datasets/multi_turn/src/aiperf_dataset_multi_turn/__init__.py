@@ -1,0 +1,54 @@
+"""multi_turn: a file of conversations, whose turns follow the server's own answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aiperf import Conversation, Dataset, DatasetContext, Turn
+from aiperf_dataset_single_turn import Rows, grouped
+from aiperf_dataset_synthetic.file import FileDefaults
+
+
+class MultiTurn(Dataset):
+    """Rows of ``turns``; rows that share a ``session_id`` are one conversation."""
+
+    def __init__(self, options: Any, context: DatasetContext) -> None:
+        super().__init__(options, context)
+        self._defaults = FileDefaults(options, context)
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        turns = first_row.get("turns") if isinstance(first_row, dict) else None
+        return isinstance(turns, list) and bool(turns) and all(isinstance(turn, dict) for turn in turns)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        path = self._defaults.path
+        reader = Rows(path)
+        for number, (identity, found) in enumerate(grouped(path, reader.session)):
+            turns = tuple(turn for line, row in found for turn in _turns(reader, row, line))
+            system = None
+            if self.context.capabilities.system_message and _is_system(turns):
+                system, turns = turns[0].text, turns[1:]
+            yield self._defaults.conversation(number, identity, turns, system=system)
+
+
+def _turns(reader: Rows, row: dict[str, Any], line: int) -> Iterator[Turn]:
+    turns = row.get("turns")
+    if not isinstance(turns, list) or not turns:
+        raise reader.wrong(line, "there is no list of turns, of at least one")
+    for index, turn in enumerate(turns):
+        if not isinstance(turn, dict):
+            raise reader.wrong(line, f"turn {index} is {turn!r}; it is an object")
+        yield reader.turn(turn, line, f"turn {index}")
+
+
+def _is_system(turns: tuple[Turn, ...]) -> bool:
+    """Whether the first turn is but the conversation's system prompt: text alone, and another kind of turn behind it."""
+    first = turns[0]
+    plain = Turn(texts=first.texts, role="system")
+    return first == plain and len(turns) > 1 and turns[1].role != "system"
+
+
+__all__ = ["MultiTurn"]

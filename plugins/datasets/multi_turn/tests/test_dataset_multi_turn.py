@@ -1,0 +1,89 @@
+"""Conversations of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
+from aiperf_dataset_multi_turn import MultiTurn
+from aiperf_dataset_multi_turn.options import MultiTurnOptions
+
+CHAT = Capabilities(system_message=True, multi_turn=True)
+
+
+def options(**given: Any) -> SimpleNamespace:
+    return SimpleNamespace(**MultiTurnOptions(**given).model_dump())
+
+
+def read(path: Path, text: str, capabilities: Capabilities = CHAT, **given: Any) -> list[Conversation]:
+    file = path / "rows.jsonl"
+    file.write_text(text)
+    return list(MultiTurn(options(**given), DatasetContext(100, 7, True, None, capabilities, file)))
+
+
+class TestMultiTurnKeepsTheContract(DatasetContract):
+    drawn = False
+    endless = False
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path: Path) -> None:
+        self.file = tmp_path / "rows.jsonl"
+        self.file.write_text("".join(f'{{"turns": [{{"text": "row {n}"}}, {{"text": "more"}}]}}\n' for n in range(5)))
+
+    def make(self, entries: int, seed: int) -> MultiTurn:
+        return MultiTurn(options(), DatasetContext(entries, seed, True, None, CHAT, self.file))
+
+
+def test_rows_of_one_session_go_on_where_the_one_before_ended(tmp_path: Path) -> None:
+    found = read(tmp_path, '{"session_id": "s", "turns": [{"text": "a"}, {"text": "b", "delay": 500}]}\n'
+                           '{"session_id": "s", "turns": [{"text": "c", "output_length": 5}]}\n')  # fmt: skip
+    assert [(turn.text, turn.delay_ms, turn.max_tokens) for turn in found[0].turns] == [
+        ("a", None, None), ("b", 500.0, None), ("c", None, 5),
+    ]  # fmt: skip
+    assert not found[0].alone
+
+
+@pytest.mark.parametrize(("turns", "system", "left"), [
+    ('{"role": "system", "text": "S"}, {"text": "a"}', "S", 1),
+    ('{"role": "system", "text": "S"}', None, 1),
+    ('{"role": "system", "text": "S"}, {"role": "system", "text": "T"}', None, 2),
+    ('{"role": "system", "text": "S", "output_length": 4}, {"text": "a"}', None, 2),
+    ('{"text": "S"}, {"text": "a"}', None, 2),
+])  # fmt: skip
+def test_a_plain_system_turn_at_the_beginning_is_the_system_prompt(
+    tmp_path: Path, turns: str, system: str | None, left: int
+) -> None:
+    (found,) = read(tmp_path, f'{{"turns": [{turns}]}}')
+    assert (found.system, len(found.turns)) == (system, left)
+
+
+def test_where_the_endpoint_has_no_system_message_it_stays_a_turn(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, '{"turns": [{"role": "system", "text": "S"}, {"text": "a"}]}', Capabilities(multi_turn=True))
+    assert (found.system, len(found.turns)) == (None, 2)
+
+
+def test_a_system_prompt_of_the_options_comes_before_the_files_own(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, '{"turns": [{"role": "system", "text": "S"}, {"text": "a"}]}', system_prompt="Mine")
+    assert found.system == "Mine\n\nS"
+
+
+@pytest.mark.parametrize(("row", "words"), [
+    ('{"turns": []}', "no list of turns"), ("{}", "no list of turns"), ('{"turns": ["a"]}', "turn 0 is 'a'"),
+    ('{"turns": [{"text": "a"}, {}]}', "the turn 1 has none of text"),
+])  # fmt: skip
+def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: str, words: str) -> None:
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path, f'{{"turns": [{{"text": "good"}}]}}\n{row}\n')
+    assert words in caught.value.message
+    assert "rows.jsonl:2:" in caught.value.message
+
+
+@pytest.mark.parametrize(("row", "known"), [
+    ({"turns": [{"text": "a"}]}, True), ({"turns": []}, False), ({"turns": ["a"]}, False), ({"text": "a"}, False), (None, False),
+])  # fmt: skip
+def test_it_knows_its_rows(row: Any, known: bool) -> None:
+    assert MultiTurn.recognises(Path("x.jsonl"), row) is known

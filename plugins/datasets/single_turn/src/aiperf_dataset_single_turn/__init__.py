@@ -1,0 +1,35 @@
+"""single_turn: a file of rows, each of which is sent by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aiperf import Conversation, Dataset, DatasetContext
+from aiperf_dataset_synthetic.file import FileDefaults
+
+from aiperf_dataset_single_turn.row import MODALITIES, Rows
+from aiperf_dataset_single_turn.sessions import grouped
+
+
+class SingleTurn(Dataset):
+    """Rows of text and media; those that share a ``session_id`` are one conversation, whose turns don't know of each other."""
+
+    def __init__(self, options: Any, context: DatasetContext) -> None:
+        super().__init__(options, context)
+        self._defaults = FileDefaults(options, context)
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        return isinstance(first_row, dict) and any(key in first_row for key in MODALITIES) and "turns" not in first_row
+
+    def __iter__(self) -> Iterator[Conversation]:
+        path = self._defaults.path
+        reader = Rows(path)
+        for number, (identity, found) in enumerate(grouped(path, reader.session)):
+            turns = tuple(reader.turn(row, line) for line, row in found)
+            yield self._defaults.conversation(number, identity, turns, alone=True)
+
+
+__all__ = ["Rows", "SingleTurn", "grouped"]

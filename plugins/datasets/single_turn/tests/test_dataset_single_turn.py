@@ -1,0 +1,129 @@
+"""Rows of a file as conversations of one turn, or of several that don't know of each other."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
+from aiperf.testing import DatasetContract
+from aiperf_dataset_single_turn import SingleTurn, grouped
+from aiperf_dataset_single_turn.options import SingleTurnOptions
+
+CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))
+
+
+def options(**given: Any) -> SimpleNamespace:
+    return SimpleNamespace(**SingleTurnOptions(**given).model_dump())
+
+
+def read(path: Path, text: str, **given: Any) -> list[Conversation]:
+    file = path / "rows.jsonl"
+    file.write_text(text)
+    return list(SingleTurn(options(**given), DatasetContext(100, 7, True, None, CHAT, file)))
+
+
+class TestSingleTurnKeepsTheContract(DatasetContract):
+    drawn = False
+    endless = False
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path: Path) -> None:
+        self.file = tmp_path / "rows.jsonl"
+        self.file.write_text("".join(f'{{"text": "row {n}"}}\n' for n in range(5)))
+
+    def make(self, entries: int, seed: int) -> SingleTurn:
+        return SingleTurn(options(), DatasetContext(entries, seed, True, None, CHAT, self.file))
+
+
+def test_every_field_of_a_row_is_carried(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, '{"type": "single_turn", "text": "a", "role": "tool", "output_length": 9, "timestamp": 12.5,'
+                            ' "model": "n", "extra": {"temperature": 0}, "other": 1}')  # fmt: skip
+    (turn,) = one.turns
+    assert (turn.texts, turn.role, turn.max_tokens, turn.timestamp_ms, turn.model) == (("a",), "tool", 9, 12.5, "n")
+    assert turn.extra == {"temperature": 0}
+    assert one.id == "session_000000"
+
+
+def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
+    found = read(tmp_path, '{"texts": ["a", "b"]}\n{"texts": [{"name": "query", "contents": ["c"]}, {"contents": ["d", "e"]}]}\n')
+    assert [each.turns[0].texts for each in found] == [("a", "b"), ("c", "d", "e")]
+
+
+def test_the_name_that_genai_perf_gave_the_text_is_taken_too(tmp_path: Path) -> None:
+    assert read(tmp_path, '{"text_input": "a"}')[0].turns[0].texts == ("a",)
+
+
+def test_rows_of_one_session_are_one_conversation_in_the_place_of_its_first_row(tmp_path: Path) -> None:
+    rows = [(None, "a"), ("s", "b"), (None, "c"), ("t", "d"), ("s", "e")]
+    text = "\n".join(f'{{"text": "{text}"' + (f', "session_id": "{session}"}}' if session else "}") for session, text in rows)
+    found = read(tmp_path, text)
+    assert [[turn.text for turn in each.turns] for each in found] == [["a"], ["b", "e"], ["c"], ["d"]]
+    assert [each.id for each in found] == ["session_000000", "s", "session_000002", "t"]
+    assert all(each.alone for each in found)
+
+
+def test_sessions_are_given_as_soon_as_they_are_whole(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f'{{"text": "x", "session_id": {n // 2}}}\n' for n in range(1000)))
+    groups = grouped(file, lambda row, line: str(row["session_id"]))
+    assert [len(next(groups)[1]) for _ in range(500)] == [2] * 500
+
+
+def test_files_of_media_are_read_and_encoded(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"picture")
+    (tmp_path / "b.wav").write_bytes(b"sound")
+    found = read(tmp_path, '{"images": ["a.png", "https://h/x.jpg"], "image_uuids": ["u", "v"], "audio": "b.wav", "video": "data:,"}')
+    coded = base64.b64encode(b"picture").decode(), base64.b64encode(b"sound").decode()
+    assert found[0].turns[0].media == (
+        Media("image", f"data:image/png;base64,{coded[0]}", "u"), Media("image", "https://h/x.jpg", "v"),
+        Media("audio", f"wav,{coded[1]}"), Media("video", "data:,"),
+    )  # fmt: skip
+
+
+def test_the_answer_length_of_the_options_is_for_rows_without_one(tmp_path: Path) -> None:
+    found = read(tmp_path, '{"text": "a"}\n{"text": "b", "output_length": 3}\n', osl=8)
+    assert [each.turns[0].max_tokens for each in found] == [8, 3]
+
+
+def test_a_system_prompt_of_the_options_stands_before_every_row(tmp_path: Path) -> None:
+    assert read(tmp_path, '{"text": "a"}', system_prompt="Be terse.")[0].system == "Be terse."
+
+
+def test_a_compressed_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl.gz"
+    file.write_bytes(gzip.compress(b'{"text": "a"}\n'))
+    assert next(iter(SingleTurn(options(), DatasetContext(1, 7, True, None, CHAT, file)))).turns[0].text == "a"
+
+
+@pytest.mark.parametrize(("row", "words"), [
+    ('{"text": "a", "texts": ["b"]}', "text and texts exclude each other"),
+    ('{"text": "a", "timestamp": 0, "delay": 0}', "timestamp and delay exclude each other"),
+    ("{}", "none of text, image, audio and video"),
+    ('{"text": 5}', "text is 5"),
+    ('{"texts": [{"name": "a"}]}', "texts"),
+    ('{"text": "a", "output_length": 0}', "output_length is 0"),
+    ('{"text": "a", "delay": -1}', "delay is -1"),
+    ('{"text": "a", "delay": true}', "delay is True"),
+    ('{"text": "a", "extra": []}', "extra is []"),
+    ('{"text": "a", "role": 1}', "role is 1"),
+    ('{"image": "gone.png"}', "no image file gone.png"),
+    ('{"image": "rows.jsonl"}', "is no image that can be sent"),
+    ('{"images": ["https://h/a", "https://h/b"], "image_uuids": ["u"]}', "1 image_uuids for 2 images"),
+])  # fmt: skip
+def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: str, words: str) -> None:
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path, f'{{"text": "good"}}\n{row}\n')
+    assert words in caught.value.message
+    assert "rows.jsonl:2:" in caught.value.message
+
+
+@pytest.mark.parametrize(("row", "known"), [
+    ({"text": "a"}, True), ({"images": ["x"]}, True), ({"turns": [{"text": "a"}]}, False), ({"input_length": 5}, False), (None, False),
+])  # fmt: skip
+def test_it_knows_its_rows(row: Any, known: bool) -> None:
+    assert SingleTurn.recognises(Path("x.jsonl"), row) is known

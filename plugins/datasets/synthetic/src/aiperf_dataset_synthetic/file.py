@@ -1,0 +1,47 @@
+"""What data sets of files have in common: ids, the answer length where a row has none, and what stands before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aiperf import BadDataset, Conversation, DatasetContext, Turn
+from msgspec.structs import replace
+
+from aiperf_dataset_synthetic.lengths import positive_normal
+from aiperf_dataset_synthetic.text import Prelude, Writer, conversation_id
+
+_CORPUS = "sonnet"
+
+
+class FileDefaults:
+    """Completes conversations read from a file, by the options of :class:`CommonOptions`.
+
+    Raises:
+        BadDataset: There is no file, or what is asked for beside it can't be had.
+    """
+
+    def __init__(self, options: Any, context: DatasetContext) -> None:
+        if context.source is None:
+            raise BadDataset("this data set reads a file, and none is given", "add --input-file")
+        self.path: Path = context.source
+        self.writer = None if context.tokenizer is None else Writer(context.tokenizer, _CORPUS, context.seed)
+        self._options, self._context = options, context
+        self._prelude = Prelude(options, context, self.writer)
+
+    def conversation(
+        self, number: int, identity: str | None, turns: tuple[Turn, ...], *, system: str | None = None, alone: bool = False
+    ) -> Conversation:
+        """Conversation *number* of the file, from 0.  A system prompt given by options comes before the file's own."""
+        given = self._prelude.system
+        both = "\n\n".join(text for text in (given, system) if text is not None)
+        turns = tuple(self._with_length(turn, number, index) for index, turn in enumerate(turns))
+        name = identity if identity is not None else conversation_id(self._context, number)
+        return Conversation(name, turns, both or None, self._prelude.context(number), alone)
+
+    def _with_length(self, turn: Turn, number: int, index: int) -> Turn:
+        options = self._options
+        if turn.max_tokens is not None or options.osl is None or turn.payload is not None:
+            return turn
+        drawn = positive_normal(options.osl, options.osl_stddev, self._context.seed, f"file.osl.{index}", number)
+        return replace(turn, max_tokens=drawn)
