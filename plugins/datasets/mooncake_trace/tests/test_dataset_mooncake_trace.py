@@ -111,8 +111,10 @@ def test_chats_and_bodies_are_sent_as_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "words"), [
     ('{"timestamp": 0}', "exactly one of"), ('{"input_length": 5, "text_input": "a"}', "input_length and text_input"),
-    ('{"input_length": 12, "hash_ids": [1, 2]}', "too short for 2 hash_ids of 12"), ('{"input_length": -1}', "input_length is -1"),
-    ('{"input_length": 5, "hash_ids": ["a"]}', "hash_ids"), ('{"messages": [{}]}', "messages"), ('{"payload": {}}', "payload is empty"),
+    ('{"input_length": 12, "hash_ids": [1, 2]}', "too short for 2 hash_ids of 12"),
+    ('{"input_length": -1}', "input_length is -1"),
+    ('{"input_length": 5, "hash_ids": ["a"]}', "hash_ids"), ('{"messages": [{}]}', "messages"),
+    ('{"payload": {}}', "payload is empty"),
     ('{"session_id": "s", "payload": {"a": 1}}\n{"session_id": "s", "input_length": 5}', "mixes input_length and payload"),
 ])  # fmt: skip
 def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
@@ -129,7 +131,8 @@ def test_without_a_tokenizer_lengths_mean_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("row", "known"), [
-    ({"timestamp": 0, "input_length": 5}, True), ({"messages": [{"role": "user"}]}, True), ({"text_input": "a", "timestamp": 1}, True),
+    ({"timestamp": 0, "input_length": 5}, True), ({"messages": [{"role": "user"}]}, True),
+    ({"text_input": "a", "timestamp": 1}, True),
     ({"text_input": "a"}, False), ({"text": "a", "input_length": 5}, False), ({"turns": []}, False), (None, False),
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:

@@ -83,7 +83,8 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: st
 
 
 @pytest.mark.parametrize(("row", "known"), [
-    ({"turns": [{"text": "a"}]}, True), ({"turns": []}, False), ({"turns": ["a"]}, False), ({"text": "a"}, False), (None, False),
+    ({"turns": [{"text": "a"}]}, True), ({"turns": []}, False), ({"turns": ["a"]}, False), ({"text": "a"}, False),
+    (None, False),
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:
     assert MultiTurn.recognises(Path("x.jsonl"), row) is known

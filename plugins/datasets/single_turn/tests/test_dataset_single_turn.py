@@ -50,7 +50,8 @@ def test_every_field_of_a_row_is_carried(tmp_path: Path) -> None:
 
 
 def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
-    found = read(tmp_path, '{"texts": ["a", "b"]}\n{"texts": [{"name": "query", "contents": ["c"]}, {"contents": ["d", "e"]}]}\n')
+    named = '{"texts": [{"name": "query", "contents": ["c"]}, {"contents": ["d", "e"]}]}'
+    found = read(tmp_path, f'{{"texts": ["a", "b"]}}\n{named}\n')
     assert [each.turns[0].texts for each in found] == [("a", "b"), ("c", "d", "e")]
 
 
@@ -77,7 +78,8 @@ def test_sessions_are_given_as_soon_as_they_are_whole(tmp_path: Path) -> None:
 def test_files_of_media_are_read_and_encoded(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"picture")
     (tmp_path / "b.wav").write_bytes(b"sound")
-    found = read(tmp_path, '{"images": ["a.png", "https://h/x.jpg"], "image_uuids": ["u", "v"], "audio": "b.wav", "video": "data:,"}')
+    images = '"images": ["a.png", "https://h/x.jpg"], "image_uuids": ["u", "v"]'
+    found = read(tmp_path, f'{{{images}, "audio": "b.wav", "video": "data:,"}}')
     coded = base64.b64encode(b"picture").decode(), base64.b64encode(b"sound").decode()
     assert found[0].turns[0].media == (
         Media("image", f"data:image/png;base64,{coded[0]}", "u"), Media("image", "https://h/x.jpg", "v"),
@@ -123,7 +125,8 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: st
 
 
 @pytest.mark.parametrize(("row", "known"), [
-    ({"text": "a"}, True), ({"images": ["x"]}, True), ({"turns": [{"text": "a"}]}, False), ({"input_length": 5}, False), (None, False),
+    ({"text": "a"}, True), ({"images": ["x"]}, True), ({"turns": [{"text": "a"}]}, False), ({"input_length": 5}, False),
+    (None, False),
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:
     assert SingleTurn.recognises(Path("x.jsonl"), row) is known
