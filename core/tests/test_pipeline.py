@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,27 @@ import numpy as np
 import pytest
 from aiperf import fold, journal
 from aiperf.columns import Column, Ragged, RecordBatch, ragged
-from aiperf.metric import Declared, Fold, Metric, Needs, Over, PerRequestMetric, RequestView, RunMetric, Totals, Unit
+from aiperf.errors import ConfigError
+from aiperf.kept import Kept
+from aiperf.metric import (
+    Analysis,
+    Declared,
+    Fold,
+    Metric,
+    MetricFamily,
+    Needs,
+    Over,
+    PerRequestMetric,
+    RequestView,
+    RunMetric,
+    Totals,
+    Unit,
+)
 from aiperf.pipeline import Catalogue, Census, Pipeline, catalogue, needs_of
 from aiperf.summary import Result
 from aiperf.testing.batches import assert_same, sample_batch
 from aiperf.testing.journals import Plain, plan_for
-from aiperf.totals import PhaseTotals, load_folds
+from aiperf.totals import Analyses, PhaseTotals, load_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -420,3 +435,168 @@ def test_metrics_that_cannot_be_had_are_named_with_package_and_version(tmp_path:
         "metric gone of a-package 1.2 is left out: ModuleNotFoundError: No module named 'aiperf_no_such'",
         "metric odd of a-package 1.2 is left out: TypeError: Words is neither a Metric nor a RunMetric",
     ]
+
+
+class Percentile(RunMetric):
+    tag, title, unit, needs = "p99", "P99", Unit.MILLISECONDS, ("latency",)
+
+    def number(self, run: Totals) -> float | None:
+        return run.statistic("latency", "p99")
+
+
+def test_a_derived_metric_sees_statistics_as_they_are_shown(tmp_path: Path) -> None:
+    found = reduced(tmp_path, sample_batch(), metrics=listing(Percentile(), Latency()))
+    assert found["p99"].stats["avg"] == found["latency"].stats["p99"]
+
+
+class Adjusted(Latency):
+    adjusted = True
+
+
+class Worst(Percentile):
+    needs = ("latency",)
+
+    def number(self, run: Totals) -> float | None:
+        return run.statistic("adj_latency", "p50")
+
+
+def test_a_derived_metric_sees_what_failures_do_to_a_percentile(tmp_path: Path) -> None:
+    found = reduced(tmp_path, sample_batch(), metrics=listing(Worst(), Adjusted()))
+    assert found["p99"].stats["avg"] == found["adj_latency"].stats["p50"] > found["latency"].stats["p50"]
+
+
+# Families
+
+
+class Limits(MetricFamily):
+    """A limit on every metric of requests that there is."""
+
+    def metrics(self, others: Mapping[str, Declared], unfit: Mapping[str, Needs]) -> Iterable[Declared]:
+        if "streamed" in unfit:
+            raise ConfigError(f"streamed needs {unfit['streamed']}")
+        return [Limit(other) for other in others.values() if isinstance(other, Metric)]
+
+
+class Limit(Metric):
+    title, unit = "Limit", Unit.RATIO
+
+    def __init__(self, other: Declared) -> None:
+        self.tag, self.needs = f"limit_{other.tag}", (other.tag,)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return (batch[self.needs[0]] > 5e6).astype(float)
+
+
+class Streamed(Latency):
+    tag, requires = "streamed", Needs.STREAMING
+
+
+def family_plan(tmp_path: Path, *kinds: type[Any], **changes: Any) -> Any:
+    from aiperf.descriptor import PluginRef
+
+    refs = tuple(PluginRef("metrics", kind.__name__, f"{__name__}:{kind.__name__}", "a-package", "1.2") for kind in kinds)
+    return plan_for(tmp_path, metrics=refs, **changes)
+
+
+def test_a_family_gives_metrics_that_look_at_the_others(tmp_path: Path) -> None:
+    found = catalogue(family_plan(tmp_path, Limits, Latency, Streamed), Plain.capabilities)
+    assert set(found.metrics) == {"latency", "streamed", "limit_latency", "limit_streamed"}
+    assert found.owner("limit_latency") == "a-package 1.2"
+    assert found.warnings == []
+    shares = reduced(tmp_path, sample_batch(), metrics=found)["limit_latency"].stats
+    assert 0 < shares["avg"] <= 1
+
+
+def test_a_family_that_cannot_be_what_its_options_say_refuses_the_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="streamed needs"):
+        catalogue(family_plan(tmp_path, Limits, Streamed, streaming=False), Plain.capabilities)
+
+
+class Odd(MetricFamily):
+    def metrics(self, others: Mapping[str, Declared], unfit: Mapping[str, Needs]) -> Iterable[Declared]:
+        yield Latency()
+        raise ValueError("no more")
+
+
+def test_a_family_that_fails_is_left_out_whole(tmp_path: Path) -> None:
+    found = catalogue(family_plan(tmp_path, Odd), Plain.capabilities)
+    assert (found.metrics, found.warnings) == ({}, ["metric Odd of a-package 1.2 is left out: ValueError: no more"])
+
+
+def test_experimental_metrics_are_asked_for_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AIPERF_DEV_MODE", "AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS"):
+        assert not needs_of(plan_for(tmp_path), Plain.capabilities) & Needs.EXPERIMENTAL
+        monkeypatch.setenv(name, "1")
+        assert needs_of(plan_for(tmp_path), Plain.capabilities) & Needs.EXPERIMENTAL
+        monkeypatch.delenv(name)
+
+
+# Analyses
+
+
+class Spread(Analysis):
+    """How long requests took beside how much they said."""
+
+    tag, title, needs, keeps, lists = "spread", "Spread", ("latency",), ("latency", "n"), ("chunk_ns",)
+
+    def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
+        slowest = int(kept.column("n")[np.nanargmax(kept.column("latency"))])
+        pieces = kept.lists("chunk_ns")
+        count = -1 if pieces is None else len(pieces[1])
+        return lambda begin, end: [
+            Result("slowest", "Slowest", "count", {"avg": slowest}),
+            Result("pieces", "Pieces", "count", {"avg": count, "max": end - begin}),
+        ]
+
+
+def analysed(tmp_path: Path, metrics: Catalogue, *parts: RecordBatch) -> Analyses:
+    pipelines = [Pipeline(metrics, tmp_path, str(i)) for i in range(len(parts))]
+    for pipeline, part in zip(pipelines, parts, strict=True):
+        pipeline.feed(pipeline.score(part))
+    return Analyses(metrics, [kept for pipeline in pipelines for kept in pipeline.dump_kept()])
+
+
+def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, metrics = sample_batch(), listing(Latency(), Spread())
+    latency = Latency().column(batch)
+    assert not isinstance(latency, Ragged)
+    slowest = float(batch["n"][np.nanargmax(np.where(batch.valid, latency, np.nan))])
+    pieces = len(batch.lists("chunk_ns").values)
+    monkeypatch.setattr("aiperf.kept.HELD_ROWS", 5)
+    for parts in ((batch,), (batch.select(batch["n"] % 2 == 0), batch.select(batch["n"] % 2 == 1))):
+        found = analysed(tmp_path, metrics, *parts).results(0, 10.0, 30.0)
+        assert found["slowest"].stats == {"avg": slowest}
+        assert found["pieces"].stats == {"avg": pieces, "max": 20.0}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_lists_beyond_the_budget_are_kept_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
+    batch = sample_batch()
+    monkeypatch.setattr("aiperf.kept.LISTED", len(batch.lists("chunk_ns").values) - 1)
+    halves = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), parts)]
+    assert analysed(tmp_path, listing(Latency(), Spread()), *halves).results(0, 0.0, 1.0)["pieces"].stats["avg"] == -1
+
+
+def test_an_analysis_of_a_phase_that_had_no_requests_has_no_results(tmp_path: Path) -> None:
+    assert analysed(tmp_path, listing(Latency(), Spread()), sample_batch()).results(1, 0.0, 1.0) == {}
+
+
+def test_an_analysis_that_fails_takes_no_number_with_it(tmp_path: Path) -> None:
+    class Wrong(Spread):
+        keeps = ("latency", "no_such_column")
+
+    class Late(Spread):
+        def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
+            def fail(begin: float, end: float) -> Iterable[Result]:
+                raise ValueError("too late")
+
+            return fail
+
+    metrics = listing(Latency(), Wrong())
+    pipeline = Pipeline(metrics, tmp_path, "0")
+    pipeline.feed(pipeline.score(sample_batch()))
+    assert "no_such_column" in pipeline.off["spread"]
+    assert pipeline.dump_kept() == []
+    late = analysed(tmp_path, listing(Latency(), Late()), sample_batch())
+    assert late.results(0, 0.0, 1.0) == late.results(0, 1.0, 2.0) == {}
+    assert late.warnings == ["metric spread of a-package 1.2 is switched off: ValueError: too late"]

@@ -213,7 +213,7 @@ class Totals(Protocol):
     def statistic(self, tag: str, name: str) -> float | None:
         """One of a distribution's statistics (``p99``) in its display unit, as the results show it.
 
-        Of ``adj_<tag>`` it may be infinite: so many requests failed.
+        Also of ``adj_<tag>``, where requests failed: what is infinite then is None, though there is a ``count``.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -138,8 +139,10 @@ class _OfPercentile(RunMetric):
         """The percentile in its display unit."""
         slo = self.objective.slo
         assert slo.percentile is not None  # such objectives alone are given
+        if run.statistic(f"adj_{slo.tag}", "count") is None:
+            return run.statistic(slo.tag, slo.percentile)
         adjusted = run.statistic(f"adj_{slo.tag}", slo.percentile)
-        return run.statistic(slo.tag, slo.percentile) if adjusted is None else adjusted
+        return math.inf if adjusted is None else adjusted
 
 
 class PercentileAttained(_OfPercentile):
@@ -167,7 +170,7 @@ class PercentileMargin(_OfPercentile):
 
     def number(self, run: Totals) -> float | None:
         reached = self.reached(run)
-        if reached is None:
+        if reached is None or math.isinf(reached):
             return None
         room = self.objective.slo.bound - reached
         return -room if self.objective.metric.larger_is_better else room

@@ -1,0 +1,116 @@
+"""Metrics that need a whole program: goodput, the parts of an HTTP exchange, curves over time, reasoning, token counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiperf_command_simulate.testing import running
+from program import Done, Program
+
+PARTS = ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving")
+
+
+@pytest.fixture
+def done(aiperf: Program) -> Done:
+    """Forty answers, some of them cut short."""
+    with running(first_token_ms=20, decode_ms=4, faults=["cut=3@0.2"]) as server:
+        done = aiperf(
+            "profile", "--model", "sim", "--url", server.url, "--tokenizer", "builtin", "--isl", "20", "--osl", "10",
+            "--streaming", "--request-rate", "60", "--request-count", "40", "--random-seed", "5", "--ui", "none",
+            "--goodput", "time_to_first_token:1000 request_latency:58", "-g", "time_to_first_token:p50<1000",
+            "-g", "request_latency:p99<1000",
+        )  # fmt: skip
+        assert done.code == 0, done.err
+    return done
+
+
+def values(done: Done, tag: str) -> list[float]:
+    return [line["metrics"][tag]["value"] for line in done.lines("profile_export.jsonl") if tag in line["metrics"]]
+
+
+def average(done: Done, tag: str) -> Any:
+    return done.json()[tag]["avg"]
+
+
+def test_goodput_has_the_denominator_of_the_throughput_and_follows_from_the_records(done: Done) -> None:
+    good = values(done, "good_request_count")
+    assert sum(good) == average(done, "good_request_count") == sum(latency <= 58 for latency in values(done, "request_latency"))
+    share = average(done, "goodput") / average(done, "request_throughput")
+    assert share == pytest.approx(average(done, "good_request_count") / average(done, "request_count"))
+    assert average(done, "good_request_fraction") == pytest.approx(sum(good) / 40)
+    # No first token is later than a second, so all that is not good failed the other objective alone.
+    assert average(done, "slo_time_to_first_token_failed_alone") == 0
+    assert average(done, "slo_request_latency_failed_alone") == len(good) - sum(good)
+
+
+def test_a_percentile_counts_failures_and_says_what_room_is_left(done: Done) -> None:
+    assert average(done, "slo_time_to_first_token_p50_attained") == 1
+    reached = done.json()["adj_time_to_first_token"]["p50"]
+    assert average(done, "slo_time_to_first_token_p50_margin") == pytest.approx(1000 - reached)
+    assert average(done, "slo_request_latency_p99_attained") == 0  # more than one of a hundred failed
+    assert "slo_request_latency_p99_margin" not in done.json()
+
+
+def test_a_report_scores_with_other_objectives(aiperf: Program, done: Done) -> None:
+    throughput = average(done, "request_throughput")
+    again = aiperf("report", done.artifacts, "--goodput", "request_latency:100000")
+    assert again.code == 0, again.err
+    assert average(done, "goodput") == average(done, "request_throughput") == throughput
+    assert "slo_time_to_first_token_failed_alone" not in done.json()
+    wrong = aiperf("report", done.artifacts, "--goodput", "request_latenci:1")
+    assert wrong.code == 1
+    assert "did you mean request_latency?" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("slo", "sentence"),
+    [
+        ("ttft:20", "there is no metric 'ttft'"),
+        ("request_throughput:5", "request_throughput is a number of the whole run"),
+        ("time_to_first_token:20", "time_to_first_token doesn't apply to this run: it needs --streaming"),
+    ],
+)
+def test_an_objective_that_cannot_be_refuses_the_run_before_anything_is_sent(
+    aiperf: Program, simulator: Any, slo: str, sentence: str
+) -> None:
+    done = aiperf(
+        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--request-count", "5", "--goodput", slo
+    )
+    assert done.code == 1
+    assert sentence in done.err
+    assert simulator.summary()["requests"] == 0
+
+
+def test_the_parts_of_every_exchange_add_up(done: Done) -> None:
+    for line in done.lines("profile_export.jsonl"):
+        metrics = {tag: found["value"] for tag, found in line["metrics"].items()}
+        if "error" in line:
+            continue
+        total = metrics["http_req_total"]
+        assert sum(metrics[f"http_req_{part}"] for part in PARTS) == pytest.approx(total, abs=1e-9)
+        span_ns = line["metadata"]["request_end_ns"] - line["metadata"]["request_start_ns"]
+        assert total == pytest.approx(span_ns / 1e6, abs=1e-9)
+        assert all(metrics[f"http_req_{part}"] >= 0 for part in PARTS)
+
+
+def test_the_mean_concurrency_is_the_time_that_requests_took_over_the_time_there_was(done: Done) -> None:
+    summary = done.json()
+    spans = [
+        line["metadata"]["request_end_ns"] - line["metadata"]["request_start_ns"] for line in done.lines("profile_export.jsonl")
+    ]
+    window_ns = summary["observation_window"]["avg"] * 1e9
+    # One that was cut is over when the connection is, behind its last bytes.
+    assert summary["effective_concurrency"]["avg"] * window_ns == pytest.approx(sum(spans), rel=0.02)
+    # Of good answers all tokens but the first, and their prompts.
+    tokens = summary["total_osl"]["avg"] - summary["request_count"]["avg"]
+    assert summary["effective_decode_throughput"]["avg"] * window_ns / 1e9 == pytest.approx(tokens, rel=1e-6)
+    prompts = summary["effective_prefill_throughput"]["avg"] * window_ns / 1e9
+    assert prompts == pytest.approx(summary["total_isl"]["avg"], rel=1e-6)
+
+
+def test_the_servers_counts_are_its_own_and_stand_beside_ours(done: Done) -> None:
+    summary = done.json()
+    assert summary["usage_completion_tokens"]["avg"] == summary["output_sequence_length"]["avg"] == 10
+    assert summary["total_usage_completion_tokens"]["avg"] == summary["total_osl"]["avg"]
+    assert summary["usage_completion_tokens_diff_pct"]["max"] == 0
