@@ -96,7 +96,7 @@ def test_an_unknown_category_is_a_usage_error(ask: Any) -> None:
 
 def test_an_unknown_name_is_an_error_with_what_is_near(ask: Any) -> None:
     code, out, err = ask("endpoint chatt")
-    assert (code, out) == (1, "") and "did you mean 'chat'?" in err
+    assert (code, out) == (2, "") and "did you mean 'chat'?" in err
 
 
 @pytest.mark.parametrize("line", ["--json", "--all --json", "endpoint --json", "endpoint chat --json", "validate --json",

@@ -153,7 +153,10 @@ def _category(registry: Registry, category: str) -> _Report:
 
 
 def _one(registry: Registry, category: str, name: str) -> _Report:
-    one = registry.descriptor(category, name)
+    try:
+        one = registry.descriptor(category, name)
+    except PluginError as error:  # here the name is what is wrong, not a package
+        raise UsageError(error.message, *error.hints) from None
     rows = [
         ("Name", one.name),
         ("Category", category),
@@ -219,8 +222,10 @@ def _validated(registry: Registry, distribution: str) -> _Report:
 
     known = [one for one in _known(registry) if not distribution or one.distribution == distribution]
     if not known:
-        names = ", ".join(sorted({one.distribution for one in _known(registry)}))
-        raise UsageError(f"no installed distribution called {distribution!r} has plugins", f"installed: {names or 'none'}")
+        names = sorted({one.distribution for one in _known(registry)})
+        close = get_close_matches(distribution, names, 1, 0.6)
+        hints = [f"installed: {', '.join(names) or 'none'}", *([f"did you mean {close[0]}?"] if close else [])]
+        raise UsageError(f"no installed distribution called {distribution!r} has plugins", *hints)
     found = faults(registry, known)
     lines = [f"{one.category}:{one.name} ({label(one)}): {fault}" for one, fault in found]
     lines.append(f"{_count(len(known), 'plugin')} checked, {_count(len(found), 'fault') if found else 'no fault'}")
