@@ -39,7 +39,7 @@ advice artifacts certificates dataset envelopes grouped helptext hooktrace limit
     trace
 answer engine loadchecks pipeline registry sessions starts
 due totals
-build children commandline earlier phases readiness scaffold selection testing trust
+build children commandline earlier metricpage phases readiness scaffold selection testing trust
 sources urls
 application configure inspection reduce
 report run

@@ -21,6 +21,7 @@ _OPTIONS = (
     OptionSpec("all", ("--all", "-a"), "Every category with the names in it.", "flag", "none"),
     OptionSpec("validate", ("--validate", "-v"), "Import and check every plugin; exit 1 on a fault.", "flag", "none"),
     OptionSpec("json", ("--json",), "Print JSON.", "flag", "none"),
+    OptionSpec("markdown", ("--markdown",), "metrics: print their reference as Markdown.", "flag", "none"),
     OptionSpec("category", ("--category",), "The category, instead of a word.", metavar="CATEGORY"),
     OptionSpec("name", ("--name",), "The name, instead of a word.", metavar="NAME"),
     OptionSpec("output", ("--output",), "new: where to make the package's directory.", "path", metavar="DIR", default="."),
@@ -41,12 +42,23 @@ def plugins_face(registry: Registry, further: Sequence[OptionSpec]) -> Face:
     def call(values: Values, words: list[str], read: Scan) -> int:
         given = values.get("", {})
         named = [str(given[field]) for field in ("category", "name") if field in given]
+        if given.get("markdown"):
+            print(_markdown(registry, words + named))
+            return 0
         output = None if "output" not in given else Path(str(given["output"]))
         report = _report(registry, words + named, bool(given.get("all")), bool(given.get("validate")), output)
         print(_json(report.plain) if given.get("json") else report.text)
         return report.code
 
     return Face("plugins", _SUMMARY, options_of((*_OPTIONS, *further)), call, "[WORD] [CATEGORY] [NAME]", _MORE)
+
+
+def _markdown(registry: Registry, words: list[str]) -> str:
+    if [find_category(word) for word in words] != ["metrics"]:
+        raise UsageError("--markdown prints the reference of metrics", "write: aiperf plugins metrics --markdown")
+    from aiperf.metricpage import page
+
+    return page(registry)
 
 
 class _Report:

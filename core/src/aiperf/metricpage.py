@@ -1,0 +1,58 @@
+"""The reference of metrics as Markdown, from the classes themselves."""
+
+from __future__ import annotations
+
+import inspect
+from typing import cast
+
+from aiperf.metric import Analysis, Declared, Metric, MetricFamily, Needs
+from aiperf.registry import Registry
+
+_HEAD = """\
+# Metrics
+
+Generated from the classes of the installed packages by `aiperf plugins metrics --markdown`. *Formula* is the first sentence of
+a class's docstring. A metric is absent, not zero, where what stands under *needs* is missing; *of* says which requests it looks
+at.
+
+| tag | title | unit | formula | when absent, and more | needs | of | fold |
+|---|---|---|---|---|---|---|---|"""
+_FAMILIES = """
+## Decided by options, or several results at once
+
+| name | what it gives |
+|---|---|"""
+_MISSING = {
+    Needs.STREAMING: "streaming",
+    Needs.TOKENS_OUT: "output tokens",
+    Needs.TOKENS_IN: "input tokens",
+    Needs.CLIENT_TOKENS: "counting by the client",
+    Needs.PACED: "due times",
+    Needs.EXPERIMENTAL: "the experimental switch",
+}
+
+
+def page(registry: Registry) -> str:
+    """The whole page; every installed metric has its row."""
+    rows, families = [], []
+    for one in registry.all("metrics"):
+        loaded = registry.load("metrics", one.name)
+        kind = loaded if inspect.isclass(loaded) else type(loaded)
+        if issubclass(kind, MetricFamily | Analysis):
+            families.append(_row(f"`{one.name}`", " ".join((inspect.getdoc(kind) or one.summary).split())))
+        else:
+            metric = cast(Declared, loaded() if inspect.isclass(loaded) else loaded)
+            rows.append((metric.tag, _metric(metric, inspect.getdoc(kind) or one.summary)))
+    return "\n".join([_HEAD, *(row for _, row in sorted(rows)), _FAMILIES, *families])
+
+
+def _metric(metric: Declared, text: str) -> str:
+    formula, _, more = " ".join(text.split()).partition(". ")
+    unit = metric.unit if metric.display is None else metric.display
+    needs = [word for need, word in _MISSING.items() if need in metric.requires] + [f"`{tag}`" for tag in metric.needs]
+    over, fold = (metric.over.value, metric.fold.value) if isinstance(metric, Metric) else ("run", "derived")
+    return _row(f"`{metric.tag}`", metric.title, unit.value, formula.rstrip("."), more, ", ".join(needs), over, fold)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
