@@ -94,14 +94,15 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary")
         stamps = started[:, None] + np.cumsum(gaps, axis=1)
         last = stamps[:, -1]
         values: dict[str, Any] = dict.fromkeys(NUMBERS, 0.0)
-        values |= dict.fromkeys(("due_ns", "held_ns", "reasoning_tokens", "fault", "usage_reasoning_tokens"), np.nan)
+        unsaid = [name for name in NUMBERS if name.startswith("usage_")]
+        values |= dict.fromkeys(("due_ns", "held_ns", "reasoning_tokens", "fault", "first_tokens", *unsaid), np.nan)
         values |= {
             "n": rows, "session": rows, "started_ns": started, "connected_ns": started, "sent_ns": started + 1000,
             "sent_end_ns": started + 2000, "ack_ns": stamps[:, 0], "first_byte_ns": stamps[:, 0], "last_byte_ns": last,
             "ended_ns": last, "first_token_ns": stamps[:, 0], "second_token_ns": stamps[:, 1], "first_output_ns": stamps[:, 0],
             "last_token_ns": last, "status": 200, "input_tokens": 64, "output_tokens": chunks, "requested_tokens": chunks,
             "usage_prompt_tokens": 64, "usage_completion_tokens": chunks, "usage_total_tokens": 64 + chunks,
-            "usage_cached_tokens": np.nan, "bytes_sent": 600, "bytes_received": 180 * chunks, "reused": 1, "request": rows,
+            "bytes_sent": 600, "bytes_received": 180 * chunks, "reused": 1, "request": rows, "reads": chunks,
         }  # fmt: skip
         table = np.array([np.broadcast_to(np.asarray(values[name], dtype=np.float64), count) for name in NUMBERS])
         side = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -539,14 +539,15 @@ class Spread(Analysis):
 
     tag, title, needs, keeps, lists = "spread", "Spread", ("latency",), ("latency", "n"), ("chunk_ns",)
 
-    def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
+    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         slowest = int(kept.column("n")[np.nanargmax(kept.column("latency"))])
         pieces = kept.lists("chunk_ns")
         count = -1 if pieces is None else len(pieces[1])
-        return lambda begin, end: [
-            Result("slowest", "Slowest", "count", {"avg": slowest}),
-            Result("pieces", "Pieces", "count", {"avg": count, "max": end - begin}),
-        ]
+        for begin, end in windows:
+            yield [
+                Result("slowest", "Slowest", "count", {"avg": slowest}),
+                Result("pieces", "Pieces", "count", {"avg": count, "max": end - begin}),
+            ]
 
 
 def analysed(tmp_path: Path, metrics: Catalogue, *parts: RecordBatch) -> Analyses:
@@ -564,9 +565,9 @@ def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monk
     pieces = len(batch.lists("chunk_ns").values)
     monkeypatch.setattr("aiperf.kept.HELD_ROWS", 5)
     for parts in ((batch,), (batch.select(batch["n"] % 2 == 0), batch.select(batch["n"] % 2 == 1))):
-        found = analysed(tmp_path, metrics, *parts).results(0, 10.0, 30.0)
-        assert found["slowest"].stats == {"avg": slowest}
-        assert found["pieces"].stats == {"avg": pieces, "max": 20.0}
+        whole, part = analysed(tmp_path, metrics, *parts).results(0, [(10.0, 30.0), (15.0, 20.0)])
+        assert whole["slowest"].stats == {"avg": slowest}
+        assert [found["pieces"].stats for found in (whole, part)] == [{"avg": pieces, "max": 20.0}, {"avg": pieces, "max": 5.0}]
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -574,11 +575,12 @@ def test_lists_beyond_the_budget_are_kept_by_nobody(tmp_path: Path, monkeypatch:
     batch = sample_batch()
     monkeypatch.setattr("aiperf.kept.LISTED", len(batch.lists("chunk_ns").values) - 1)
     halves = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), parts)]
-    assert analysed(tmp_path, listing(Latency(), Spread()), *halves).results(0, 0.0, 1.0)["pieces"].stats["avg"] == -1
+    (found,) = analysed(tmp_path, listing(Latency(), Spread()), *halves).results(0, [(0.0, 1.0)])
+    assert found["pieces"].stats["avg"] == -1
 
 
 def test_an_analysis_of_a_phase_that_had_no_requests_has_no_results(tmp_path: Path) -> None:
-    assert analysed(tmp_path, listing(Latency(), Spread()), sample_batch()).results(1, 0.0, 1.0) == {}
+    assert analysed(tmp_path, listing(Latency(), Spread()), sample_batch()).results(1, [(0.0, 1.0)]) == [{}]
 
 
 def test_an_analysis_that_fails_takes_no_number_with_it(tmp_path: Path) -> None:
@@ -586,11 +588,8 @@ def test_an_analysis_that_fails_takes_no_number_with_it(tmp_path: Path) -> None:
         keeps = ("latency", "no_such_column")
 
     class Late(Spread):
-        def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
-            def fail(begin: float, end: float) -> Iterable[Result]:
-                raise ValueError("too late")
-
-            return fail
+        def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+            raise ValueError("too late")
 
     metrics = listing(Latency(), Wrong())
     pipeline = Pipeline(metrics, tmp_path, "0")
@@ -598,5 +597,5 @@ def test_an_analysis_that_fails_takes_no_number_with_it(tmp_path: Path) -> None:
     assert "no_such_column" in pipeline.off["spread"]
     assert pipeline.dump_kept() == []
     late = analysed(tmp_path, listing(Latency(), Late()), sample_batch())
-    assert late.results(0, 0.0, 1.0) == late.results(0, 1.0, 2.0) == {}
+    assert late.results(0, [(0.0, 1.0), (1.0, 2.0)]) == [{}, {}]
     assert late.warnings == ["metric spread of a-package 1.2 is switched off: ValueError: too late"]

@@ -9,7 +9,7 @@ there are as many as the options say.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -240,10 +240,9 @@ class Analysis(Declared):
     keeps: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
 
-    def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
-        """What gives the results of a part of the run, from one instant to another in ns since its start: of the whole phase,
-        and of each time slice."""
-        raise NotImplementedError(f"{type(self).__name__} must define over(kept)")
+    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+        """The results of each part of the run: from one instant to another, in ns since its start."""
+        raise NotImplementedError(f"{type(self).__name__} must define results(kept, windows)")
 
 
 class MetricFamily:

@@ -215,7 +215,7 @@ class _Summing:
             failed=failed,
         )
         wall = self.clock.started_wall_ns
-        results = totals.results() | self.analyses.results(phase.index, begin, end)
+        results = totals.results() | self.analyses.results(phase.index, [(begin, end)])[0]
         self.warnings += totals.warnings
         return PhaseSummary(
             phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, _errors(census.errors),
@@ -237,15 +237,17 @@ class _Summing:
             return ()
         ends = [min(begin + (i + 1) * width, end) for i in range(count)]
         together = self._together(phase, BySlice.name, count)
-        each = parts(self.catalogue, together, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
-        wall = self.clock.started_wall_ns + begin
-        slices = []
-        for i, tally, results in each:
-            start, end = begin + i * width, ends[i]
-            whole = end == start + width
-            found = results | self.analyses.results(phase.index, start, end)
-            slices.append(Slice(wall + i * width, wall + end - begin, found, tally.started, named(tally.kinds), complete=whole))
-        return tuple(slices)
+        found = parts(self.catalogue, together, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
+        windows = [(begin + i * width, end) for i, end in enumerate(ends)]
+        analysed = self.analyses.results(phase.index, windows)
+        wall = self.clock.started_wall_ns
+        return tuple(
+            Slice(
+                wall + windows[i][0], wall + ends[i], results | analysed[i], tally.started, named(tally.kinds),
+                complete=ends[i] == begin + (i + 1) * width,
+            )
+            for i, tally, results in found
+        )  # fmt: skip
 
     def _urls(self, phase: PhasePlan, census: Census) -> tuple[UrlSummary, ...]:
         """What each URL did, where there are several."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from aiperf.survival import kaplan_meier
 
 log = logging.getLogger(__name__)
 
-_Over: TypeAlias = Callable[[float, float], Iterable[Result]]
 _LAST = 1_000_000
 """Behind every row of the console that says where it stands."""
 _COMPLETED, _FAILED = KINDS.index("completed"), [KINDS.index(kind) for kind in ("failed", "cut", "empty", "cancelled")]
@@ -147,36 +146,22 @@ class Analyses:
         self._states: dict[int, dict[str, list[bytes]]] = {}
         for phase, tag, state in kept:
             self._states.setdefault(phase, {}).setdefault(tag, []).append(state)
-        self._made: dict[int, dict[str, _Over]] = {}
         self.warnings: list[str] = []
 
-    def results(self, phase: int, begin_ns: float, end_ns: float) -> dict[str, Result]:
-        """From one instant to another, in ns since the run's start."""
-        found: dict[str, Result] = {}
-        for tag, over in list(self._of(phase).items()) if end_ns > begin_ns else ():
+    def results(self, phase: int, windows: Sequence[tuple[float, float]]) -> list[dict[str, Result]]:
+        """Of each part of a phase: from one instant to another, in ns since the run's start."""
+        found: list[dict[str, Result]] = [{} for _ in windows]
+        for tag, states in self._states.get(phase, {}).items():
+            analysis = self._catalogue.metrics.get(tag)
+            if not isinstance(analysis, Analysis):
+                continue
             try:
-                found |= {result.tag: result for result in over(begin_ns, end_ns)}
-            except Exception as error:  # noqa: BLE001  # strangers' code
-                del self._made[phase][tag]
-                self._warn(tag, error)
+                for here, results in zip(found, analysis.results(Kept(states), windows), strict=True):
+                    here |= {result.tag: result for result in results}
+            except Exception as error:  # strangers' code
+                self.warnings.append(f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}")
+                log.warning("%s", self.warnings[-1], exc_info=error)
         return found
-
-    def _of(self, phase: int) -> dict[str, _Over]:
-        """The phase's analyses, made when they are first asked for."""
-        if phase not in self._made:
-            self._made[phase] = {}
-            for tag, states in self._states.get(phase, {}).items():
-                analysis = self._catalogue.metrics.get(tag)
-                if isinstance(analysis, Analysis):
-                    try:
-                        self._made[phase][tag] = analysis.over(Kept(states))
-                    except Exception as error:  # noqa: BLE001  # strangers' code
-                        self._warn(tag, error)
-        return self._made[phase]
-
-    def _warn(self, tag: str, error: Exception) -> None:
-        self.warnings.append(f"metric {tag} of {self._catalogue.owner(tag)} is switched off: {why(error)}")
-        log.warning("%s", self.warnings[-1], exc_info=error)
 
 
 def survival(listing: Catalogue, folds: Mapping[str, Merged]) -> dict[str, Result]:

@@ -94,8 +94,8 @@ def results(tmp_path, analysis, window, rows, split=1):
             "output_sequence_length": output,
         }
         keepers[i].add(batch, values)
-    over = analysis.over(Kept([keeper.dump() for keeper in keepers]))
-    return {result.tag: result for result in over(window[0] * S, window[1] * S)}
+    (found,) = analysis.results(Kept([keeper.dump() for keeper in keepers]), [(window[0] * S, window[1] * S)])
+    return {result.tag: result for result in found}
 
 
 # One request reads 100 tokens in 2 s and writes 5 in 4 s, two of them after 1 s and two after 3 more; another fails after 1 s.

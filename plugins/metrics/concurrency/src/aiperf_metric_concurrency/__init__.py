@@ -6,14 +6,20 @@ time, *active* ones over the time in which there was something to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from aiperf import Analysis, Kept, Needs, Result
 
-from aiperf_metric_concurrency.curves import Curve, ratio, statistics
-from aiperf_metric_concurrency.flow import Requests, concurrency, flow
+from aiperf_metric_concurrency.curves import statistics
+from aiperf_metric_concurrency.flow import Requests, Row, concurrency, flow
 
-_REQUESTS, _RATE, _PER_USER, _TOKENS = "requests", "tokens/sec", "tokens/sec/user", "tokens"
+_ORDER = (
+    "effective_concurrency", "effective_decode_concurrency", "effective_prefill_concurrency", "effective_decode_throughput",
+    "effective_prefill_throughput", "effective_total_throughput", "effective_decode_throughput_per_user",
+    "effective_prefill_throughput_per_user", "tokens_in_flight", "active_decode_throughput", "active_prefill_throughput",
+    "active_total_throughput", "active_decode_throughput_per_user", "active_prefill_throughput_per_user",
+)  # fmt: skip
+"""Rows of the console's tables."""
 
 
 class EffectiveConcurrency(Analysis):
@@ -23,9 +29,9 @@ class EffectiveConcurrency(Analysis):
     title = "Effective Concurrency"
     keeps = ("started_ns", "ended_ns")
 
-    def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
+    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         curve = concurrency(kept.column("started_ns"), kept.column("ended_ns"))
-        return lambda begin_ns, end_ns: _results([(self.tag, _REQUESTS, curve, None)], 0, begin_ns, end_ns)
+        return _results([Row(self.tag, "requests", curve)], windows)
 
 
 class TokenFlow(Analysis):
@@ -38,34 +44,18 @@ class TokenFlow(Analysis):
     keeps = ("started_ns", "ended_ns", *needs)
     lists = ("chunk_ns",)
 
-    def over(self, kept: Kept) -> Callable[[float, float], Iterable[Result]]:
-        curves = flow(Requests.of(kept))
-        decode_per_user = ratio(curves.decode, curves.decode_concurrency)
-        prefill_per_user = ratio(curves.prefill, curves.prefill_concurrency)
-        rows: list[tuple[str, str, Curve, Curve | None]] = [
-            ("effective_decode_concurrency", _REQUESTS, curves.decode_concurrency, None),
-            ("effective_prefill_concurrency", _REQUESTS, curves.prefill_concurrency, None),
-            ("effective_decode_throughput", _RATE, curves.decode, None),
-            ("effective_prefill_throughput", _RATE, curves.prefill, None),
-            ("effective_total_throughput", _RATE, curves.total, None),
-            ("effective_decode_throughput_per_user", _PER_USER, decode_per_user, None),
-            ("effective_prefill_throughput_per_user", _PER_USER, prefill_per_user, None),
-            ("tokens_in_flight", _TOKENS, curves.in_flight, None),
-            ("active_decode_throughput", _RATE, curves.decode, curves.decode_concurrency),
-            ("active_prefill_throughput", _RATE, curves.prefill, curves.prefill_concurrency),
-            ("active_total_throughput", _RATE, curves.total, curves.concurrency),
-            ("active_decode_throughput_per_user", _PER_USER, decode_per_user, curves.decode_concurrency),
-            ("active_prefill_throughput_per_user", _PER_USER, prefill_per_user, curves.prefill_concurrency),
-        ]
-        return lambda begin_ns, end_ns: _results(rows, 1, begin_ns, end_ns)
+    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+        return _results(flow(Requests.of(kept)), windows)
 
 
-def _results(
-    rows: list[tuple[str, str, Curve, Curve | None]], first: int, begin_ns: float, end_ns: float
-) -> Iterator[Result]:
-    """Tag, unit, curve and gate of each, from place *first* on; one of which there was no time has none."""
-    for order, (tag, unit, curve, gate) in enumerate(rows, first):
-        found = statistics(curve, begin_ns, end_ns, gate)
-        if found is not None:
-            group = "Effective" if gate is None else "Active"
-            yield Result(tag, tag.replace("_", " ").title(), unit, found, "", group, order)
+def _results(rows: Iterable[Row], windows: Sequence[tuple[float, float]]) -> list[list[Result]]:
+    """The statistics of each window; a row that had no time in it is missing there."""
+    found: list[list[Result]] = [[] for _ in windows]
+    for row in rows:
+        group = "Effective" if row.gate is None else "Active"
+        title, order = row.tag.replace("_", " ").title(), _ORDER.index(row.tag)
+        for here, (begin_ns, end_ns) in zip(found, windows, strict=True):
+            stats = statistics(row.curve, begin_ns, end_ns, row.gate)
+            if stats is not None:
+                here.append(Result(row.tag, title, row.unit, stats, "", group, order))
+    return found

@@ -63,20 +63,28 @@ def statistics(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None 
 
     A percentile is the least value that the curve is at or below for so much of the time.
     """
-    inner = [curve.at_ns] if gate is None else [curve.at_ns, gate.at_ns]
-    between = np.unique(np.concatenate([each[(each > begin_ns) & (each < end_ns)] for each in inner]))
-    edges = np.concatenate([[begin_ns], between, [end_ns]])
-    values, widths = curve.on(edges[:-1]), np.diff(edges)
-    kept = widths > 0 if gate is None else (widths > 0) & (gate.on(edges[:-1]) > 0)
-    values, widths = values[kept], widths[kept]
-    whole = float(widths.sum())
-    if not whole:
+    if not end_ns > begin_ns:
         return None
+    begins = _between(curve.at_ns, begin_ns, end_ns)
+    if gate is not None:
+        begins = np.union1d(begins, _between(gate.at_ns, begin_ns, end_ns))
+    begins = np.concatenate([[begin_ns], begins])
+    values, widths = curve.on(begins), np.diff(begins, append=end_ns)
+    if gate is not None:
+        begun = gate.on(begins) > 0
+        values, widths = values[begun], widths[begun]
+    if not len(widths):
+        return None
+    whole = float(widths.sum())
     mean = float((values * widths).sum() / whole)
+    deviation = float(np.sqrt(((values - mean) ** 2 * widths).sum() / whole))
     order = np.argsort(values, kind="stable")
-    shares = np.cumsum(widths[order]) / whole
+    values, shares = values[order], np.cumsum(widths[order]) / whole
     shares[-1] = 1.0
-    found = {"avg": mean, "min": float(values.min()), "max": float(values.max())}
-    for q in _PERCENTILES:
-        found[f"p{q}"] = float(values[order[np.searchsorted(shares, q / 100 - _NOISE)]])
-    return found | {"std": float(np.sqrt(((values - mean) ** 2 * widths).sum() / whole))}
+    at = np.searchsorted(shares, [q / 100 - _NOISE for q in _PERCENTILES])
+    percentiles = {f"p{q}": float(value) for q, value in zip(_PERCENTILES, values[at], strict=True)}
+    return {"avg": mean, "min": float(values[0]), "max": float(values[-1])} | percentiles | {"std": deviation}
+
+
+def _between(at_ns: Floats, begin_ns: float, end_ns: float) -> Floats:
+    return at_ns[np.searchsorted(at_ns, begin_ns, side="right") : np.searchsorted(at_ns, end_ns, side="left")]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 from aiperf import Kept
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from aiperf_metric_concurrency.curves import Curve, Events, Floats, spans, steps, together
+from aiperf_metric_concurrency.curves import Curve, Events, Floats, ratio, spans, steps, together
 
 _NS_PER_S = 1e9
+_RATE, _PER_USER = "tokens/sec", "tokens/sec/user"
 
 
 class Requests(Struct, frozen=True):
@@ -38,38 +42,46 @@ class Requests(Struct, frozen=True):
         )  # fmt: skip
 
     def where(self, rows: NDArray[np.bool_]) -> Requests:
+        if rows.all():
+            return self
         return Requests(
             self.begin_ns[rows], self.first_ns[rows], self.end_ns[rows], self.prompt[rows], self.output[rows],
             self.lengths[rows], self.instants[np.repeat(rows, self.lengths)],
         )  # fmt: skip
 
 
-class Flow(Struct, frozen=True):
-    """Curves of one run: requests, tokens per second, tokens."""
+class Row(NamedTuple):
+    """A metric: its curve, and another that is above zero where it counts."""
 
-    concurrency: Curve
-    prefill_concurrency: Curve
-    decode_concurrency: Curve
-    prefill: Curve
-    decode: Curve
-    total: Curve
-    in_flight: Curve
+    tag: str
+    unit: str
+    curve: Curve
+    gate: Curve | None = None
 
 
-def flow(requests: Requests) -> Flow:
-    """The curves.  What failed, or has no first token, is on its way and has no tokens."""
+def flow(requests: Requests) -> Iterator[Row]:
+    """The metrics, a few curves at a time: each is as long as the run has requests.
+
+    What failed, or has no first token, is on its way and has no tokens.
+    """
     begun = requests.where(~np.isnan(requests.first_ns))
-    counted = begun.where(~np.isnan(begun.prompt + begun.output + begun.end_ns))
-    reading = _reading(counted)
-    return Flow(
-        concurrency=concurrency(requests.begin_ns, requests.end_ns),
-        prefill_concurrency=concurrency(begun.begin_ns, begun.first_ns),
-        decode_concurrency=concurrency(begun.first_ns, begun.end_ns),
-        prefill=steps(reading),
-        decode=steps(_writing(counted)),
-        total=steps(together(reading, _evenly(counted))),
-        in_flight=steps(_held(counted)),
-    )
+    counted = begun.where(~np.isnan(begun.prompt) & ~np.isnan(begun.output) & ~np.isnan(begun.end_ns))
+    yield from _side("decode", concurrency(begun.first_ns, begun.end_ns), steps(_writing(counted)))
+    yield from _side("prefill", concurrency(begun.begin_ns, begun.first_ns), steps(_reading(counted)))
+    total = steps(together(_reading(counted), _evenly(counted)))
+    yield Row("effective_total_throughput", _RATE, total)
+    yield Row("active_total_throughput", _RATE, total, concurrency(requests.begin_ns, requests.end_ns))
+    del total
+    yield Row("tokens_in_flight", "tokens", steps(_held(counted)))
+
+
+def _side(name: str, users: Curve, throughput: Curve) -> Iterator[Row]:
+    yield Row(f"effective_{name}_concurrency", "requests", users)
+    yield Row(f"effective_{name}_throughput", _RATE, throughput)
+    yield Row(f"active_{name}_throughput", _RATE, throughput, users)
+    per_user = ratio(throughput, users)
+    yield Row(f"effective_{name}_throughput_per_user", _PER_USER, per_user)
+    yield Row(f"active_{name}_throughput_per_user", _PER_USER, per_user, users)
 
 
 def concurrency(begin_ns: Floats, end_ns: Floats) -> Curve:
