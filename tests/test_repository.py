@@ -21,6 +21,7 @@ PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml")
 SINGULAR = {
     "endpoints": "endpoint", "datasets": "dataset", "exporters": "exporter", "metrics": "metric", "graders": "grader",
     "tokenizers": "tokenizer", "transports": "transport", "commands": "command", "engines": "engine",
+    "definitions": "definition",
 }  # fmt: skip
 
 # Pieced together, so that this file doesn't name them either.
@@ -33,7 +34,7 @@ FLOORS = """
 columns command descriptor draws errors exporter fold hooks ids intfile journal logs model options progress rates sse
     tokenizer usage
 addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
-    strangers summary survival
+    strangers summary survival definition
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir
     schedule sizing
     trace
@@ -42,7 +43,7 @@ due totals
 build children commandline earlier metricpage phases readiness scaffold selection testing trust
 sources urls
 application configure inspection reduce
-report run
+comparison report run
 cli reducer
 """
 

@@ -32,16 +32,18 @@ _WHERE = {
     "options": ("Options", "option"),
     "hooks": ("hookimpl", "hookspec"),
     "command": ("Command",),
+    "definition": ("Definition", "Readings"),
 }
 _MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
     "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities",
-    "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Declared", "Delta",
+    "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Declared",
+    "Definition", "Delta",
     "Endpoint", "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric",
     "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged",
-    "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
+    "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
     "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Unit", "UsageError",
     "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform",
     "uniforms", "unreadable",
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from aiperf.columns import Column, Ragged, RecordBatch, integers, ragged
     from aiperf.command import Command
     from aiperf.dataset import Dataset, DatasetContext
+    from aiperf.definition import Definition, Readings
     from aiperf.draws import normal, uniform, uniforms
     from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError

@@ -29,6 +29,7 @@ CATEGORIES: dict[str, str] = {
     "engines": "Where shards run.",
     "uis": "Live displays. Chosen by --ui-type.",
     "plots": "Pictures of results.",
+    "definitions": "What tools mean by latency and throughput. Shown by aiperf report --definitions.",
     "commands": "Subcommands of aiperf.",
     "hooks": "Free pluggy plugins: any hook of the run's life cycle.",
 }

@@ -13,7 +13,7 @@ import os
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -719,6 +719,16 @@ def _failure(entry: _Open, reads: list[Read], status: int) -> ErrorDetails:
     body = b"".join(read[3] for read in reads).decode("utf-8", "replace")
     reason = entry.head["reason"] if entry.head is not None else f"HTTP {status}"
     return ErrorDetails(body, type=reason, code=status or None)
+
+
+def batches(directory: Path, plan: Plan) -> Iterator[RecordBatch]:
+    """What a journal's columns hold, batch by batch."""
+    store = Store(directory)
+    for path in journal.numbered(directory, "columns-*.*"):
+        for frame in journal.frames(path):
+            stored = _stored(path, frame.payload)
+            if stored.count:
+                yield batch_of(stored, plan, store)
 
 
 def _numbers(stored: Stored) -> dict[str, Floats]:

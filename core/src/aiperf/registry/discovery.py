@@ -26,6 +26,7 @@ SHIPPED = frozenset(
         "aiperf-command-report",
         "aiperf-command-simulate",
         "aiperf-command-validate",
+        "aiperf-definition-tools",
         "aiperf-dataset-mooncake-trace",
         "aiperf-dataset-multi-turn",
         "aiperf-dataset-single-turn",

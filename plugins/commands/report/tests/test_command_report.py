@@ -114,7 +114,8 @@ def report(
 ) -> int:  # fmt: skip
     command = Report()
     command.others = others
-    return command.run(SimpleNamespace(as_json=as_json, output=output, slice_duration_s=slices), [str(word) for word in words])
+    options = SimpleNamespace(definitions=False, as_json=as_json, output=output, slice_duration_s=slices)
+    return command.run(options, [str(word) for word in words])
 
 
 def test_a_run_that_was_killed_is_reported_from_what_it_wrote(run, capsys):

@@ -32,6 +32,12 @@ class Report(Command):
             raise UsageError("--json and --output exclude each other: one prints, the other writes", "drop one of them")
         if options.output is not None and len(words) > 1:
             raise UsageError(f"--output takes the results of one run, {len(words)} were given", "report them one by one")
+        if options.definitions:
+            from aiperf_command_report.definitions import side_by_side
+
+            for word in words:
+                print(side_by_side(Path(word), self.others, options.as_json))
+            return 0
         failed = False
         for word in words:
             try:

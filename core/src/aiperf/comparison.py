@@ -1,0 +1,91 @@
+"""Definitions side by side: one run's stored columns, read each way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from aiperf import journal
+from aiperf.columns import Floats, RecordBatch
+from aiperf.definition import Definition, Readings
+from aiperf.errors import BadJournal
+from aiperf.reduce import batches
+from aiperf.rundir import load_run
+
+
+class Spread(Struct, frozen=True):
+    """Of a duration, in ms."""
+
+    mean: float
+    p50: float
+    p99: float
+
+
+class Numbers(Struct, frozen=True):
+    """A run by one definition; None is absent."""
+
+    title: str
+    source: str
+    differs: str
+    ttft_ms: Spread | None
+    itl_ms: Spread | None
+    tpot_ms: Spread | None
+    requests_per_s: float | None
+    output_tokens_per_s: float | None
+
+
+def compare(directory: Path, definitions: Mapping[str, Definition]) -> dict[str, Numbers]:
+    """The profiling phase of a run by each definition.
+
+    Raises:
+        BadJournal: The directory holds no run, or its columns are not written yet.
+    """
+    where = directory / "journal"
+    plan, _ = load_run(where)
+    if not journal.numbered(where, "columns-*.*"):
+        raise BadJournal(f"{directory} holds no columns yet", f"make its results first: aiperf report {directory}")
+    phase = next(each.index for each in plan.phases if each.kind == "profiling")
+    seen: dict[str, list[Readings]] = {name: [] for name in definitions}
+    for batch in batches(where, plan):
+        mine = batch.select(batch["phase"] == phase)
+        for name, definition in definitions.items():
+            seen[name].append(definition.read(mine))
+    return {name: _numbers(definition, seen[name]) for name, definition in definitions.items()}
+
+
+def numbers(definition: Definition, batch: RecordBatch) -> Numbers:
+    """One batch by one definition."""
+    return _numbers(definition, [definition.read(batch)])
+
+
+def _numbers(definition: Definition, parts: list[Readings]) -> Numbers:
+    begins = [part.begin_ns for part in parts if part.begin_ns == part.begin_ns]
+    ends = [part.end_ns for part in parts if part.end_ns == part.end_ns]
+    span_s = (max(ends) - min(begins)) / 1e9 if begins and ends else 0.0
+    return Numbers(
+        definition.title,
+        definition.source,
+        definition.differs,
+        _spread((part.ttft_ns, None) for part in parts),
+        _spread((part.itl_ns, part.itl_weights) for part in parts),
+        _spread((part.tpot_ns, part.tpot_weights) for part in parts),
+        sum(part.requests for part in parts) / span_s if span_s > 0 else None,
+        sum(part.tokens for part in parts) / span_s if span_s > 0 else None,
+    )
+
+
+def _spread(parts: Iterable[tuple[Floats, Floats | None]]) -> Spread | None:
+    pairs = [(values, np.ones(len(values)) if weights is None else weights) for values, weights in parts]
+    values = np.concatenate([each for each, _ in pairs]) if pairs else np.empty(0)
+    weights = np.concatenate([each for _, each in pairs]) if pairs else np.empty(0)
+    there = ~np.isnan(values) & (weights > 0)
+    values, weights = values[there] / 1e6, weights[there]
+    if not len(values):
+        return None
+    order = np.argsort(values, kind="stable")
+    values, upto = values[order], np.cumsum(weights[order])
+    p50, p99 = (float(values[np.searchsorted(upto, share * upto[-1] * (1 - 1e-12))]) for share in (0.5, 0.99))
+    return Spread(float((values * weights[order]).sum() / upto[-1]), p50, p99)
