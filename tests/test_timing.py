@@ -1,7 +1,7 @@
 """When requests leave, as the server saw it: every mode, limit, ramp and cancellation, compressed in time.
 
-The server's clock is this machine's, and so is the client's: what lies between them is the loopback and two schedulers.  Bounds on
-single gaps are wide, because tests share their cores; those on counts, orders and limits are exact.
+The server's clock is this machine's, and so is the client's: what lies between them is the loopback and two schedulers.
+Bounds on single gaps are wide, because tests share their cores; those on counts, orders and limits are exact.
 """
 
 from __future__ import annotations
