@@ -31,7 +31,7 @@ FORBIDDEN = (
 )  # fmt: skip
 
 FLOORS = """
-columns command descriptor draws errors exporter fold hooks ids intfile journal logs model options progress rates sse
+columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options progress rates sse
     tokenizer usage
 addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
     strangers summary survival definition
@@ -39,7 +39,7 @@ advice artifacts certificates dataset envelopes grouped helptext hooktrace limit
     schedule sizing
     trace
 answer engine loadchecks pipeline registry sessions starts
-due totals
+due grading totals
 build children commandline earlier metricpage phases readiness scaffold selection testing trust
 sources urls
 application configure inspection reduce

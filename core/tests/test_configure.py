@@ -88,6 +88,7 @@ PLUGINS = [
     row("endpoints", "silent", "fake_plugins:Speaks", capabilities={"path": "/v1/infer", "service_kind": "nim"}),
     row("datasets", "synthetic", options_model="x:y"),
     row("datasets", "mine"),
+    row("graders", "same", "fake_plugins:Breaks"),
     row("tokenizers", "builtin"), row("tokenizers", "hub", capabilities={"any_name": True}),
     row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
 ]  # fmt: skip
@@ -140,6 +141,21 @@ def only_error(*given: Any, **more: Any) -> str:
 
 
 # What is chosen
+
+
+def test_a_grader_is_taken_where_it_is_named() -> None:
+    assert plan().grader is None
+    found = plan(accuracy_grader="same")
+    assert found.grader is not None and found.grader.name == "same"
+    assert found.config["accuracy"] == {"grader": "same"}
+
+
+def test_a_grader_that_nobody_has_is_refused_with_what_there_is() -> None:
+    assert only_error(accuracy_grader="sane").split("\n")[1:] == ["  installed: same", "  did you mean 'same'?"]
+
+
+def test_a_grader_needs_answers_in_words() -> None:
+    assert "gives none" in only_error(accuracy_grader="same", endpoint_type="vectors")
 
 
 def test_a_model_and_a_count_are_enough() -> None:

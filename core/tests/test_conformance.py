@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -17,11 +17,15 @@ from aiperf.dataset import DatasetContext
 from aiperf.endpoint import Capabilities, in_band_error, unreadable
 from aiperf.engine.transport import KernelTransport
 from aiperf.exporter import BatchExporter, Scored
+from aiperf.grader import Grade, Grader
+from aiperf.grading import COLUMNS as GRADES
 from aiperf.reduce import NUMBERS, TEXTS
 from aiperf.testing import (
     BatchExporterContract,
+    Case,
     DatasetContract,
     EndpointContract,
+    GraderContract,
     MetricContract,
     TokenizerContract,
     absent,
@@ -60,6 +64,44 @@ def _arguments(test: Callable[..., Any], given: dict[str, Any]) -> Iterator[dict
     for mark in marks:
         for value in mark.args[1]:
             yield fixtures | {mark.args[0]: value}
+
+
+# Graders
+
+
+class Same(Grader):
+    def grade(self, expected: str, response: str) -> Grade:
+        return Grade(bool(response) and response == expected, unparsed=not response, extracted=response or None)
+
+
+class SameContract(GraderContract):
+    grader: ClassVar[type[Grader]] = Same
+    cases = (Case("B", "B", correct=True, extracted="B"), Case("B", "C", correct=False), Case("B", "", False, unparsed=True))
+
+
+def with_grader(*cases: Case, **methods: Any) -> GraderContract:
+    own = {"grader": type("Bad", (Same,), methods), **({"cases": cases} if cases else {})}
+    contract = type("Changed", (SameContract,), own)()
+    assert isinstance(contract, GraderContract)
+    return contract
+
+
+def test_a_good_grader_keeps_the_contract() -> None:
+    assert verdicts(SameContract()) == set()
+
+
+def test_what_a_bad_grader_does_is_caught() -> None:
+    generous = lambda self, expected, response: Grade(True)  # noqa: E731
+    assert "test_silence_is_not_right" in verdicts(with_grader(grade=generous))
+    only_right = with_grader(Case("B", "B", correct=True))
+    assert verdicts(only_right) == {"test_the_cases_tell_right_from_wrong"}
+    counted = iter(range(10_000))
+    moody = lambda self, expected, response: Grade(next(counted) % 2 == 0)  # noqa: E731
+    assert "test_it_is_pure" in verdicts(with_grader(grade=moody))
+    picky = lambda self, expected, response: Grade(expected == response[0])  # noqa: E731
+    assert "test_no_answer_is_too_odd_to_grade" in verdicts(with_grader(grade=picky))
+    vague = lambda self, expected, response: Grade(int(expected == response))  # type: ignore[arg-type]  # noqa: E731
+    assert "test_grades_are_whole" in verdicts(with_grader(grade=vague))
 
 
 # Endpoints
@@ -195,7 +237,7 @@ def test_a_bad_metric_is_caught(column: Callable[[Any, RecordBatch], Column], ca
 
 def test_the_sample_has_what_a_run_gives() -> None:
     batch = sample_batch()
-    assert set(batch.columns) == {*NUMBERS, "chunk_ns", "gap_ns", "piece_count"}
+    assert set(batch.columns) == {*NUMBERS, *GRADES, "chunk_ns", "gap_ns", "piece_count"}
     assert set(batch.texts) == set(TEXTS)
     assert {len(column) for column in batch.columns.values()} == {len(batch)}
     assert batch.valid.any() and not batch.valid.all()

@@ -16,6 +16,7 @@ _WHERE = {
     "dataset": ("Dataset", "DatasetContext"),
     "rowfile": ("rows",),
     "tokenizer": ("Tokenizer", "TokenizerSource"),
+    "grader": ("Grade", "Grader"),
     "metric": (
         "Analysis", "Declared", "Fold", "Metric", "MetricFamily", "Needs", "Over", "PerRequestMetric", "RequestView",
         "RunMetric", "Totals", "Unit",
@@ -41,7 +42,7 @@ __all__ = [
     "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities",
     "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Declared",
     "Definition", "Delta",
-    "Endpoint", "ErrorDetails", "Exporter", "Fold", "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric",
+    "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric",
     "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged",
     "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
     "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Unit", "UsageError",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target, atomic
+    from aiperf.grader import Grade, Grader
     from aiperf.hooks import hookimpl, hookspec
     from aiperf.kept import Kept
     from aiperf.metric import (

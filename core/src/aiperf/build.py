@@ -43,6 +43,8 @@ def build(plan: Plan) -> Plan:
         BadTokenizer, BadDataset, PluginError, ConfigError: With the sentence for the user.
     """
     catalogue(plan, load(plan.endpoint).capabilities)  # metrics that can't be as their options say refuse the run here
+    if plan.grader is not None:
+        _made(plan.grader, plan.plugin_options(plan.grader))  # one that lacks something says so here
     tokenizer = open_tokenizer(plan)
     try:
         plan = _with_dataset(plan, tokenizer)
@@ -101,6 +103,12 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
                 export.entry(conversation, [by_model[model].body for by_model in requests])
         if store.entries == 0:
             raise BadDataset("the data set is empty: there is nothing to send")
+        if plan.grader is not None and not store.graded:
+            raise BadDataset(
+                f"--accuracy-grader {plan.grader.name} has nothing to grade: the data set {plan.dataset.name!r} says of no turn"
+                " what answer is expected",
+                "drop it, or use a data set with expected answers",
+            )
         for export in exports:
             export.finish()
         entries = store.entries

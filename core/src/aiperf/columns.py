@@ -46,6 +46,8 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``coalesced``           content pieces whose instant is only known as an interval
 ``reads``               how often bytes of the answer's body were read
 ``images``              pictures in the payload, those of earlier turns included
+``graded``              1 where the answer was graded, 0 where there was none to grade; absent where nothing is expected
+``correct`` ``unparsed`` ``score``  of graded answers, as :class:`aiperf.grader.Grade` says
 ======================  ===============================================================================================
 """
 

@@ -65,6 +65,7 @@ class _Configuration:
         names = sorted({phase.schedule for phase in planned})
         schedules = {name: ref for name in names if (ref := self.select.chosen("schedules", name)) is not None}
         tokenizer, tokenizer_name = self.tokenizer(endpoint, models)
+        grader = self.grader(endpoint)
         options = self.select.options()
         streaming = self.streaming(endpoint)
         base_urls, weights = urls.given(findings)
@@ -99,6 +100,7 @@ class _Configuration:
             transport=transport,
             dataset=origin.dataset,
             source=None if origin.path is None else str(origin.path),
+            grader=grader,
             tokenizer=tokenizer,
             tokenizer_name=tokenizer_name,
             streaming=streaming,
@@ -305,6 +307,16 @@ class _Configuration:
         openers = [one for one in self.registry.all("tokenizers") if one.capabilities.get("any_name")]
         return max(openers, key=lambda one: one.priority).name if openers else None
 
+    def grader(self, endpoint: Descriptor | None) -> PluginRef | None:
+        if self.kernel.accuracy_grader is None:
+            return None
+        if endpoint is not None and not self.capabilities(endpoint).produces_tokens:
+            flag = self.findings.flag("accuracy_grader")
+            self.findings.refuse(
+                f"{flag} needs answers in words, and the endpoint type {endpoint.name!r} gives none", f"drop {flag}"
+            )
+        return self.select.chosen("graders", self.kernel.accuracy_grader, "accuracy_grader")
+
     # Load
 
     def shaped(self, pattern: str) -> bool:
@@ -422,6 +434,7 @@ class _Configuration:
                 "slice_duration": kernel.slice_duration_s,
             },
             "tokenizer": {"name": made.tokenizer_name},
+            "accuracy": {"grader": None if made.grader is None else made.grader.name},
             "plugins": plugins,
             "runtime": {"workers": made.workers, "record_processors": made.reducers, "ui": kernel.ui},
             "random_seed": kernel.random_seed,

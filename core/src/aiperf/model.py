@@ -48,6 +48,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     input_tokens: length of the texts in the run's tokenizer, if the dataset knows it; else the kernel counts.
     extra: merged over the top level of the request's body.
     payload: the request's whole body as it is, instead of what the endpoint would make of the turn.
+    expected: what a grader compares the answer with; None where there is nothing to grade.  task: what it belongs to, for
+    results task by task.
     history: what stands before: system prompt, context, earlier turns and their live answers.
     """
 
@@ -64,6 +66,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] = field(default_factory=dict)
     history: tuple[Message, ...] = ()
     payload: dict[str, Any] | None = None
+    expected: str | None = None
+    task: str | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -226,6 +226,10 @@ class KernelOptions(Options):
     warmup_rate_ramp_s: Finite | None = option("--warmup-request-rate-ramp-duration", gt=0, group="Warmup",
         metavar="SECONDS", shown="--request-rate-ramp-duration", help="Raise the warmup's request rate over this time.")
 
+    # Accuracy
+    accuracy_grader: Word | None = option("--accuracy-grader", group="Accuracy", metavar="NAME", shown="no grading",
+        help="Compare answers with those the data set expects: the name of an installed grader plugin.")
+
     # Processes and display
     log_level: Word = option("--log-level", default="info", group="Service",
         choices=("trace", "debug", "info", "notice", "warning", "success", "error", "critical"), help="How much to log.")

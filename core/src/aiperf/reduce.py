@@ -32,6 +32,7 @@ from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.endpoint import Endpoint
 from aiperf.errors import BadJournal, BadResponse
 from aiperf.fold import Buckets
+from aiperf.grading import Graded, Grading, grade_columns
 from aiperf.grouped import CUT, EMPTY, FAILED, BySlice, ByUrl, Grouped, Grouping
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails, names
@@ -78,7 +79,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
 
     numbers: float64 of the columns *names*, one after the other.  stamps, kinds: per content piece, its instant (int64 ns
     since the run's start) and the bits of :mod:`aiperf.answer`; lengths: pieces per request.  errors: ErrorDetails as JSON,
-    by row; traces: likewise :class:`aiperf.trace.Trace`, where the run keeps them.
+    by row; traces: likewise :class:`aiperf.trace.Trace`, where the run keeps them; grades: of requests with something to grade.
     side: PHASE and LOOP frames seen since the batch before, as [shard, kind, value]; at: how
     far each shard had been read by then, as {shard: [segment, offset]}.  steps: clock steps since then.  lateness: reads' delay
     behind their kernel stamps; intervals: widths within which marked pieces came; both in ns.
@@ -98,6 +99,7 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     intervals: Buckets | None = None
     version: int = 1  # of this layout; _VERSION is the one that is written
     names: tuple[str, ...] = ()  # NUMBERS where empty
+    grades: dict[int, Graded] = {}
 
 
 class Folded(Struct, frozen=True):
@@ -187,6 +189,7 @@ class Reducer:
         self._count_output = self._tokenizer is not None and capabilities.produces_tokens
         self._count_input = self._tokenizer is not None and capabilities.tokenizes_input
         self._store = Store(directory)
+        self._grading = Grading(plan, self._store, self._fail)
         self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
         self._exporters = batch_exporters(plan, target_for(plan, clock))
         self._parts = [part_path(directory, ref.name, index).open("wb") for ref, _ in self._exporters]
@@ -198,6 +201,7 @@ class Reducer:
         self._lengths: list[int] = []
         self._errors: dict[int, str] = {}
         self._traces: dict[int, str] = {}
+        self._grades: dict[int, Graded] = {}
         self._side: list[tuple[int, int, dict[str, Any]]] = []
         self._steps = 0
         self._late: list[Ints] = []
@@ -416,6 +420,10 @@ class Reducer:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()
         if self.plan.http_trace:
             self._traces[len(self._rows) - 1] = traced(entry.request, entry.head, [(read[0], len(read[3])) for read in reads])
+        missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
+        graded = self._grading.of(entry_number, turn, answer, missing)
+        if graded is not None:
+            self._grades[len(self._rows) - 1] = graded
         self._widths += answer.intervals
         self._stamps += stamps
         self._kinds += answer.kinds
@@ -486,14 +494,15 @@ class Reducer:
             len(self._rows), np.ascontiguousarray(numbers).tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(),
             bytes(self._kinds), np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._traces, self._side,
             {shard.number: (shard.segment, shard.offset) for shard in self._shards}, self._steps,
-            lateness, intervals, _VERSION, NUMBERS,
+            lateness, intervals, _VERSION, NUMBERS, self._grades,
         )  # fmt: skip
         if self._durable:
             self._append(stored)
         self._rows, self._stamps, self._kinds, self._lengths = [], [], bytearray(), []
         self.lateness.merge(lateness)
         self.intervals.merge(intervals)
-        self._errors, self._traces, self._side, self._steps, self._late, self._widths = {}, {}, [], 0, [], []
+        self._errors, self._traces, self._grades, self._side = {}, {}, {}, []
+        self._steps, self._late, self._widths = 0, [], []
         if stored.count:
             self._feed(batch_of(stored, self.plan, self._store))
         if self._durable:
@@ -745,6 +754,7 @@ def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:
     lengths = np.frombuffer(stored.lengths, dtype=np.int64)
     stamps, marks = np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.kinds, dtype=np.uint8)
     columns["chunk_ns"], columns["gap_ns"], columns["piece_count"] = _instants(stamps, marks, lengths)
+    columns |= grade_columns(stored.grades, stored.count)
     valid = numbers["outcome"] == journal.COMPLETED
     entries, models, urls, shards, requests, phases, sessions = (
         numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
@@ -764,6 +774,9 @@ def batch_of(stored: Stored, plan: Plan, store: Store) -> RecordBatch:
         "worker": [f"worker-{shard}" for shard in shards],
         "error": errors,
     }
+    if plan.grader is not None:
+        grades = {row: msgspec.json.encode(each).decode() for row, each in stored.grades.items()}
+        texts["grade"] = [grades.get(row) for row in range(stored.count)]
     if plan.http_trace:
         texts["trace"] = [stored.traces.get(row) for row in range(stored.count)]
     return RecordBatch(columns, valid, texts)

@@ -20,6 +20,7 @@ from aiperf.endpoint import Capabilities
 from aiperf.errorkinds import Counts
 from aiperf.errors import BadJournal
 from aiperf.exporter import Scored
+from aiperf.grading import COLUMNS as GRADES
 from aiperf.grouped import BySlice, ByUrl, Together, named
 from aiperf.model import ErrorDetails
 from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, catalogue
@@ -305,6 +306,7 @@ class _Summing:
     def _plugins(self) -> tuple[PluginUsed, ...]:
         plan = self.plan
         refs = [plan.endpoint, plan.transport, plan.dataset, *([plan.tokenizer] if plan.tokenizer else [])]
+        refs += [plan.grader] if plan.grader else []
         refs += [*plan.schedules.values(), *plan.arrivals.values(), *plan.ramps.values()]
         refs += [*plan.metrics, *plan.exporters, *plan.hooks]
         return tuple(
@@ -374,7 +376,7 @@ def _duration_s(census: Census) -> float | None:
 def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> RecordBatch:
     """Arrivals of which nothing is known but their numbers and due times, and whose they would have been."""
     count = len(numbers)
-    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in NUMBERS}
+    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADES)}
     columns |= {"n": numbers.astype(np.float64), "due_ns": due}
     columns |= {"phase": np.full(count, float(phase.index)), "outcome": np.full(count, float(journal.NEVER_SENT))}
     columns |= _whose(numbers, phase, directory)

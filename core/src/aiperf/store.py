@@ -49,6 +49,23 @@ class _About(Struct, frozen=True):
     models: int
     max_turns: int
     media: bool = False
+    graded: bool = False
+
+
+class Asked(Struct, frozen=True):
+    """The part of a turn that its answer is graded by."""
+
+    expected: str | None = None
+    task: str | None = None
+
+
+class _Asking(Struct, frozen=True):
+    """A stored conversation of which only that is read."""
+
+    turns: tuple[Asked, ...]
+
+
+_decode_asked = msgspec.msgpack.Decoder(_Asking).decode
 
 
 class StoreWriter:
@@ -64,6 +81,8 @@ class StoreWriter:
         self._known: dict[bytes, int] = {}
         self._turns = self._body_end = self._conversation_end = self._max_turns = 0
         self._media = False
+        self.graded = False
+        """Whether any turn says what is expected."""
         self.entries = 0
 
     def __enter__(self) -> StoreWriter:
@@ -95,6 +114,7 @@ class StoreWriter:
         self._conversation_end += len(identity) + len(packed)
         for index, turn in enumerate(conversation.turns):
             self._media |= bool(turn.media)
+            self.graded |= turn.expected is not None
             by_model = requests[index]
             known = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             self._put(
@@ -117,7 +137,7 @@ class StoreWriter:
         """Make it whole."""
         for file in self._files.values():
             file.close()
-        about = _About(self._shapes, self._models, self._max_turns, self._media)
+        about = _About(self._shapes, self._models, self._max_turns, self._media, self.graded)
         (self._directory / "dataset.json").write_bytes(msgspec.json.encode(about))
 
     def _put(self, name: str, *numbers: int) -> None:
@@ -149,7 +169,7 @@ class Store:
         self.shapes = about.shapes
         self.max_turns = about.max_turns
         self._models = about.models
-        self._media = about.media
+        self._media, self._graded = about.media, about.graded
         self._images: dict[tuple[int, int], int] = {}
         self.entries = len(self._entries) // _ENTRY
 
@@ -190,9 +210,11 @@ class Store:
 
     def conversation(self, entry: int) -> Conversation:
         """The entry as the data set gave it."""
-        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
-        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
-        return _decode(self._conversations[at + length : after])
+        return _decode(self._packed(entry))
+
+    def asked(self, entry: int, turn: int) -> Asked | None:
+        """What the turn's answer is graded by; None where the data set has nothing to grade."""
+        return _decode_asked(self._packed(entry)).turns[turn] if self._graded else None
 
     def images(self, entry: int, turn: int) -> int:
         """Pictures in what the turn sends, those of the turns before it included."""
@@ -204,6 +226,12 @@ class Store:
             found = sum(media.kind == "image" for each in turns for media in each.media)
             self._images[entry, turn] = found
         return found
+
+    def _packed(self, entry: int) -> bytes:
+        """The entry's conversation as msgpack."""
+        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
+        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
+        return self._conversations[at + length : after]
 
     def _turn(self, entry: int, turn: int, field: int) -> int:
         return self._turns[(self._entries[entry * _ENTRY] + turn) * _TURN + field]

@@ -17,6 +17,7 @@ _BASES = {
     "datasets": "aiperf.dataset:Dataset",
     "exporters": "aiperf.exporter:Exporter",
     "commands": "aiperf.command:Command",
+    "graders": "aiperf.grader:Grader",
     "definitions": "aiperf.definition:Definition",
 }
 """What a plugin of a category must derive from, where the contract is a class."""

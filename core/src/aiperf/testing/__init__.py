@@ -7,6 +7,7 @@ from aiperf.testing.batches import absent, sample_batch, scored
 from aiperf.testing.datasets import DatasetContract
 from aiperf.testing.endpoints import EndpointContract
 from aiperf.testing.exporters import BatchExporterContract
+from aiperf.testing.graders import Case, GraderContract
 from aiperf.testing.metrics import MetricContract
 from aiperf.testing.server import Scripted
 from aiperf.testing.summaries import SummaryExporterContract, sample_summary
@@ -15,8 +16,10 @@ from aiperf.testing.transports import TransportContract
 
 __all__ = [
     "BatchExporterContract",
+    "Case",
     "DatasetContract",
     "EndpointContract",
+    "GraderContract",
     "MetricContract",
     "Scripted",
     "SummaryExporterContract",

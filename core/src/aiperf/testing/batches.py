@@ -99,6 +99,10 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "coalesced": np.zeros(count),
         "reads": np.where(failed, 1.0, np.array([float(len(each)) for each in instants])),
         "images": np.where(rows % 3 == 1, 2.0, 0.0),
+        "graded": np.where(failed, 0.0, np.where(rows % 7 == 6, np.nan, 1.0)),
+        "correct": unless_failed(np.where(rows % 7 == 6, np.nan, rows % 3 != 0)),
+        "unparsed": unless_failed(np.where(rows % 7 == 6, np.nan, rows % 6 == 0)),
+        "score": unless_failed(np.where(rows % 7 == 6, np.nan, np.where(rows % 3 != 0, 1.0, 0.5))),
     }
     error = '{"message":"busy","type":"Service Unavailable","code":503}'
     texts: dict[str, list[str | None]] = {name: [f"{name}-{i}" for i in range(count)] for name in _TEXTS}

@@ -1,0 +1,87 @@
+"""What every grader must do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from msgspec import Struct
+
+from aiperf.grader import Grade, Grader
+from aiperf.testing.manifests import check_row
+
+ODD = (
+    "", " ", "\n\n\n", "\0", "A" * 20_000, "\\boxed{", "{[(<", "```\n", "####", "the answer is", "1e999", "NaN", "٤٢", "²", "½",
+    "🦜🇩🇪", "e\u0301", "\u202eabc", "\ud800",
+)  # fmt: skip
+"""Answers that a model may give, and that nobody expects."""
+
+
+class Case(Struct, frozen=True):
+    """An answer whose grade is known.  *extracted* None isn't compared."""
+
+    expected: str
+    response: str
+    correct: bool
+    unparsed: bool = False
+    extracted: str | None = None
+
+
+class GraderContract:
+    """Subclass with a grader's class, and answers of which at least one is right and one wrong::
+
+        class TestMineKeepsTheContract(GraderContract):
+            grader = Mine
+            cases = (Case("B", "The answer is B.", correct=True), Case("B", "C", correct=False))
+    """
+
+    grader: ClassVar[type[Grader]]
+    cases: ClassVar[Sequence[Case]]
+    options: ClassVar[Any] = None
+
+    def _made(self) -> Grader:
+        return type(self).grader(type(self).options)
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("graders", self.grader)
+
+    def test_every_case_gets_its_grade(self) -> None:
+        grader = self._made()
+        for case in self.cases:
+            grade = grader.grade(case.expected, case.response)
+            assert (grade.correct, grade.unparsed) == (case.correct, case.unparsed), case
+            if case.extracted is not None:
+                assert grade.extracted == case.extracted, case
+
+    def test_the_cases_tell_right_from_wrong(self) -> None:
+        assert {case.correct for case in self.cases} == {True, False}
+
+    def test_grades_are_whole(self) -> None:
+        grader = self._made()
+        for case in self.cases:
+            grade = grader.grade(case.expected, case.response)
+            assert type(grade) is Grade
+            assert type(grade.correct) is bool and type(grade.unparsed) is bool
+            assert grade.extracted is None or isinstance(grade.extracted, str)
+            assert grade.score is None or 0.0 <= grade.score <= 1.0
+            assert isinstance(grade.explanation, str)
+
+    def test_it_is_pure(self) -> None:
+        first, second = self._made(), self._made()
+        forth = [first.grade(case.expected, case.response) for case in self.cases]
+        back = [first.grade(case.expected, case.response) for case in reversed(self.cases)]
+        assert forth == back[::-1], "the same answer got another grade the second time"
+        assert forth == [second.grade(case.expected, case.response) for case in self.cases]
+
+    @pytest.mark.parametrize("response", ODD, ids=lambda text: ascii(text)[:20])
+    def test_no_answer_is_too_odd_to_grade(self, response: str) -> None:
+        grader = self._made()
+        for case in self.cases:
+            assert type(grader.grade(case.expected, response)) is Grade
+
+    def test_silence_is_not_right(self) -> None:
+        grader = self._made()
+        for case in self.cases:
+            if case.expected.strip():
+                assert not grader.grade(case.expected, "").correct, case

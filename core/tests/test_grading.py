@@ -1,0 +1,188 @@
+"""Grading: each answer that has something to compare, and nothing else, gets a grade that stays with its columns."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiperf import journal
+from aiperf.build import build
+from aiperf.columns import RecordBatch
+from aiperf.dataset import Dataset
+from aiperf.descriptor import PluginRef
+from aiperf.errors import BadDataset, ConfigError
+from aiperf.grader import Grade, Grader
+from aiperf.model import Conversation, Turn
+from aiperf.plan import PhasePlan
+from aiperf.reduce import Reducer, Stored, batch_of
+from aiperf.report import write_summary
+from aiperf.store import Store
+from aiperf.summary import Summary
+from aiperf.testing.journals import CLOCK, Recording, event, plan_for
+
+MS = 1_000_000
+QUESTIONS = Conversation(
+    "questions",
+    (
+        Turn(("two and two",), expected="4", task="sums"),
+        Turn(("capital of France",), expected="Paris", task="towns"),
+        Turn(("how are you",)),
+    ),
+    alone=True,
+)
+
+
+class Same(Grader):
+    def grade(self, expected: str, response: str) -> Grade:
+        return Grade(expected == response, unparsed=not response, extracted=response)
+
+
+class Half(Grader):
+    def grade(self, expected: str, response: str) -> Grade:
+        return Grade(False, score=0.5)
+
+
+class Breaks(Grader):
+    def grade(self, expected: str, response: str) -> Grade:
+        if response == "Lyon":
+            raise ZeroDivisionError("no idea")
+        return Grade(True)
+
+
+class Vague(Grader):
+    def grade(self, expected: str, response: str) -> Grade:
+        return expected == response  # type: ignore[return-value]
+
+
+class Needy(Grader):
+    def __init__(self, options: Any = None) -> None:
+        raise ConfigError("the grader needs sympy", "pip install sympy")
+
+
+class Ask(Dataset):
+    def __iter__(self) -> Any:
+        yield QUESTIONS
+
+
+class Plain(Dataset):
+    def __iter__(self) -> Any:
+        yield Conversation("plain", (Turn(("hello",)),))
+
+
+def ref(category: str, of: type) -> PluginRef:
+    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "acme", "1")
+
+
+def answered(directory: Path, grader: type[Grader] | None, *answers: Any) -> tuple[Recording, RecordBatch]:
+    """A run in which the turns of QUESTIONS were answered so; None is an error of the server."""
+    made = Recording(directory, grader=None if grader is None else ref("graders", grader))
+    made.data_set(QUESTIONS)
+    for turn, answer in enumerate(answers):
+        made.sent(turn, (turn + 1) * 10 * MS, turn=turn, entry=0)
+        if isinstance(answer, dict):
+            made.read(turn, (turn + 1) * 10 * MS + MS, event(**answer))
+        made.done(
+            turn, (turn + 1) * 10 * MS + 2 * MS,
+            **({} if answer is not None else {"outcome": journal.ERROR, "status": 500}),
+        )  # fmt: skip
+    made.flush(90 * MS)
+    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    (path,) = journal.numbered(made.journal, "columns-0.*")
+    (frame,) = journal.frames(path)
+    return made, batch_of(msgspec.msgpack.decode(frame.payload, type=Stored), made.plan, Store(made.journal))
+
+
+def columns(batch: RecordBatch, *names: str) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in batch[name].tolist()] for name in names]
+
+
+def grades(batch: RecordBatch) -> list[Any]:
+    return [None if text is None else json.loads(text) for text in batch.texts["grade"]]
+
+
+def test_answers_are_compared_with_what_their_turn_expects(tmp_path: Path) -> None:
+    _, batch = answered(tmp_path, Same, {"text": "4"}, {"text": "Lyon"}, {"text": "fine"})
+    assert columns(batch, "graded", "correct", "unparsed", "score") == [
+        [1, 1, None], [1, 0, None], [0, 0, None], [1, 0, None],
+    ]  # fmt: skip
+    first, second, third = grades(batch)
+    assert first == {"expected": "4", "task": "sums", "response": "4", "grade": {"correct": True, "extracted": "4"}}
+    assert (second["task"], second["response"]) == ("towns", "Lyon")
+    assert third is None
+
+
+def test_a_score_of_the_graders_own_is_kept(tmp_path: Path) -> None:
+    _, batch = answered(tmp_path, Half, {"text": "4"})
+    assert columns(batch, "correct", "score") == [[0], [0.5]]
+
+
+def test_reasoning_is_graded_only_where_there_is_nothing_else(tmp_path: Path) -> None:
+    _, batch = answered(tmp_path, Same, {"reasoning": "4"}, {"reasoning": "Lyon?", "text": "Paris"})
+    assert columns(batch, "correct") == [[1, 1]]
+
+
+def test_a_failed_request_is_not_a_wrong_answer(tmp_path: Path) -> None:
+    _, batch = answered(tmp_path, Same, None, {"text": "Paris"})
+    assert columns(batch, "graded", "correct") == [[0, 1], [None, 1]]
+    assert grades(batch)[0] == {"expected": "4", "task": "sums", "ungraded": "no answer: error"}
+
+
+@pytest.mark.parametrize(
+    ("grader", "why", "graded"),
+    [(Breaks, "ZeroDivisionError: no idea", [1, 0]), (Vague, "TypeError: it gives bool, not Grade", [0, 0])],
+)
+def test_a_grader_that_fails_costs_its_grades_and_is_named(
+    tmp_path: Path, grader: type[Grader], why: str, graded: list[float]
+) -> None:
+    made, batch = answered(tmp_path, grader, {"text": "4"}, {"text": "Lyon"})
+    assert columns(batch, "graded") == [graded]
+    assert grades(batch)[1]["ungraded"] == f"the grader failed: {why}"
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    sentence = f"the plugin graders:{grader.__name__.lower()} of acme 1 failed: {why}"
+    assert summary.extra["failures"] == [sentence]
+    assert sentence in summary.warnings
+    assert summary.valid == 2
+
+
+def test_nothing_is_graded_where_no_grader_was_chosen(tmp_path: Path) -> None:
+    _, batch = answered(tmp_path, None, {"text": "4"})
+    assert columns(batch, "graded") == [[None]]
+    assert "grade" not in batch.texts
+
+
+def test_a_report_keeps_the_grades_without_the_grader(tmp_path: Path) -> None:
+    made, _ = answered(tmp_path, Same, {"text": "4"}, {"text": "Lyon"})
+    work = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK, durable=False)
+    work.finish()
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    assert [(used.category, used.name) for used in summary.plugins if used.category == "graders"] == [("graders", "same")]
+
+
+def built(directory: Path, grader: type[Grader], data: type[Dataset]) -> None:
+    (directory / "journal").mkdir()
+    phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=1, entries=1)
+    burst = {"burst": PluginRef("schedules", "burst", "aiperf.schedule:Burst", "aiperf-core", "0")}
+    used = {"grader": ref("graders", grader), "dataset": ref("datasets", data), "schedules": burst}
+    build(plan_for(directory, phases=(phase,), entries=1, **used))
+
+
+def test_a_data_set_with_nothing_to_grade_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadDataset, match="--accuracy-grader same has nothing to grade: the data set 'plain'"):
+        built(tmp_path, Same, Plain)
+
+
+def test_a_data_set_with_something_to_grade_is_built(tmp_path: Path) -> None:
+    built(tmp_path, Same, Ask)
+    asked = Store(tmp_path / "journal").asked(0, 1)
+    assert asked is not None and (asked.expected, asked.task) == ("Paris", "towns")
+
+
+def test_a_grader_that_lacks_something_says_so_before_anything_is_sent(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the grader needs sympy"):
+        built(tmp_path, Needy, Ask)
