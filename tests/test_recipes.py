@@ -6,20 +6,32 @@ import json
 import shlex
 import subprocess
 import sys
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from aiperf_command_simulate.testing import Simulator
+from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
 
 START = "aiperf profile --model M --url http://H:P --endpoint-type chat --streaming --tokenizer builtin"
 
 R1 = f"{START} --concurrency 10 --request-count 100 --isl 1000 --osl 500"
+TRACE = "--input-file trace.jsonl --custom-dataset-type mooncake_trace --fixed-schedule"
+R2 = (
+    f"{START} {TRACE} --goodput 'time_to_first_token:250 inter_token_latency:10 request_latency:2000'"
+    " --warmup-duration 30 --benchmark-duration 600 --benchmark-grace-period 60"
+)
+R6 = f"{START} {TRACE} --goodput 'time_to_first_token:400 request_latency:2000'"
+PRELUDES = "--shared-system-prompt-length 1000 --user-context-prompt-length 200"
+R8 = f"{START} --input-file conversations.jsonl --custom-dataset-type multi_turn {PRELUDES} --num-sessions 50 --concurrency 25"
 R10 = f"{START} --request-rate 20 --arrival-pattern poisson --concurrency 60 --benchmark-duration 120"
+R11 = f"{START} --user-centric-rate 1 --num-users 15 --session-turns-mean 20 --benchmark-duration 300"
 R13 = f"{START} --use-server-token-count"
 R15 = START
 BURSTY = "--request-rate 50 --arrival-pattern gamma --arrival-smoothness 0.5"
 R17 = f"{START} {BURSTY} --warmup-request-count 100 --request-count 2000"
+R18 = f"{START} --request-cancellation-rate 10 --request-cancellation-delay 0.5"
+R19 = f"{START} --concurrency 100 --prefill-concurrency 8 --concurrency-ramp-duration 30 --request-count 2000"
 R20 = f"{START} --profile-export-prefix /abs/path/run1"
 
 NO_NETWORK = """
@@ -70,6 +82,45 @@ def test_r1_smoke_test(aiperf: Program, simulator: Simulator) -> None:
         assert (done.artifacts / name).stat().st_size > 0
 
 
+def trace(aiperf: Program, count: int) -> None:
+    """A trace of *count* requests, 20 ms apart, that begins late."""
+    rows = ({"timestamp": 5000 + 20 * n, "input_length": 600, "output_length": 4, "hash_ids": [1, n]} for n in range(count))
+    (aiperf.folder / "trace.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_r2_slo_check_on_a_trace(aiperf: Program, simulator: Simulator) -> None:
+    trace(aiperf, 30)
+    done = run(aiperf, simulator, R2, warmup_duration=0.3, benchmark_duration=0.5, benchmark_grace_period=5)
+    assert done.code == 0, done.err
+    report = done.json()
+    assert report["request_count"]["avg"] == 25, "those due before 0.5 s"
+    assert report["good_request_count"]["avg"] <= 25
+    share = report["goodput"]["avg"] / report["request_throughput"]["avg"]
+    assert share == pytest.approx(report["good_request_count"]["avg"] / 25), "both over the same time"
+
+
+def test_r6_replay_with_goodput(aiperf: Program, simulator: Simulator) -> None:
+    trace(aiperf, 20)
+    done = run(aiperf, simulator, R6)
+    assert done.code == 0, done.err
+    rows = simulator.truth()["requests"]
+    assert len(rows) == done.json()["request_count"]["avg"] == 20
+    assert sum(row["cached_tokens"] > 0 for row in rows) >= 15, "their prompts share a first block"
+
+
+def test_r8_own_conversations_with_a_shared_system_prompt(aiperf: Program, simulator: Simulator) -> None:
+    row = {"turns": [{"text": "Hello"}, {"text": "And now?", "output_length": 3}]}
+    (aiperf.folder / "conversations.jsonl").write_text((json.dumps(row) + "\n") * 6)
+    done = run(aiperf, simulator, R8, num_sessions=6, concurrency=3)
+    assert done.code == 0, done.err
+    rows = simulator.truth()["requests"]
+    assert (len(rows), len({row["correlation_id"] for row in rows})) == (12, 6)
+    first, *_ = json.loads((done.artifacts / "inputs.json").read_text())["data"]
+    roles = [message["role"] for message in first["payloads"][0]["messages"]]
+    assert roles == ["system", "user", "user"]
+    assert done.json()["input_sequence_length"]["min"] >= 1190
+
+
 def test_r10_rate_with_a_ceiling(aiperf: Program, simulator: Simulator) -> None:
     done = run(aiperf, simulator, R10, request_rate=40, benchmark_duration=2)
     assert done.code == 0, done.err
@@ -78,6 +129,17 @@ def test_r10_rate_with_a_ceiling(aiperf: Program, simulator: Simulator) -> None:
     assert arrivals["planned"] == arrivals["completed"] + arrivals["never_sent"]
     assert simulator.summary()["requests"] == report["request_count"]["avg"]
     assert 40 < report["request_count"]["avg"] < 130, "80 are due on average"
+
+
+def test_r11_kv_cache_timing_per_user(aiperf: Program, simulator: Simulator) -> None:
+    done = run(aiperf, simulator, R11, user_centric_rate=10, num_users=4, session_turns_mean=3, benchmark_duration=2.05)
+    assert done.code == 0, done.err
+    rows = simulator.truth()["requests"]
+    starts = sorted(row["received_mono_ns"] for row in rows)
+    assert len(starts) == done.json()["request_count"]["avg"] == 21, "one every 0.1 s, the first at once"
+    gaps = [(after - before) / 1e9 for before, after in pairwise(starts)]
+    assert sum(gaps) / len(gaps) == pytest.approx(0.1, rel=0.05)
+    assert sorted(gaps)[len(gaps) // 2] == pytest.approx(0.1, rel=0.1)
 
 
 def test_r13_the_servers_token_counts(aiperf: Program, simulator: Simulator) -> None:
@@ -145,6 +207,35 @@ def test_r17_warm_up_by_count_and_bursty_arrivals(aiperf: Program, simulator: Si
     assert report["warmup_metrics"]["request_count"]["avg"] == 10
     rows = done.lines("profile_export_arrivals.jsonl")
     assert all(row["due_ns"] is not None for row in rows if row["outcome"] == "completed")
+
+
+def test_r18_cancellation(aiperf: Program) -> None:
+    recipe = f"{R18} --concurrency 10 --request-count 60"
+    with running(first_token_ms=20, decode_ms=5, tokens=40) as slow:
+        done = run(aiperf, slow, recipe, request_cancellation_rate=40, request_cancellation_delay=0.1)
+        outcomes = slow.summary()["outcomes"]
+    assert done.code == 0, done.err
+    report = done.json()
+    cancelled = {row["error_details"]["code"]: row["count"] for row in report["error_summary"]}
+    assert set(cancelled) == {499}
+    assert 10 <= cancelled[499] <= 40, "24 of 60 on average"
+    assert outcomes == {"completed": 60 - cancelled[499], "client disconnected": cancelled[499]}
+    assert report["request_count"]["avg"] == 60 - cancelled[499]
+
+
+def test_r19_prefill_limit_and_ramps(aiperf: Program) -> None:
+    smaller = {"concurrency": 10, "prefill_concurrency": 2, "concurrency_ramp_duration": 1.5, "request_count": 60}
+    with running(first_token_ms=40, decode_ms=5, tokens=30) as slow:
+        done = run(aiperf, slow, R19, **smaller)
+        rows = slow.truth()["requests"]
+    assert done.code == 0, done.err
+    assert done.json()["request_count"]["avg"] == len(rows) == 60
+    changes = [(row["received_mono_ns"], 1) for row in rows] + [(row["first_mono_ns"], -1) for row in rows]
+    waiting = list(accumulate(change for _, change in sorted(changes)))
+    assert max(waiting) <= 2, "requests that wait for their first token"
+    begun = min(row["received_mono_ns"] for row in rows)
+    early = [row for row in rows if row["received_mono_ns"] - begun < 0.1e9]
+    assert len(early) == 1, "the ramp begins with one at a time"
 
 
 def test_r20_absolute_export_prefix(aiperf: Program, simulator: Simulator) -> None:
