@@ -107,11 +107,16 @@ def test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap(
     assert found.arrivals.late == (100 if suspect else 0)
 
 
-@pytest.mark.parametrize(("concurrency", "because"), [(None, "the client could not keep up"), (4, "the ceiling was full")])
-def test_the_reason_for_slip_is_the_ceiling_where_there_is_one(tmp_path: Path, concurrency: int | None, because: str) -> None:
-    phase = msgspec.structs.replace(PACED, concurrency=concurrency)
-    (reason,) = measured(tmp_path, phase, slips=slips(tmp_path, *([9e7] * 100))).reasons
-    assert reason.startswith(f"arrivals left 90 ms late at p99: {because}")
+def test_arrivals_that_a_ceiling_held_are_counted_and_noted_and_nobodys_fault(tmp_path: Path) -> None:
+    lates, held = slips(tmp_path, *([9e7] * 40), *([0.0] * 60)), slips(tmp_path / "held", *([9e7] * 40))
+    found = arrivals(PACED, Census({journal.COMPLETED: 100}), lates, held)
+    assert (found.late, found.held) == (40, 40)
+    said = measured(tmp_path, PACED, slips=slips(tmp_path / "own", *([1e4] * 100)), found=found)
+    assert said.verdict == "trustworthy"
+    assert any(note.startswith("40 of 100 arrivals waited for a slot") for note in said.notes)
+    census = Census({journal.COMPLETED: 100}, first_start_ns=1e9, last_start_ns=2e9)
+    load = delivered(PACED, census, found, lates, held, 1e9, 100.0)
+    assert (load.held, load.held_p50_ms, load.held_p99_ms, load.on_time_share) == (40, 90.0, 90.0, 0.6)
 
 
 def test_a_worker_at_its_limit_is_suspect_and_idle_time_around_the_phase_hides_nothing(tmp_path: Path) -> None:
@@ -242,7 +247,7 @@ def test_lateness_has_a_floor() -> None:
 def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> None:
     census = Census({journal.COMPLETED: 80}, first_start_ns=1e9, last_start_ns=1.8e9)
     late = slips(tmp_path, *([2e6] * 20), *([1e5] * 60))
-    found = delivered(PACED, census, arrivals(PACED, census, late), late, 1e9, 100.0)
+    found = delivered(PACED, census, arrivals(PACED, census, late), late, None, 1e9, 100.0)
     assert (found.asked_rate, found.sent_rate, found.never_sent) == (100.0, 100.0, 20)
     assert found.on_time_share == 0.6
     assert (found.late_p50_ms, found.late_p99_ms) == (0.1, 2.0)
@@ -250,6 +255,6 @@ def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> 
 
 def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
     census = Census({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
-    found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, 0.0, None)
+    found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, None, 0.0, None)
     assert (found.sent_rate, found.on_time_share, found.late_p99_ms, found.asked_rate) == (50.0, None, None, None)
     assert not any(isinstance(value, float) and math.isnan(value) for value in msgspec.structs.astuple(found))

@@ -254,9 +254,9 @@ class Census(Struct):
         self.reconnected += other.reconnected
 
 
-SLIP, HELD, ARRIVAL = "·slip", "·held", "·arrival"
-"""The kernel's own folds beside the metrics': how long after its due time a request was started, by the client's own fault, and
-for want of a slot or of the answer before it, in ns; numbers of the arrivals that were sent."""
+LATE, SLIP, HELD, ARRIVAL = "·late", "·slip", "·held", "·arrival"
+"""The kernel's own folds beside the metrics', in ns: how long after its due time a request was started; of that, what was the
+client's own doing, and what it waited for a slot or for the answer before it, where it did; numbers of the arrivals sent."""
 
 SEEN, CENSORED = "·seen", "·censored"
 """Behind a metric's tag: values known of requests that were cut off in flight, and how long the others had lasted."""
@@ -325,8 +325,9 @@ class Pipeline:
         """Fold requests of one phase."""
         batch = scored.batch
         self.census.setdefault(phase, Census()).add(batch)
-        held = batch["held_ns"]
-        self._fold(phase, SLIP).add(batch["started_ns"] - batch["due_ns"] - held)
+        late, held = batch["started_ns"] - batch["due_ns"], batch["held_ns"]
+        self._fold(phase, LATE).add(late)
+        self._fold(phase, SLIP).add(late - held)
         self._fold(phase, HELD).add(np.where(held > 0, held, np.nan))
         self._fold(phase, ARRIVAL).add(batch["n"])
         for tag, column in scored.values.items():

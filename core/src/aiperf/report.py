@@ -23,7 +23,7 @@ from aiperf.exporter import Scored
 from aiperf.grading import COLUMNS as GRADES
 from aiperf.grouped import BySlice, ByUrl, Together, named
 from aiperf.model import ErrorDetails
-from aiperf.pipeline import ARRIVAL, SLIP, Catalogue, Census, catalogue
+from aiperf.pipeline import ARRIVAL, HELD, LATE, SLIP, Catalogue, Census, catalogue
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
 from aiperf.rundir import RunClock, hold, load_run
@@ -161,8 +161,8 @@ class _Summing:
         for phase in plan.phases:
             self._never_sent(phase)
         census = self.census.get(main_plan.index, Census())
-        slips = self.folds.get(main_plan.index, {}).get(SLIP)
-        found = arrivals(main_plan, census, slips)
+        kept = self.folds.get(main_plan.index, {})
+        found = arrivals(main_plan, census, kept.get(LATE), kept.get(HELD))
         single = Store(self.journal).max_turns == 1
         self.warnings += advice(plan, main_plan, census, main.results, single=single)
         lost = [sentence for part in self.parts for sentence in part.lost]
@@ -295,7 +295,8 @@ class _Summing:
         asked = asked_rate(phase, self._due_ns(phase))
         if not census.outcomes:
             return DeliveredLoad(None, None, found.never_sent, asked)
-        return delivered(phase, census, found, self.folds.get(phase.index, {}).get(SLIP), begin_ns, asked)
+        kept = self.folds.get(phase.index, {})
+        return delivered(phase, census, found, kept.get(LATE), kept.get(HELD), begin_ns, asked)
 
     def _due_ns(self, phase: PhasePlan) -> Ints:
         """When arrivals are due after the phase's start, -1 where the schedule doesn't say; none where nothing is due."""

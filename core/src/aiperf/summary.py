@@ -59,7 +59,8 @@ class Spread(Struct, frozen=True):
 class Arrivals(Struct, frozen=True):
     """What became of the planned arrivals of the profiling phases.
 
-    planned = completed + errors + cancelled + aborted_in_flight + unfinished + never_sent.
+    planned = completed + errors + cancelled + aborted_in_flight + unfinished + never_sent.  held: those that waited, behind
+    their due times, for a slot or for the answer before them.
     """
 
     planned: int = 0
@@ -71,6 +72,7 @@ class Arrivals(Struct, frozen=True):
     aborted_in_flight: int = 0
     unfinished: int = 0
     never_sent: int = 0
+    held: int = 0
 
 
 class Measurement(Struct, frozen=True):
@@ -93,7 +95,10 @@ class Measurement(Struct, frozen=True):
 
 
 class DeliveredLoad(Struct, frozen=True):
-    """The load asked for and the load delivered; rates in requests/s, lateness in ms."""
+    """The load asked for and the load delivered; rates in requests/s, lateness in ms.
+
+    held: arrivals that waited for a slot or for the answer before them, and how long; None where none did.
+    """
 
     sent_rate: float | None
     on_time_share: float | None
@@ -101,6 +106,9 @@ class DeliveredLoad(Struct, frozen=True):
     asked_rate: float | None = None
     late_p50_ms: float | None = None
     late_p99_ms: float | None = None
+    held: int = 0
+    held_p50_ms: float | None = None
+    held_p99_ms: float | None = None
 
 
 class PluginUsed(Struct, frozen=True):

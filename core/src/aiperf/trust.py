@@ -43,15 +43,18 @@ def planned(phase: PhasePlan) -> int | None:
     return phase.request_count if phase.duration_ns is None else None
 
 
-def arrivals(phase: PhasePlan, census: Census, slips: Merged | None) -> Arrivals:
-    """What became of the phase's planned arrivals."""
+def arrivals(phase: PhasePlan, census: Census, lates: Merged | None, held: Merged | None = None) -> Arrivals:
+    """What became of the phase's planned arrivals.
+
+    *lates*: by how much they left behind their due times; *held*: what some of them waited for a slot or an answer; in ns.
+    """
     by = census.outcomes
     sent = sum(by.values())
     expected = planned(phase)
     expected = sent if expected is None else expected
     late = 0
-    if slips is not None and slips.count:
-        late = int((slips.values() > late_ns(phase)).sum())
+    if lates is not None and lates.count:
+        late = int((lates.values() > late_ns(phase)).sum())
     return Arrivals(
         planned=max(expected, sent),
         sent=sent,
@@ -62,6 +65,7 @@ def arrivals(phase: PhasePlan, census: Census, slips: Merged | None) -> Arrivals
         aborted_in_flight=by.get(journal.ABORTED, 0),
         unfinished=by.get(journal.UNFINISHED, 0),
         never_sent=max(0, expected - sent),
+        held=0 if held is None else held.count,
     )
 
 
@@ -77,16 +81,25 @@ def asked_rate(phase: PhasePlan, due_ns: Ints) -> float | None:
 
 
 def delivered(
-    phase: PhasePlan, census: Census, found: Arrivals, slips: Merged | None, begin_ns: float, asked: float | None
+    phase: PhasePlan,
+    census: Census,
+    found: Arrivals,
+    lates: Merged | None,
+    held: Merged | None,
+    begin_ns: float,
+    asked: float | None,
 ) -> DeliveredLoad:
     """The load *asked* for (requests/s) and the load delivered."""
     span_s = (census.last_start_ns - begin_ns) / 1e9
     rate = found.sent / span_s if span_s > 0 and found.sent > 1 else None
-    if slips is None or not slips.count:
+    if lates is None or not lates.count:
         return DeliveredLoad(rate, None, found.never_sent, asked)
-    stats = slips.statistics(_MS) or {}
+    stats = lates.statistics(_MS) or {}
+    waited = (held.statistics(_MS) if held is not None and held.count else None) or {}
     on_time = (found.sent - found.late) / found.planned if found.planned else None
-    return DeliveredLoad(rate, on_time, found.never_sent, asked, stats["p50"], stats["p99"])
+    return DeliveredLoad(
+        rate, on_time, found.never_sent, asked, stats["p50"], stats["p99"], found.held, waited.get("p50"), waited.get("p99")
+    )
 
 
 def spread_of(stats: dict[str, float] | None) -> Spread | None:
@@ -122,12 +135,9 @@ def measurement(
             f" within {intervals.quantile(0.5) * _MS:.3g} ms at p50; use more workers (--workers-max) or fewer streams"
         )
     if slip is not None and slip.p99 / _MS > late_ns(phase):
-        hint = (
-            "the ceiling was full"
-            if phase.concurrency is not None
-            else "the client could not keep up; use more workers (--workers-max)"
+        reasons.append(
+            f"arrivals left {slip.p99:.3g} ms late at p99: the client could not keep up; use more workers (--workers-max)"
         )
-        reasons.append(f"arrivals left {slip.p99:.3g} ms late at p99: {hint}")
     busy = [value for value in cpu if value > CPU_PCT]
     if busy:
         reasons.append(
@@ -147,6 +157,11 @@ def measurement(
         subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
         reasons.append(f"{subject} no end: the process that sent them was lost")
     notes = []
+    if found.held:
+        notes.append(
+            f"{found.held:,} of {found.sent:,} arrivals waited for a slot or for the answer before them:"
+            " their response latency counts from when they were due"
+        )
     if not PRECISE:
         notes.append("due times are kept by loop timers here, to about a millisecond")
     loopback = all(_is_loopback(url) for url in plan.urls)

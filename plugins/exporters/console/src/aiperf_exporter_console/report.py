@@ -198,6 +198,9 @@ def _delivered(load: DeliveredLoad) -> str:
         parts.append(f"{number(100 * load.on_time_share)} % on time")
     if load.late_p50_ms is not None and load.late_p99_ms is not None:
         parts.append(f"late by {number(load.late_p50_ms, 3)} ms at p50, {number(load.late_p99_ms, 3)} ms at p99")
+    if load.held_p50_ms is not None and load.held_p99_ms is not None:
+        waited = f"{number(load.held_p50_ms)} ms at p50, {number(load.held_p99_ms)} ms at p99"
+        parts.append(f"{load.held:,} waited for a slot or an answer, {waited}")
     return f"Delivered load: {', '.join([*parts, f'{load.never_sent:,} never sent'])}"
 
 
@@ -256,7 +259,8 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Spread]]:
 
 
 def _counts(arrivals: Arrivals) -> list[tuple[str, int]]:
-    return [(name, getattr(arrivals, name)) for name in arrivals.__struct_fields__]
+    found = [(name, getattr(arrivals, name)) for name in arrivals.__struct_fields__]
+    return [(name, count) for name, count in found if count or name != "held"]
 
 
 def _arrivals(arrivals: Arrivals) -> str:
