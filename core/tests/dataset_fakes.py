@@ -21,4 +21,12 @@ class Turns(Dataset):
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
-        return "turns" in first_row  # raises where there is no row: what doesn't know the file doesn't know it
+        return isinstance(first_row, dict) and "turns" in first_row
+
+
+class Failing(Dataset):
+    """Can't look at a file."""
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        return bool(first_row["rows"])

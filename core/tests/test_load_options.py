@@ -26,11 +26,11 @@ PLUGINS = [
     row("endpoints", "vectors", "aiperf.endpoint:Endpoint", path="/embed"),
     row("datasets", "synthetic"),
     row("datasets", "trace", "dataset_fakes:Traces", reads=True, trace=True),
-    row("datasets", "turns", "dataset_fakes:Turns", reads=True),
+    row("datasets", "turns", "dataset_fakes:Turns", reads=True, keys=["turns"]),
     row("transports", "kernel"),
     *(row("schedules", name) for name in ("burst", "request_rate", "fixed_schedule", "user_centric")),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", smoothness=True),
-    row("ramps", "linear"), row("ramps", "exponential"),
+    row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
     row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", weights=True),
     row("url_strategies", "least_in_flight", weights=True, uses_load=True),
@@ -47,13 +47,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(line: str) -> Plan:
-    """The plan of ``aiperf profile --model m LINE``.
+def plan(line: str, *more: Descriptor) -> Plan:
+    """The plan of ``aiperf profile --model m LINE``; *more*: plugins besides those above.
 
     Raises:
         UsageError, ConfigErrors: What is wrong with the line.
     """
-    registry = Registry(PLUGINS)
+    registry = Registry([*PLUGINS, *more])
     read = argv.scan(["--model", "m", *shlex.split(line)], options_of(registry.kernel_options, PLUGINS))
     if read.errors:
         raise read.errors[0]

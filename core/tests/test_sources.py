@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 from aiperf.errors import BadDataset
 from aiperf.rowfile import first_row, rows
-from test_load_options import folder, plan, refusals
+from test_load_options import folder, plan, refusals, row
 
 __all__ = ["folder"]  # the fixture: a directory with trace.jsonl, whose rows have times
 LOAD = "--request-count 2"
@@ -34,9 +35,48 @@ def test_a_file_that_several_formats_know_or_none_is_refused_with_their_names(tm
     (said,) = refusals(f"--input-file both.jsonl {LOAD}")
     assert "could be trace and turns" in said
     assert "--custom-dataset-type" in said
-    (tmp_path / "none.jsonl").write_text('{"question": "?"}\n')
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ('{"question": "?"}\n', "its first row has question"), ('{"a": \n', "none.jsonl:1: no JSON"),
+    ("\n \n", "blank lines alone"), ("Timestamp,Tokens\n1,2\n", "none.jsonl:1: no JSON"),
+])  # fmt: skip
+def test_a_file_that_no_format_knows_is_refused_with_what_each_wants(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "none.jsonl").write_text(text)
     (said,) = refusals(f"--input-file none.jsonl {LOAD}")
-    assert "its first row has question" in said
+    assert words in said
+    assert "turns: rows with turns" in said
+    assert "--custom-dataset-type" in said
+
+
+def test_a_directory_that_no_format_knows_is_called_one(tmp_path: Path) -> None:
+    (said,) = refusals(f"--input-file . {LOAD}")
+    assert "it is a directory" in said
+
+
+def test_a_format_is_only_imported_where_the_manifests_keys_say_it_may_know_the_row(tmp_path: Path) -> None:
+    elsewhere = row("datasets", "elsewhere", "no_such_module:Format", reads=True, keys=["elsewhere"])
+    (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
+    assert plan(f"--input-file chats.jsonl {LOAD}", elsewhere).dataset.name == "turns"
+
+
+def test_a_format_that_fails_to_look_is_named_and_the_others_are_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing = row("datasets", "failing", "dataset_fakes:Failing", reads=True)
+    (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
+    caplog.set_level("INFO")
+    assert plan(f"--input-file chats.jsonl {LOAD}", failing).dataset.name == "turns"
+    assert "datasets:failing of acme 1.0 can't say whether it knows chats.jsonl: KeyError: 'rows'" in caplog.text
+    assert "chats.jsonl is read as turns" in caplog.text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"turns": []}\n')
+    (tmp_path / "mine.jsonl").chmod(0)
+    (said,) = refusals(f"--input-file mine.jsonl {LOAD}")
+    assert "permission denied" in said
 
 
 @pytest.mark.parametrize(("line", "words"), [
@@ -80,6 +120,11 @@ def test_rows_come_with_their_lines_also_from_a_compressed_file(tmp_path: Path) 
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
     for name in ("x.jsonl", "x.jsonl.gz"):
         assert list(rows(tmp_path / name)) == [(2, {"a": 1}), (4, {"a": 2})]
+    assert first_row(tmp_path / "x.jsonl") == {"a": 1}
+
+
+def test_a_byte_order_mark_at_the_beginning_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n', encoding="utf-8-sig")
     assert first_row(tmp_path / "x.jsonl") == {"a": 1}
 
 

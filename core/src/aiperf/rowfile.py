@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with _opened(path) as file:
             for number, line in enumerate(file, 1):
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901  # as some editors begin a file
                 if line.strip():
                     yield number, _object(path, number, line)
     except (OSError, EOFError, zlib.error) as error:

@@ -1,19 +1,23 @@
 """Where a run's conversations come from: the data set plugin that was named, the one that knows the input file, or synthetic.
 
-A plugin that reads a file says so in its manifest (``reads: true``, and ``trace: true`` where its rows carry the times at which
-they were recorded), so that only those are imported that may know a file.
+A plugin that reads a file says so in its manifest (``reads: true``), and there too whether its rows carry the times at which
+they were recorded (``trace: true``) and of which keys every row has one (``keys``).  Only those are imported that may know a file.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from aiperf.descriptor import Descriptor, PluginRef
+from aiperf.errors import BadDataset
 from aiperf.model import names
-from aiperf.rowfile import first_row
+from aiperf.rowfile import first_row, rows
+from aiperf.selection import ref_to
+from aiperf.strangers import who, why
 
 if TYPE_CHECKING:
     from aiperf.registry import Registry
@@ -57,6 +61,7 @@ def source(select: Selection, registry: Registry) -> Source:
     if found is None:
         select.missing.add("datasets")
         return Source(None, path)
+    findings.hint(f"{path} is read as {found.name}")
     return _of_file(select.chosen("datasets", found.name), found, path, row, explicit=False)
 
 
@@ -93,6 +98,8 @@ def _readable(select: Selection, path: Path) -> bool:
     flag = findings.flag("input_file")
     if not path.exists():
         findings.refuse(f"{flag}: there is no file {path}", "check the path")
+    elif not os.access(path, os.R_OK):
+        findings.refuse(f"{flag}: {path} can't be read: permission denied", "check its permissions")
     elif path.is_file() and path.stat().st_size == 0:
         findings.refuse(f"{flag}: {path} is empty", "give a file with at least one row")
     else:
@@ -107,23 +114,46 @@ def _recognised(select: Selection, registry: Registry, path: Path, row: dict[str
     said = row.get("type") if row is not None else None
     if isinstance(said, str) and (found := registry.find("datasets", said)) in formats:
         return found
-    known = [one for one in formats if _knows(registry, one, path, row)]
+    known = [one for one in formats if _may_know(one, row) and _knows(select, registry, one, path, row)]
     if len(known) == 1:
         return known[0]
     file, kind = findings.flag("input_file"), findings.flag("dataset_type")
-    tried = names([one.name for one in known or formats])
     if known:
-        findings.refuse(f"{file}: {path} could be {tried}", f"say which with {kind}")
+        findings.refuse(f"{file}: {path} could be {names([one.name for one in known])}", f"say which with {kind}")
     else:
-        keys = f"its first row has {names(sorted(row))}" if row is not None else "its first line is no JSON object"
         findings.refuse(
-            f"{file}: no installed format knows {path}: {keys}", f"known are {tried}", f"name one with {kind} to learn what is wrong"
+            f"{file}: no installed format knows {path}: {_look(path, row)}",
+            *(f"{one.name}: {_wants(one)}" for one in formats),
+            f"name one with {kind} to learn what is wrong",
         )
     return None
 
 
-def _knows(registry: Registry, one: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
+def _may_know(one: Descriptor, row: dict[str, Any] | None) -> bool:
+    keys = one.capabilities.get("keys")
+    return not keys or (row is not None and any(key in row for key in keys))
+
+
+def _wants(one: Descriptor) -> str:
+    keys = one.capabilities.get("keys")
+    return f"rows with {' or '.join(keys)}" if keys else one.summary or "asked, and doesn't know it"
+
+
+def _look(path: Path, row: dict[str, Any] | None) -> str:
+    """What the file looks like, for somebody who expected it to be known."""
+    if row is not None:
+        return f"its first row has {names(sorted(row))}"
+    if path.is_dir():
+        return "it is a directory"
+    try:
+        return "it has blank lines alone" if next(rows(path), None) is None else "it has changed meanwhile"
+    except BadDataset as error:
+        return error.message
+
+
+def _knows(select: Selection, registry: Registry, one: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
     try:
         return bool(registry.load("datasets", one.name).recognises(path, row))
-    except Exception:  # noqa: BLE001  # strangers' code that doesn't know the file; by its name it says why
+    except Exception as error:  # noqa: BLE001  # strangers' code; who is asked for by name says why
+        select.findings.warn(f"{who(ref_to(one))} can't say whether it knows {path}: {why(error)}")
         return False
