@@ -31,15 +31,15 @@ FORBIDDEN = (
 )  # fmt: skip
 
 FLOORS = """
-columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options progress rates sse
-    tokenizer usage
+aside columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options rates sse
+    tokenizer ui usage
 addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
     strangers summary survival definition
-advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs rundir
-    schedule sizing
+advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs progress
+    rundir schedule sizing
     trace
-answer engine loadchecks pipeline registry sessions starts
-due grading totals
+answer engine loadchecks pipeline registry sessions starts uiprocess
+display due grading totals
 build children commandline earlier metricpage phases readiness scaffold selection testing trust
 sources urls
 application configure inspection reduce

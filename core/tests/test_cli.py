@@ -97,7 +97,7 @@ def run(registry: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     fake = types.ModuleType("aiperf.run")
     vars(fake)["profile"] = profile
     monkeypatch.setitem(sys.modules, "aiperf.run", fake)
-    monkeypatch.setattr(logs, "to_stderr", lambda level: None)  # its handler would outlive the captured stream
+    monkeypatch.setattr(logs, "to_console", lambda level: None)  # its handler would outlive the captured stream
 
     def go(line: Any) -> Any:
         words = line.split() if isinstance(line, str) else line
@@ -152,7 +152,7 @@ def test_help_of_profile_has_every_option_once_under_its_heading(run: Any, regis
     assert out.count("  --isl INT") == 1
     headings = [line[:-1] for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Endpoint", "Input", "Output", "Tokenizer", "Load", "Warmup", "Prompt", "Synthetic", "Service",
-        "Plugins", "Other"]  # fmt: skip
+        "Accuracy", "Plugins", "Other"]  # fmt: skip
     assert "[default: 550]" in out and "Installed: chat." in out
 
 
@@ -179,13 +179,13 @@ def test_a_broken_command_says_why(run: Any) -> None:
 
 
 def test_all_errors_of_a_command_line_come_together(run: Any) -> None:
-    code, out, err = run("profile --concurrency 0 --request-rate fast --isl -1 --ui loud")
+    code, out, err = run("profile --concurrency 0 --request-rate fast --isl -1 --export-level loud")
     assert (code, out) == (2, "") and run.caught == []
     assert sorted(line for line in err.splitlines() if line.startswith("error: ")) == [
         "error: --concurrency: 0 is not allowed; must be at least 1",
+        "error: --export-level: 'loud' is not one of summary, records, raw",
         "error: --isl: -1 is not allowed; must be at least 0",
         "error: --request-rate: 'fast' is not a number",
-        "error: --ui: 'loud' is not one of dashboard, simple, none",
     ]
 
 

@@ -75,7 +75,7 @@ KERNEL = [
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", capabilities={"smoothness": True}),
     row("transports", "kernel", aliases=("http",)),
     row("schedules", "fixed_schedule"), row("schedules", "user_centric"),
-    row("ramps", "linear"), row("ramps", "exponential"),
+    row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
     row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", capabilities={"weights": True}),
     row("url_strategies", "least_in_flight", capabilities={"weights": True, "uses_load": True}),

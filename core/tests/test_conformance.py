@@ -19,6 +19,7 @@ from aiperf.engine.transport import KernelTransport
 from aiperf.exporter import BatchExporter, Scored
 from aiperf.grader import Grade, Grader
 from aiperf.grading import COLUMNS as GRADES
+from aiperf.progress import Simple
 from aiperf.reduce import NUMBERS, TEXTS
 from aiperf.testing import (
     BatchExporterContract,
@@ -28,10 +29,12 @@ from aiperf.testing import (
     GraderContract,
     MetricContract,
     TokenizerContract,
+    UiContract,
     absent,
     sample_batch,
 )
 from aiperf.testing.manifests import check_row, row_of
+from aiperf.ui import Ui
 
 _NEEDS_A_PACKAGE = {
     "test_the_capabilities_are_the_manifests",
@@ -102,6 +105,35 @@ def test_what_a_bad_grader_does_is_caught() -> None:
     assert "test_no_answer_is_too_odd_to_grade" in verdicts(with_grader(grade=picky))
     vague = lambda self, expected, response: Grade(int(expected == response))  # type: ignore[arg-type]  # noqa: E731
     assert "test_grades_are_whole" in verdicts(with_grader(grade=vague))
+
+
+# Displays
+
+
+class SimpleContract(UiContract):
+    ui: ClassVar[type[Ui]] = Simple
+
+
+def with_ui(**methods: Any) -> UiContract:
+    contract = type("Changed", (SimpleContract,), {"ui": type("Bad", (Simple,), methods)})()
+    assert isinstance(contract, UiContract)
+    return contract
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> dict[str, Any]:
+    return {"monkeypatch": monkeypatch, "capfd": capfd}
+
+
+def test_the_simple_display_keeps_the_contract(screen: dict[str, Any]) -> None:
+    assert verdicts(SimpleContract(), columns="20", **screen) == set()
+
+
+def test_what_a_bad_display_does_is_caught(screen: dict[str, Any]) -> None:
+    known = lambda self, snapshot: print(snapshot.share * 100)  # noqa: E731
+    assert "test_it_shows_every_moment_of_a_run" in verdicts(with_ui(show=known), **screen)
+    deaf = lambda self, line: None  # noqa: E731
+    assert verdicts(with_ui(log=deaf), **screen) == {"test_no_line_of_the_log_is_lost"}
 
 
 # Endpoints

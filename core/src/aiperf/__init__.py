@@ -17,6 +17,8 @@ _WHERE = {
     "rowfile": ("rows",),
     "tokenizer": ("Tokenizer", "TokenizerSource"),
     "grader": ("Grade", "Grader"),
+    "ui": ("Ui",),
+    "progress": ("Snapshot",),
     "metric": (
         "Analysis", "Declared", "Fold", "Metric", "MetricFamily", "Needs", "Over", "PerRequestMetric", "RequestView",
         "RunMetric", "Totals", "Unit",
@@ -45,7 +47,7 @@ __all__ = [
     "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric",
     "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged",
     "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
-    "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Unit", "UsageError",
+    "Snapshot", "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Ui", "Unit", "UsageError",
     "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform",
     "uniforms", "unreadable",
 ]  # fmt: skip
@@ -91,7 +93,9 @@ if TYPE_CHECKING:
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.options import Options, option
     from aiperf.plan import PhasePlan, Plan
+    from aiperf.progress import Snapshot
     from aiperf.rowfile import rows
     from aiperf.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.summary import Measurement, Result, Summary
     from aiperf.tokenizer import Tokenizer, TokenizerSource
+    from aiperf.ui import Ui

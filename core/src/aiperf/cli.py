@@ -198,7 +198,7 @@ def _plugin_face(registry: Registry, one: Descriptor, *, whole: bool) -> Face:
     def call(values: Values, words: list[str], read: Scan) -> int:
         from aiperf import logs
 
-        logs.to_stderr(logs.level_of("info", verbose=False, extra_verbose=False))
+        logs.to_console(logs.level_of("info", verbose=False, extra_verbose=False))
         options = _command_options(registry, one, values, read)
         found = registry.load("commands", one.name)
         command = found() if isinstance(found, type) else found

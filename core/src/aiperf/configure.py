@@ -6,6 +6,7 @@ All configuration errors of a command are collected and reported together; every
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ class _Configuration:
         names = sorted({phase.schedule for phase in planned})
         schedules = {name: ref for name in names if (ref := self.select.chosen("schedules", name)) is not None}
         tokenizer, tokenizer_name = self.tokenizer(endpoint, models)
-        grader = self.grader(endpoint)
+        grader, ui = self.grader(endpoint), self.ui()
         options = self.select.options()
         streaming = self.streaming(endpoint)
         base_urls, weights = urls.given(findings)
@@ -101,6 +102,7 @@ class _Configuration:
             dataset=origin.dataset,
             source=None if origin.path is None else str(origin.path),
             grader=grader,
+            ui=ui,
             tokenizer=tokenizer,
             tokenizer_name=tokenizer_name,
             streaming=streaming,
@@ -348,6 +350,21 @@ class _Configuration:
             return "", every
         ref = self.select.chosen("samplers", self.kernel.sampling, "sampling")
         return "" if ref is None else ref.name, every
+
+    def ui(self) -> PluginRef | None:
+        """The live display.  Where a dashboard is asked for that isn't there, or has no terminal, the simple one serves."""
+        name, terminal = self.kernel.ui, sys.stderr.isatty()
+        if name is None:
+            loud = self.kernel.verbose or self.kernel.extra_verbose
+            return self.select.chosen("uis", "simple" if terminal or loud else "none")
+        found = self.registry.find("uis", name)
+        if found is None and name == "dashboard":
+            self.findings.warn("no dashboard is installed; using the simple display")
+        elif found is not None and found.capabilities.get("terminal") and not terminal:
+            self.findings.warn(f"the display {name} needs a terminal; using the simple one")
+        else:
+            return self.select.chosen("uis", name, "ui")
+        return self.select.chosen("uis", "simple")
 
     def check_readiness(self) -> None:
         """How to wait, where nobody waits."""

@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
 
 _LEVELS = {
     "trace": 5,
@@ -25,26 +24,32 @@ def level_of(log_level: str, *, verbose: bool, extra_verbose: bool) -> int:
     return _LEVELS["trace" if extra_verbose else "debug" if verbose else log_level]
 
 
-class _Console(logging.StreamHandler[TextIO]):
-    """Standard error; *before* takes a live display away, so that a line doesn't end up in the middle of it."""
+class _Console(logging.Handler):
+    """Gives each line to *write*: a live display keeps it apart from what it draws."""
 
-    def __init__(self, before: Callable[[], None]) -> None:
-        super().__init__(sys.stderr)
-        self._before = before
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write = write
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._before()
-        super().emit(record)
+        try:
+            self._write(self.format(record))
+        except Exception:  # noqa: BLE001  # as every handler of the standard library
+            self.handleError(record)
 
 
-def to_stderr(level: int, before: Callable[[], None] = lambda: None) -> None:
-    """Short lines for a person; *before* is called ahead of each."""
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def to_console(level: int, write: Callable[[str], None] = _print) -> None:
+    """Short lines for a person, on standard error unless *write* has another place for them."""
     root = logging.getLogger("aiperf")
     root.setLevel(min(level, logging.INFO))
     root.propagate = False
     for handler in list(root.handlers):
         root.removeHandler(handler)
-    console = _Console(before)
+    console = _Console(write)
     console.setLevel(level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)

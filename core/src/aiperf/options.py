@@ -236,8 +236,8 @@ class KernelOptions(Options):
     verbose: bool = option("--verbose", "-v", default=False, group="Service",
         help="Log at debug level; print the measurement table.")
     extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service", help="Log at trace level.")
-    ui: Word | None = option("--ui-type", "--ui", group="Service", choices=("dashboard", "simple", "none"),
-        shown="simple on a terminal, else none", help="Progress display.")
+    ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",
+        help="Live display: simple, none, or the name of an installed one (dashboard).")
     stats_interval_s: Finite = option("--stats-interval", default=0.0, ge=0, le=1000, group="Service", metavar="SECONDS",
         help="Log the live numbers every so often; 0 doesn't.")
     workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 from msgspec import Struct
+
+from aiperf import environment
+from aiperf.ui import Ui
 
 
 class Snapshot(Struct, frozen=True):
@@ -52,11 +55,12 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-class Display:
-    """``--ui simple``: redrawn in place on a terminal, a line every *every_s* seconds elsewhere."""
+class Simple(Ui):
+    """``--ui simple``: redrawn in place on a terminal, else a line every ``AIPERF_UI_REALTIME_METRICS_INTERVAL`` seconds."""
 
-    def __init__(self, stream: TextIO | None = None, *, every_s: float = 5.0) -> None:
-        self._every_s = every_s
+    def __init__(self, options: Any = None, stream: TextIO | None = None) -> None:
+        super().__init__(options)
+        self._every_s = environment.progress_s()
         self._stream = stream or sys.stderr
         self._terminal = self._stream.isatty()
         self._drawn = False
@@ -76,7 +80,12 @@ class Display:
         self._stream.flush()
         self._drawn = True
 
-    def clear(self) -> None:
+    def log(self, line: str) -> None:
+        self.close()
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
+
+    def close(self) -> None:
         """Take the lines away, so that what follows starts clean."""
         if self._drawn:
             self._stream.write("\r\x1b[K\x1b[1A\r\x1b[K")

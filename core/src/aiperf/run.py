@@ -21,15 +21,18 @@ import msgspec
 
 from aiperf import configure, environment, logs
 from aiperf.children import Child, Children
+from aiperf.display import Display, display
 from aiperf.earlier import Earlier
 from aiperf.engine import control
 from aiperf.engine.clock import NS_PER_S, read_clocks
 from aiperf.errors import AiperfError, ConfigError
 from aiperf.phases import target
 from aiperf.plan import PhasePlan, Plan, Secrets
-from aiperf.progress import Display, Snapshot
+from aiperf.progress import Snapshot
 from aiperf.rundir import RunClock, hold, save_run
+from aiperf.selection import key_of
 from aiperf.settings import Settings
+from aiperf.ui import NoUi
 
 if TYPE_CHECKING:
     from aiperf.readiness import Wait
@@ -84,28 +87,25 @@ def profile(settings: Settings, registry: Registry) -> int:
     """
     kernel = settings.kernel
     level = logs.level_of(kernel.log_level, verbose=kernel.verbose, extra_verbose=kernel.extra_verbose)
-    logs.to_stderr(level)
-    display = _display(settings)
-    if display is not None:
-        logs.to_stderr(level, display.clear)
+    logs.to_console(level)
     environment.check()
     with Signals().caught() as signals:
         plan, secrets = configure.plan(settings, registry)
+        display = _display(plan, registry)
+        logs.to_console(level, display.log)
         try:
             return Run(plan, secrets, registry, settings, signals, display).execute()
         except Interruption:
             return signals.code
+        finally:
+            display.close()
 
 
-def _display(settings: Settings) -> Display | None:
-    wanted = settings.kernel.ui
-    if wanted == "dashboard":
-        log.warning("no dashboard is installed; using the simple display")
-        wanted = "simple"
-    if wanted is None:
-        loud = settings.kernel.verbose or settings.kernel.extra_verbose
-        wanted = "simple" if sys.stderr.isatty() or loud else "none"
-    return Display(every_s=environment.progress_s()) if wanted == "simple" else None
+def _display(plan: Plan, registry: Registry) -> Display:
+    if plan.ui is None:
+        return Display(NoUi(), "")
+    near = bool(registry.descriptor("uis", plan.ui.name).capabilities.get("in_process"))
+    return display(plan.ui, plan.options.get(key_of(plan.ui)), in_process=near)
 
 
 class Run:
@@ -118,10 +118,10 @@ class Run:
         registry: Registry,
         settings: Settings,
         signals: Signals,
-        display: Display | None,
+        shown: Display,
     ) -> None:
         self.plan, self.secrets, self.registry, self.settings = plan, secrets, registry, settings
-        self.signals, self.display = signals, display
+        self.signals, self.display = signals, shown
         self.journal = Path(plan.journal)
         self.artifacts = Path(plan.artifacts)
         self.warnings: list[str] = []
@@ -174,8 +174,7 @@ class Run:
                     self._phase(phase)
                 return self._export(self._reduce())
             finally:
-                if self.display is not None:
-                    self.display.clear()
+                self.display.close()
                 self.children.end(2.0)
                 self._call("aiperf_teardown")
 
@@ -454,8 +453,7 @@ class Run:
         if every_s and now - self._logged_s >= every_s:
             self._logged_s = now
             log.info("%s", "  ".join(snapshot.lines()))
-        if self.display is not None:
-            self.display.show(snapshot)
+        self.display.show(snapshot)
 
     def _snapshot(self, phase: PhasePlan, elapsed_s: float) -> Snapshot:
         counters = [c for c in self._counters.values() if c.phase == phase.index]
@@ -528,9 +526,7 @@ class Run:
     def _export(self, summary: Summary) -> int:
         from aiperf import artifacts
 
-        if self.display is not None:
-            self.display.clear()
-
+        self.display.close()
         self._call("aiperf_summary_made", summary=summary)
         target = artifacts.target_for(self.plan, self.clock)
         written, failures = artifacts.export(summary, self.plan, self.journal, target)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ALWAYS = ("metrics", "exporters", "telemetry", "hooks", "uis")
+_ALWAYS = ("metrics", "exporters", "telemetry", "hooks")
 """Categories of which every installed plugin takes part; of the others a run uses one by name."""
 
 

@@ -18,6 +18,7 @@ _BASES = {
     "exporters": "aiperf.exporter:Exporter",
     "commands": "aiperf.command:Command",
     "graders": "aiperf.grader:Grader",
+    "uis": "aiperf.ui:Ui",
     "definitions": "aiperf.definition:Definition",
 }
 """What a plugin of a category must derive from, where the contract is a class."""

@@ -13,6 +13,7 @@ from aiperf.testing.server import Scripted
 from aiperf.testing.summaries import SummaryExporterContract, sample_summary
 from aiperf.testing.tokenizers import TokenizerContract
 from aiperf.testing.transports import TransportContract
+from aiperf.testing.uis import UiContract
 
 __all__ = [
     "BatchExporterContract",
@@ -25,6 +26,7 @@ __all__ = [
     "SummaryExporterContract",
     "TokenizerContract",
     "TransportContract",
+    "UiContract",
     "absent",
     "sample_batch",
     "sample_summary",

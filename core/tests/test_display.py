@@ -1,0 +1,186 @@
+"""Live displays: what they are told, in which process, and that none of them can harm a run."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiperf.descriptor import PluginRef
+from aiperf.display import Display, Elsewhere, display
+from aiperf.errors import PluginError
+from aiperf.progress import Simple, Snapshot
+from aiperf.ui import NoUi, Ui
+
+FAKES = '''
+import os
+import sys
+import time
+from pathlib import Path
+
+from aiperf import Ui
+
+
+class Files(Ui):
+    """Writes what it is told to the file of its options."""
+
+    def show(self, snapshot):
+        self.write(f"shown {snapshot.phase} {snapshot.completed} {os.getpid() != snapshot.sent}")
+
+    def log(self, line):
+        self.write(f"logged {line}")
+
+    def close(self):
+        self.write("closed")
+
+    def write(self, line):
+        with Path(self.options.path).open("a") as file:
+            file.write(line + "\\n")
+
+
+class Breaks(Files):
+    def show(self, snapshot):
+        raise ZeroDivisionError("nothing to divide")
+
+
+class Dies(Files):
+    def show(self, snapshot):
+        os._exit(3)
+
+
+class Hangs(Files):
+    def show(self, snapshot):
+        self.write("hangs")
+        time.sleep(600)
+
+
+class Unmade(Ui):
+    def __init__(self, options=None):
+        raise RuntimeError("no terminal of my kind")
+'''
+SNAPSHOT = Snapshot("profiling", "profiling", 1.5, 0, 7, 1, 2, 4.0)
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "fake_uis.py").write_text(FAKES)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "fake_uis", raising=False)
+    return tmp_path / "told"
+
+
+def opened(name: str, told: Path, *, in_process: bool = False) -> Display:
+    ref = PluginRef("uis", name.lower(), f"fake_uis:{name}", "acme", "1")
+    return display(ref, {"path": str(told)}, in_process=in_process)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.01)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize("in_process", [False, True])
+def test_a_display_is_told_of_numbers_and_of_the_log_and_that_it_is_over(told: Path, in_process: bool) -> None:
+    shown = opened("Files", told, in_process=in_process)
+    shown.log("hello")
+    until(lambda: lines(told) == ["logged hello"])
+    shown.show(SNAPSHOT)
+    shown.close()
+    assert lines(told) == ["logged hello", "shown profiling 7 True", "closed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Breaks", "ZeroDivisionError: nothing to divide"),
+        ("Dies", "its process ended with 3"),
+        ("Unmade", "RuntimeError: no terminal of my kind"),
+        ("Missing", "AttributeError: module 'fake_uis' has no attribute 'Missing'"),
+    ],
+)
+def test_a_display_that_fails_is_named_once_and_the_log_goes_on(
+    told: Path, name: str, why: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.WARNING, "aiperf")
+    logging.getLogger("aiperf").propagate = True
+    shown = opened(name, told)
+
+    def failed() -> bool:
+        shown.show(SNAPSHOT)
+        return bool(caplog.messages)
+
+    until(failed)
+    shown.show(SNAPSHOT)
+    shown.log("a line")
+    shown.close()
+    assert caplog.messages == [f"the plugin uis:{name.lower()} of acme 1 failed, and is left out: {why}"]
+    assert "a line" in capsys.readouterr().err
+
+
+def test_a_line_that_finds_the_display_gone_is_printed(told: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Gone(Ui):
+        def log(self, line: str) -> None:
+            raise PluginError("gone")
+
+    Display(Gone(), "the display").log("not lost")
+    assert "not lost" in capsys.readouterr().err
+
+
+def test_numbers_that_a_display_is_too_slow_for_are_left_out_and_it_is_ended(
+    told: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiperf.display._END_S", 0.1)
+    ui = Elsewhere(PluginRef("uis", "hangs", "fake_uis:Hangs", "acme", "1"), {"path": str(told)})
+    ui.show(SNAPSHOT)
+    until(lambda: lines(told) == ["hangs"])
+    for _ in range(5000):
+        ui.show(SNAPSHOT)
+    assert ui._aside.behind, "a pipe takes no more, and nobody waited for it"
+    with pytest.raises(PluginError, match="its process ended with -9"):
+        ui.close()
+
+
+def test_the_simple_display_redraws_two_lines_and_gives_way_to_the_log() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    shown = Simple(None, stream)
+    shown.show(SNAPSHOT)
+    shown.show(SNAPSHOT)
+    shown.log("a line")
+    shown.close()
+    drawn = stream.getvalue()
+    assert drawn.count("profiling  0:01  7 done  2 in flight  1 errors") == 2
+    assert drawn.endswith("\r\x1b[K\x1b[1A\r\x1b[Ka line\n")
+
+
+def test_elsewhere_than_on_a_terminal_the_simple_display_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_UI_REALTIME_METRICS_INTERVAL", "1000")
+    stream = io.StringIO()
+    shown = Simple(None, stream)
+    shown.show(SNAPSHOT)
+    assert stream.getvalue() == ""
+    shown._last_s -= 1001
+    shown.show(SNAPSHOT)
+    shown.show(SNAPSHOT)
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+def test_options_are_attributes(told: Path) -> None:
+    given: Any = SimpleNamespace(path="x")
+    assert NoUi(given).options.path == "x"
