@@ -43,13 +43,12 @@ _MODULES = {name: module for module, listed in _WHERE.items() for name in listed
 __all__ = [
     "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities",
     "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Declared",
-    "Definition", "Delta",
-    "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric",
-    "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Ragged",
-    "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SessionStarts",
-    "Snapshot", "Summary", "SummaryExporter", "Target", "Tokenizer", "TokenizerSource", "Totals", "Turn", "Ui", "Unit", "UsageError",
-    "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform",
-    "uniforms", "unreadable",
+    "Definition", "Delta", "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "HttpRequest", "Kept",
+    "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
+    "Plan", "PluginError", "Ragged", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule",
+    "ScheduleContext", "Scored", "SessionStarts", "Snapshot", "Summary", "SummaryExporter", "Target", "Tokenizer",
+    "TokenizerSource", "Totals", "Turn", "Ui", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec",
+    "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Where a run's conversations come from: the data set plugin that was named, the one that knows the input file, or synthetic.
 
 A plugin that reads a file says so in its manifest (``reads: true``), and there too whether its rows carry the times at which
-they were recorded (``trace: true``) and of which keys every row has one (``keys``).  Only those are imported that may know a file.
+they were recorded (``trace: true``) and of which keys every row has one (``keys``).  None is imported that can't know the file.
 """
 
 from __future__ import annotations
