@@ -19,7 +19,7 @@ def sliced(done: Done) -> list[dict[str, Any]]:
 
 
 def total(slices: list[dict[str, Any]], tag: str) -> float:
-    return sum(one[tag]["avg"] for one in slices if tag in one)
+    return float(sum(one[tag]["avg"] for one in slices if tag in one))
 
 
 @pytest.fixture
