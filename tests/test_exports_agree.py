@@ -39,7 +39,7 @@ def _summary(seed: int) -> Summary:
         run_id="be4a9683ef6c", version="0", results=results, errors=(),
         phases=(PhaseSummary("profiling", "profiling", 0, 0, draw.randrange(10**12), {}, valid=draw.randrange(10**6)),),
         measurement=Measurement(
-            "kernel", True, Arrivals(*(draw.randrange(10**5) for _ in range(9))), "trustworthy", (),
+            "kernel", True, Arrivals(*(draw.randrange(10**5) for _ in range(10))), "trustworthy", (),
             spread(), spread(), spread(), worker_cpu_pct=(draw.random() * 100,),
         ),
         delivered=DeliveredLoad(draw.random() * 1e4, draw.random(), draw.randrange(9), draw.random() * 1e4, 0.01, 3.5),
