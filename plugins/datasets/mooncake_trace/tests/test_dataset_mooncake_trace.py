@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +36,28 @@ class WordTokens(Words):
 
     def decode(self, ids: list[int]) -> str:
         return " ".join(self._words[each] for each in ids)
+
+
+class Pieces(Words):
+    """A token is a word with the space before it; a long word without one is two."""
+
+    name = "pieces"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ids: dict[str, int] = {}
+
+    def encode(self, text: str) -> list[int]:
+        words = re.findall(r"\s*\S+|\s+$", text)
+        parts = [part for word in words for part in ([word] if word[0].isspace() or len(word) < 5 else [word[:2], word[2:]])]
+        return [self._ids.setdefault(part, len(self._ids)) for part in parts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        parts = list(self._ids)
+        return "".join(parts[each] for each in ids)
+
+    def count(self, text: str) -> int:
+        return len(self.encode(text))
 
 
 def options(**given: Any) -> SimpleNamespace:
@@ -78,6 +103,15 @@ def test_prompts_share_the_blocks_that_their_ids_share(tmp_path: Path) -> None:
     assert words[3][12:] == words[0][:3], "a shorter use is the block's beginning"
 
 
+def test_blocks_are_as_long_together_as_they_are_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lengths = {length: [number % 7, number, *range(100, 100 + number % 5)] for number, length in enumerate(range(40, 140))}
+    rows = [{"input_length": len(ids) * 12 - length % 12, "hash_ids": ids} for length, ids in lengths.items()]
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)), tokenizer=Pieces(), block_size=12)
+    counts = [Pieces().count(each.turns[0].text) for each in found]
+    assert counts == [row["input_length"] for row in rows] == [each.turns[0].input_tokens for each in found]
+    assert "not of the length" not in caplog.text
+
+
 def test_times_and_lengths_are_those_of_the_row(tmp_path: Path) -> None:
     turns = [each.turns[0] for each in read(tmp_path, BLOCKS, block_size=12)]
     assert [turn.timestamp_ms for turn in turns] == [0.0, 40.0, 41.5, 50.0]
@@ -115,6 +149,8 @@ def test_chats_and_bodies_are_sent_as_they_are(tmp_path: Path) -> None:
     ('{"input_length": -1}', "input_length is -1"),
     ('{"input_length": 5, "hash_ids": ["a"]}', "hash_ids"), ('{"messages": [{}]}', "messages"),
     ('{"payload": {}}', "payload is empty"),
+    ('{"text_input": "a", "hash_ids": [1]}', "hash_ids belongs to input_length"),
+    ('{"payload": {"a": 1}, "tools": []}', "tools belongs to messages"),
     ('{"session_id": "s", "payload": {"a": 1}}\n{"session_id": "s", "input_length": 5}', "mixes input_length and payload"),
 ])  # fmt: skip
 def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
@@ -122,6 +158,19 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, text: s
         read(tmp_path, text, block_size=12)
     assert words in caught.value.message
     assert "trace.jsonl:" in caught.value.message
+
+
+@pytest.mark.parametrize("row", ['{"messages": [{"role": "user", "content": "hey"}]}', '{"payload": {"prompt": "x"}}'])
+def test_what_is_sent_as_it_is_takes_no_system_prompt_of_the_options(tmp_path: Path, row: str) -> None:
+    with pytest.raises(BadDataset, match=r"trace\.jsonl:1: .* is sent as it is: the system prompt has no place"):
+        read(tmp_path, row, system_prompt="Be terse.")
+
+
+def test_a_chat_needs_an_endpoint_with_a_history(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text('{"messages": [{"role": "user", "content": "hey"}]}')
+    with pytest.raises(BadDataset, match="sends no history"):
+        list(MooncakeTrace(options(), DatasetContext(100, 7, True, None, Capabilities(), file)))
 
 
 def test_without_a_tokenizer_lengths_mean_nothing(tmp_path: Path) -> None:
@@ -133,6 +182,7 @@ def test_without_a_tokenizer_lengths_mean_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("row", "known"), [
     ({"timestamp": 0, "input_length": 5}, True), ({"messages": [{"role": "user"}]}, True),
     ({"text_input": "a", "timestamp": 1}, True),
+    ({"messages": [{"role": "user"}], "model": "m"}, False),
     ({"text_input": "a"}, False), ({"text": "a", "input_length": 5}, False), ({"turns": []}, False), (None, False),
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:

@@ -113,8 +113,12 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     ('{"text": "a", "delay": true}', "delay is True"),
     ('{"text": "a", "extra": []}', "extra is []"),
     ('{"text": "a", "role": 1}', "role is 1"),
-    ('{"image": "gone.png"}', "no image file gone.png"),
+    ('{"image": "gone.png"}', "no image file 'gone.png'"),
     ('{"image": "rows.jsonl"}', "is no image that can be sent"),
+    ('{"image": "' + "QUJD" * 2000 + '"}', "can't be read: File name too long"),
+    ('{"text": ""}', "text is empty"),
+    ('{"text": [' + '"x",' * 5000 + '"x"]}', "text is ['x', 'x', 'x', 'x', 'x', 'x', ...]; it is a text"),
+    ('{"images": [{"contents": ["https://h/a"]}], "image_uuids": ["u"]}', "image_uuids is a list"),
     ('{"images": ["https://h/a", "https://h/b"], "image_uuids": ["u"]}', "1 image_uuids for 2 images"),
 ])  # fmt: skip
 def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: str, words: str) -> None:
@@ -125,7 +129,8 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: st
 
 
 @pytest.mark.parametrize(("row", "known"), [
-    ({"text": "a"}, True), ({"images": ["x"]}, True), ({"turns": [{"text": "a"}]}, False), ({"input_length": 5}, False),
+    ({"text": "a"}, True), ({"images": ["x"]}, True), ({"text_input": "a"}, True), ({"text_input": "a", "timestamp": 0}, False),
+    ({"turns": [{"text": "a"}]}, False), ({"input_length": 5}, False),
     (None, False),
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:

@@ -15,13 +15,17 @@ from aiperf_dataset_mooncake_trace.prompts import Prompts
 KINDS = ("input_length", "text_input", "messages", "payload")
 """What a row asks: a prompt of so many tokens, a prompt, a chat, or a whole body."""
 _VERBATIM = ("messages", "payload")
+_BESIDE = {"hash_ids": "input_length", "tools": "messages"}
+"""Keys that say more of a row of one kind, and mean nothing in others."""
+_A_BODY = ("model", "stream", "max_tokens")
+"""Keys beside ``messages`` that make the row a request's body rather than a trace's."""
 
 
 class MooncakeTrace(Dataset):
     """Rows of a trace; those that share a ``session_id`` are one conversation.
 
-    Chats and bodies are sent as they are.  In other conversations the server's answers come before the later turns, whose
-    ``input_length`` counts new tokens alone.
+    Chats and bodies are sent as they are, with nothing before them.  In other conversations the server's answers come before
+    the later turns, whose ``input_length`` counts new tokens alone.
     """
 
     trace = True
@@ -35,8 +39,11 @@ class MooncakeTrace(Dataset):
     def recognises(cls, path: Path, first_row: Any) -> bool:
         if not isinstance(first_row, dict) or "text" in first_row or "texts" in first_row:
             return False
-        own = "timestamp" in first_row or "hash_ids" in first_row or "text_input" not in first_row
-        return own and sum(key in first_row for key in KINDS) == 1 and "chat_id" not in first_row
+        if "chat_id" in first_row or sum(key in first_row for key in KINDS) != 1:
+            return False
+        if "messages" in first_row:
+            return not any(key in first_row for key in _A_BODY)
+        return "text_input" not in first_row or "timestamp" in first_row
 
     def __iter__(self) -> Iterator[Conversation]:
         reader = Rows(self._defaults.path)
@@ -44,9 +51,12 @@ class MooncakeTrace(Dataset):
             kinds = {_kind(reader, row, line) for line, row in found}
             alone = len(kinds) == 1 and kinds <= set(_VERBATIM)
             if not alone and kinds & set(_VERBATIM):
-                line = found[-1][0]
                 mixed = " and ".join(sorted(kinds))
-                raise reader.wrong(line, f"the session {identity!r} mixes {mixed}, which are sent differently")
+                raise reader.wrong(found[-1][0], f"the session {identity!r} mixes {mixed}, which are sent differently")
+            if alone and self._defaults.stands_before:
+                raise reader.wrong(
+                    found[0][0], f"{kinds.pop()} is sent as it is: the {self._defaults.stands_before} has no place before it"
+                )
             turns = tuple(self._turn(reader, row, line, number, index) for index, (line, row) in enumerate(found))
             yield self._defaults.conversation(number, identity, turns, alone=alone)
         if self._defaults.writer is not None:
@@ -73,6 +83,8 @@ class MooncakeTrace(Dataset):
         if kind == "text_input":
             return (reader.string(row, kind, line) or "",), {}, None, None
         if kind == "messages":
+            if not self.context.capabilities.multi_turn:
+                raise reader.wrong(line, "messages is a chat, and this endpoint type sends no history; chat does")
             messages = row["messages"]
             if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) and "role" in m for m in messages):
                 raise reader.wrong(line, "messages is a list of objects with a role, of at least one")
@@ -103,6 +115,9 @@ def _kind(reader: Rows, row: dict[str, Any], line: int) -> str:
     found = [key for key in KINDS if row.get(key) is not None]
     if len(found) != 1:
         raise reader.wrong(line, f"a row has exactly one of {', '.join(KINDS)}; this one has {' and '.join(found) or 'none'}")
+    for key, kind in _BESIDE.items():
+        if row.get(key) is not None and found[0] != kind:
+            raise reader.wrong(line, f"{key} belongs to {kind}, and the row has {found[0]}")
     return found[0]
 
 

@@ -37,15 +37,20 @@ class Prompts:
                 f"input_length {length} is too short for {len(ids)} hash_ids of {size} tokens each"
                 " (--isl-block-size says how many tokens an id stands for)"
             )
-        pieces = [self._block(each, size) for each in ids[:-1]]
-        pieces.append(self._block(ids[-1], min(size, length - (len(ids) - 1) * size)))
-        tail = length - len(ids) * size
-        if tail > 0:
-            pieces.append(self._writer.text(f"{self._scope}.{own}", 0, tail).text)
+        *whole, last = ids
+        rest = length - len(whole) * size
+        pieces = [*map(self._block, whole)]
+        # Pieces are as long behind a space as they are alone, so that their lengths add up.
+        if rest >= size:
+            pieces.append(self._block(last))
+        else:
+            pieces.append(self._writer.beginning(self._block(last), rest, alone=not whole))
+        if rest > size:
+            pieces.append(self._writer.joinable(f"{self._scope}.{own}", 0, rest - size))
         text = " ".join(pieces)
         tokens = self._tokenizer.count(text)
         self._writer.missed(tokens - length)
         return Text(text, tokens)
 
-    def _made_block(self, identity: int, length: int) -> str:
-        return self._writer.text(f"{self._scope}.block", identity, length).text
+    def _made_block(self, identity: int) -> str:
+        return self._writer.joinable(f"{self._scope}.block", identity, self._size)

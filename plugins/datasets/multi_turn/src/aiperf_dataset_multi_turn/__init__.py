@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext, Turn
-from aiperf_dataset_single_turn import Rows, grouped
+from aiperf_dataset_single_turn import Rows, grouped, shown
 from aiperf_dataset_synthetic.file import FileDefaults
 
 
@@ -40,7 +40,7 @@ def _turns(reader: Rows, row: dict[str, Any], line: int) -> Iterator[Turn]:
         raise reader.wrong(line, "there is no list of turns, of at least one")
     for index, turn in enumerate(turns):
         if not isinstance(turn, dict):
-            raise reader.wrong(line, f"turn {index} is {turn!r}; it is an object")
+            raise reader.wrong(line, f"turn {index} is {shown(turn)}; it is an object")
         yield reader.turn(turn, line, f"turn {index}")
 
 

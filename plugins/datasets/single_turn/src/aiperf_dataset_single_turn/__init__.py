@@ -9,7 +9,7 @@ from typing import Any
 from aiperf import Conversation, Dataset, DatasetContext
 from aiperf_dataset_synthetic.file import FileDefaults
 
-from aiperf_dataset_single_turn.row import MODALITIES, Rows
+from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
 from aiperf_dataset_single_turn.sessions import grouped
 
 
@@ -22,7 +22,10 @@ class SingleTurn(Dataset):
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
-        return isinstance(first_row, dict) and any(key in first_row for key in MODALITIES) and "turns" not in first_row
+        if not isinstance(first_row, dict) or "turns" in first_row:
+            return False
+        # A trace calls its prompt text_input as well, and says when it was sent.
+        return any(key in first_row for key in MODALITIES if key != "text_input" or "timestamp" not in first_row)
 
     def __iter__(self) -> Iterator[Conversation]:
         path = self._defaults.path
@@ -32,4 +35,4 @@ class SingleTurn(Dataset):
             yield self._defaults.conversation(number, identity, turns, alone=True)
 
 
-__all__ = ["Rows", "SingleTurn", "grouped"]
+__all__ = ["Rows", "SingleTurn", "grouped", "shown"]

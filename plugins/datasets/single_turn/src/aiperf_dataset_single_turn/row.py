@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ class Rows:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise self.wrong(line, f"{key} is {value!r}; it is a number of milliseconds, 0 or more")
+            raise self.wrong(line, f"{key} is {shown(value)}; it is a number of milliseconds, 0 or more")
         return float(value)
 
     def whole(self, row: dict[str, Any], key: str, line: int) -> int | None:
@@ -68,19 +69,19 @@ class Rows:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.wrong(line, f"{key} is {value!r}; it is a whole number of at least 1")
+            raise self.wrong(line, f"{key} is {shown(value)}; it is a whole number of at least 1")
         return value
 
     def string(self, row: dict[str, Any], key: str, line: int) -> str | None:
         value = row.get(key)
         if value is not None and not isinstance(value, str):
-            raise self.wrong(line, f"{key} is {value!r}; it is a text")
+            raise self.wrong(line, f"{key} is {shown(value)}; it is a text")
         return value
 
     def mapping(self, row: dict[str, Any], key: str, line: int) -> dict[str, Any] | None:
         value = row.get(key)
         if value is not None and not isinstance(value, dict):
-            raise self.wrong(line, f"{key} is {value!r}; it is an object")
+            raise self.wrong(line, f"{key} is {shown(value)}; it is an object")
         return value
 
     def session(self, row: dict[str, Any], line: int) -> str | None:
@@ -98,16 +99,20 @@ class Rows:
         for given in [one] if one is not None else many if isinstance(many, list) else [] if many is None else [many]:
             # A named list: {"name": "query", "contents": ["…"]}.
             contents = given.get("contents") if isinstance(given, dict) else [given]
-            if not isinstance(contents, list) or not all(isinstance(each, str) and each for each in contents):
-                raise self.wrong(line, f"{field} is {given!r}; it is a text, a list of texts, or {{name, contents}}")
+            if not isinstance(contents, list) or not all(isinstance(each, str) for each in contents):
+                raise self.wrong(line, f"{field} is {shown(given)}; it is a text, a list of texts, or {{name, contents}}")
+            if not all(contents):
+                raise self.wrong(line, f"{field} is empty")
             yield from contents
 
     def _media(self, row: dict[str, Any], line: int) -> Iterator[Media]:
         uuids = row.get("image_uuids")
         images = list(self._strings(row, "image", line))
         if uuids is not None:
-            if not isinstance(uuids, list) or not all(isinstance(each, str) and each for each in uuids) or "image" in row:
-                raise self.wrong(line, "image_uuids is a list of ids, one for each of images")
+            named = any(isinstance(each, dict) for each in row.get("images") or ())
+            good = isinstance(uuids, list) and all(isinstance(each, str) and each for each in uuids)
+            if not good or named or "image" in row:
+                raise self.wrong(line, "image_uuids is a list of ids, one for each text of images")
             if images and len(images) != len(uuids):
                 raise self.wrong(line, f"there are {len(uuids)} image_uuids for {len(images)} images")
             images = images or [""] * len(uuids)
@@ -122,15 +127,20 @@ class Rows:
         head, comma, _ = value.partition(",")
         if value.startswith(("http://", "https://", "data:")) or (kind == "audio" and comma and f".{head}" in _AUDIO):
             return value
-        path = next((each for each in (Path(value), self.path.parent / value) if each.is_file()), None)
-        if path is None:
-            raise self.wrong(line, f"there is no {kind} file {value}")
-        ending = path.suffix.lower()
-        known = _AUDIO if kind == "audio" else tuple(each for each, mime in _MIME.items() if mime.startswith(kind))
-        if ending not in known:
-            raise self.wrong(line, f"{value} is no {kind} that can be sent; those end with {', '.join(known)}")
         try:
+            path = next((each for each in (Path(value), self.path.parent / value) if each.is_file()), None)
+            if path is None:
+                raise self.wrong(line, f"there is no {kind} file {shown(value)}; data itself begins with data:")
+            ending = path.suffix.lower()
+            known = _AUDIO if kind == "audio" else tuple(each for each, mime in _MIME.items() if mime.startswith(kind))
+            if ending not in known:
+                raise self.wrong(line, f"{value} is no {kind} that can be sent; those end with {', '.join(known)}")
             data = base64.b64encode(path.read_bytes()).decode()
-        except OSError as error:
-            raise self.wrong(line, f"{value} can't be read: {error.strerror or error}") from error
+        except OSError as error:  # a name that is too long, too: such as the data itself
+            raise self.wrong(line, f"the {kind} file {shown(value)} can't be read: {error.strerror or error}") from error
         return f"{ending[1:]},{data}" if kind == "audio" else f"data:{_MIME[ending]};base64,{data}"
+
+
+def shown(value: object) -> str:
+    """A value of a row, for a message: a picture in base64 is cut short."""
+    return reprlib.repr(value)

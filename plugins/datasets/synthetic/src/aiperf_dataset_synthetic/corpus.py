@@ -29,6 +29,16 @@ class Window(Protocol):
         ...
 
 
+class Ids:
+    """Ids there are already, as a window; it ends where they do."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self._ids = ids
+
+    def first(self, count: int) -> list[int]:
+        return self._ids[:count]
+
+
 class Corpus(Protocol):
     def window(self, stream: str, number: int) -> Window:
         """The piece for text *number* of a stream.  Two numbers of a stream begin in different places."""

@@ -29,6 +29,11 @@ class FileDefaults:
         self._options, self._context = options, context
         self._prelude = Prelude(options, context, self.writer)
 
+    @property
+    def stands_before(self) -> str:
+        """What the options put before every conversation, in words; "" is nothing."""
+        return self._prelude.what
+
     def conversation(
         self, number: int, identity: str | None, turns: tuple[Turn, ...], *, system: str | None = None, alone: bool = False
     ) -> Conversation:

@@ -11,12 +11,14 @@ from typing import Any
 from aiperf import BadDataset, DatasetContext, Tokenizer
 from msgspec import Struct
 
-from aiperf_dataset_synthetic.corpus import Corpus, Window, open_corpus
+from aiperf_dataset_synthetic.corpus import Corpus, Ids, Window, open_corpus
 from aiperf_dataset_synthetic.exact import fitted
 
 log = logging.getLogger(__name__)
 
 _OTHER_WINDOWS = 8
+_WORD = 8
+"""Tokens that a corpus' first word is within."""
 
 
 class Text(Struct, frozen=True):
@@ -45,6 +47,21 @@ class Writer:
                 break
         self.missed(off)
         return Text(head + text, head_tokens + length + off)
+
+    def joinable(self, stream: str, number: int, length: int) -> str:
+        """A text that is *length* tokens long by itself, and also behind a space and another text.  Not counted as missed."""
+        first = list(self._windows(stream, number))
+        alike = [window for window in first if self._begins_alike(window)]
+        return fitted(self._tokenizer, alike or first, length, " ")[0]
+
+    def beginning(self, text: str, length: int, *, alone: bool) -> str:
+        """The first *length* tokens of a text; *alone*: it will not stand behind a space and another text."""
+        return fitted(self._tokenizer, [Ids(self._tokenizer.encode(text))], length, "" if alone else " ")[0]
+
+    def _begins_alike(self, window: Window) -> bool:
+        """Whether its first word is as many tokens with a space before it as without."""
+        words = self._tokenizer.decode(window.first(_WORD)).split(maxsplit=1)
+        return bool(words) and self._tokenizer.count(words[0]) == self._tokenizer.count(f" {words[0]}")
 
     def missed(self, off: int) -> None:
         """Count a text that is *off* tokens too long or too short, or 0."""
@@ -81,9 +98,15 @@ class Prelude:
             if not context.capabilities.multi_turn:
                 raise BadDataset(
                     "--user-context-prompt-length needs an endpoint type that sends a history, such as chat",
-                    "use --num-prefix-prompts and --prefix-prompt-length, which lengthen the prompt itself",
+                    "of generated data, --num-prefix-prompts and --prefix-prompt-length lengthen the prompt itself",
                 )
             self._need("--user-context-prompt-length")
+        self.what = (
+            "system prompt" if self.system is not None
+            else "user context" if options.user_context_length is not None
+            else ""
+        )  # fmt: skip
+        """What it is, in words; "" where there is nothing."""
 
     def context(self, number: int) -> str | None:
         """The context of conversation *number*, from 0; None where there is none."""
@@ -108,7 +131,7 @@ class Prelude:
         if not context.capabilities.system_message:
             raise BadDataset(
                 f"{flag} needs an endpoint type with a system message, such as chat",
-                "use --num-prefix-prompts 1 and --prefix-prompt-length, which lengthen the prompt itself",
+                "of generated data, --num-prefix-prompts 1 and --prefix-prompt-length lengthen the prompt itself",
             )
         if options.system_prompt is not None:
             return str(options.system_prompt)
