@@ -114,3 +114,72 @@ def test_the_servers_counts_are_its_own_and_stand_beside_ours(done: Done) -> Non
     assert summary["usage_completion_tokens"]["avg"] == summary["output_sequence_length"]["avg"] == 10
     assert summary["total_usage_completion_tokens"]["avg"] == summary["total_osl"]["avg"]
     assert summary["usage_completion_tokens_diff_pct"]["max"] == 0
+
+
+def few(aiperf: Program, url: str, *words: str) -> Done:
+    done = aiperf(
+        "profile", "--model", "sim", "--url", url, "--tokenizer", "builtin", "--isl", "20", "--streaming",
+        "--request-count", "6", "--concurrency", "2", "--ui", "none", *words,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return done
+
+
+@pytest.mark.parametrize("whose", [(), ("--use-server-token-count",)], ids=["ours", "the-servers"])
+def test_reasoning_is_told_from_the_answer(aiperf: Program, whose: tuple[str, ...]) -> None:
+    with running(first_token_ms=10, decode_ms=4, reasoning_tokens=4) as server:
+        done = few(aiperf, server.url, "--osl", "10", *whose)
+    summary = done.json()
+    assert summary["reasoning_token_count"]["avg"] == summary["total_reasoning_tokens"]["avg"] / 6 == 4
+    assert summary["output_token_count"]["avg"] == 6
+    assert summary["output_sequence_length"]["avg"] == 10
+    for line in done.lines("profile_export.jsonl"):
+        metrics = {tag: found["value"] for tag, found in line["metrics"].items()}
+        assert metrics["time_to_first_token"] < metrics["time_to_first_output_token"] < metrics["request_latency"]
+        assert metrics["inter_token_latency"] == pytest.approx(metrics["decode_duration"] / 9)
+    assert "thinking_efficiency" not in summary
+    assert ("usage_reasoning_tokens_diff_pct" in summary) is not bool(whose)
+
+
+def test_experimental_metrics_are_there_on_request(aiperf: Program) -> None:
+    aiperf.environment["AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS"] = "true"
+    with running(first_token_ms=10, decode_ms=1, reasoning_tokens=4) as server:
+        done = few(aiperf, server.url, "--osl", "12")
+    summary = done.json()
+    assert summary["thinking_efficiency"]["avg"] == summary["overall_thinking_efficiency"]["avg"] == 0.5
+    parts = summary["stream_setup_latency"]["avg"] + summary["stream_prefill_latency"]["avg"]
+    assert parts == pytest.approx(summary["time_to_first_token"]["avg"])
+
+
+def test_chunks_of_several_tokens_count_as_what_they_carry(aiperf: Program) -> None:
+    every_chunk = 'stream_options:{"include_usage":true,"continuous_usage_stats":true}'
+    with running(first_token_ms=10, decode_ms=4, tokens_per_chunk=3) as server:
+        done = few(aiperf, server.url, "--osl", "9", "--use-server-token-count", "--extra-inputs", every_chunk)
+    for line in done.lines("profile_export.jsonl"):
+        metrics = {tag: found["value"] for tag, found in line["metrics"].items()}
+        assert metrics["output_sequence_length"] == 9
+        assert metrics["inter_token_latency"] == pytest.approx(metrics["decode_duration"] / 6)  # all but the first three
+        assert metrics["http_req_chunks_received"] >= len(metrics["inter_chunk_latency"]) == 2
+        assert sum(metrics["inter_chunk_latency"]) == pytest.approx(metrics["decode_duration"])
+
+
+def test_one_token_has_no_time_between_tokens_and_none_is_zero(aiperf: Program) -> None:
+    with running(first_token_ms=5, decode_ms=1) as server:
+        done = few(aiperf, server.url, "--osl", "1")
+    summary = done.json()
+    assert summary["output_sequence_length"]["max"] == 1
+    assert {"inter_token_latency", "output_token_throughput_per_user", "inter_chunk_latency"} & set(summary) == set()
+    assert summary["decode_duration"]["max"] == 0
+
+
+def test_a_context_that_is_full_is_told_from_other_failures(aiperf: Program) -> None:
+    with running(first_token_ms=5, decode_ms=1, tokens=8, max_context=25, faults=["fail=500@0.3"], seed=3) as server:
+        done = aiperf(
+            "profile", "--model", "sim", "--url", server.url, "--tokenizer", "builtin", "--isl", "20", "--osl", "30",
+            "--streaming", "--request-count", "20", "--concurrency", "4", "--ui", "none",
+        )  # fmt: skip
+    assert done.code == 1  # nothing succeeded
+    summary = done.json()
+    told = sum(row["count"] for row in summary["error_summary"] if row["error_details"]["code"] == 500)
+    assert 0 < told < 20
+    assert summary["context_overflow_count"]["avg"] == 20 - told

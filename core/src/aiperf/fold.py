@@ -23,7 +23,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from aiperf.columns import Floats
 
-IN_MEMORY = 65_536
+IN_MEMORY = 16_384
 """Values of one metric held in memory before they go to a file."""
 BUDGET = 4_000_000
 """Elements of a list metric kept exactly, over all reducers together."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 
-HELD_ROWS = 65_536
+HELD_ROWS = 16_384
 """Requests held in memory before they go to the file."""
 LISTED = 1_000_000
 """Elements of lists that are kept."""

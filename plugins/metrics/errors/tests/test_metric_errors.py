@@ -42,6 +42,7 @@ def test_the_error_rate_is_of_all_that_came_to_an_end(valid, failed, rate):
         "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
         "The decoder prompt (length 9000) is longer than the maximum model length of 8192",
         "max_model_len",
+        "17 prompt tokens and 30 to be made are more than the context of 25 tokens",
     ],
 )
 def test_servers_that_say_the_context_is_full_are_understood(message):

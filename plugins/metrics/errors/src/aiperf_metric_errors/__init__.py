@@ -9,7 +9,8 @@ from aiperf import Column, Fold, Metric, Over, RecordBatch, RunMetric, Totals, U
 
 _OVERFLOW = re.compile(
     r"context[ _](length|window|size)|(maximum|max)[ _](context|sequence|input|model)[ _]len|max_model_len"
-    r"|(prompt|input|inputs?`? tokens?)\b.{0,60}\b(too long|exceeds?|longer than)|max_new_tokens`? must be <=",
+    r"|(exceeds?|more than|longer than|too long for)\b.{0,40}\bcontext|max_new_tokens`? must be <="
+    r"|(prompt|input|inputs?`? tokens?)\b.{0,60}\b(too long|exceeds?|longer than)",
     re.IGNORECASE,
 )
 """As servers say it: OpenAI, vLLM and SGLang name the context length, Anthropic and Bedrock a prompt or input that is too long,
