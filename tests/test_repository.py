@@ -38,8 +38,8 @@ addresses argv balance endpoint environment errorkinds findings kept metric pair
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs progress
     rundir schedule sizing
     trace
-answer engine loadchecks pipeline registry sessions starts uiprocess
-display due grading totals
+answer engine hookcalls loadchecks pipeline registry sessions starts uiprocess
+display due grading telemetry totals
 build children commandline earlier metricpage phases readiness scaffold selection testing trust
 sources urls
 application configure inspection reduce

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from aiperf.grader import Grade, Grader
 from aiperf.grading import COLUMNS as GRADES
 from aiperf.progress import Simple
 from aiperf.reduce import NUMBERS, TEXTS
+from aiperf.telemetry import Histogram, Point, SeriesKind, TelemetrySource
 from aiperf.testing import (
     BatchExporterContract,
     Case,
@@ -28,6 +30,7 @@ from aiperf.testing import (
     EndpointContract,
     GraderContract,
     MetricContract,
+    TelemetryContract,
     TokenizerContract,
     UiContract,
     absent,
@@ -134,6 +137,57 @@ def test_what_a_bad_display_does_is_caught(screen: dict[str, Any]) -> None:
     assert "test_it_shows_every_moment_of_a_run" in verdicts(with_ui(show=known), **screen)
     deaf = lambda self, line: None  # noqa: E731
     assert verdicts(with_ui(log=deaf), **screen) == {"test_no_line_of_the_log_is_lost"}
+
+
+# Telemetry
+
+
+class Beats(TelemetrySource):
+    def start(self) -> None:
+        self.beats = 0
+
+    def sample(self) -> list[Point]:
+        self.beats += 1
+        counts = Histogram((1.0, math.inf), (self.beats, 2 * self.beats), 3.0 * self.beats)
+        return [
+            Point("beats", self.beats, SeriesKind.COUNTER, labels={"heart": "left"}),
+            Point("beats", self.beats, SeriesKind.COUNTER, labels={"heart": "right"}),
+            Point("length", counts, SeriesKind.HISTOGRAM, "s"),
+            Point("pressure", math.nan),
+        ]
+
+
+class BeatsContract(TelemetryContract):
+    source: ClassVar[type[TelemetrySource]] = Beats
+
+
+def with_source(**methods: Any) -> tuple[TelemetryContract, list[list[Point]]]:
+    contract = type("Changed", (BeatsContract,), {"source": type("Bad", (Beats,), methods)})()
+    assert isinstance(contract, TelemetryContract)
+    return contract, contract._taken()
+
+
+def test_a_good_source_keeps_the_contract(tmp_path: Path) -> None:
+    contract, samples = with_source()
+    assert verdicts(contract, samples=samples, tmp_path=tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("points", "caught"),
+    [
+        ([], "test_there_is_something_in_every_sample"),
+        ([1.0], "test_there_is_something_in_every_sample"),
+        ([Point("a", 1), Point("a", 2)], "test_a_series_stands_once_in_a_sample"),
+        ([Point("a", 1, unit="W", labels={"gpu": "0"}), Point("a", 1, unit="mW")], "test_a_series_keeps_its_kind_and_unit"),
+        ([Point("a", 1.0, SeriesKind.HISTOGRAM)], "test_values_are_what_their_kind_says"),
+        ([Point("a", Histogram((1.0, 2.0), (1, 2), 3), SeriesKind.HISTOGRAM)], "test_values_are_what_their_kind_says"),
+        ([Point("a", Histogram((1.0, math.inf), (2, 1), 3), SeriesKind.HISTOGRAM)], "test_values_are_what_their_kind_says"),
+        ([Point("a", 1, labels={"gpu": 0})], "test_labels_are_texts"),  # type: ignore[dict-item]
+    ],
+)
+def test_what_a_bad_source_gives_is_caught(points: Any, caught: str) -> None:
+    contract, samples = with_source(sample=lambda self: points)
+    assert caught in verdicts(contract, samples=samples)
 
 
 # Endpoints

@@ -17,6 +17,7 @@ _WHERE = {
     "rowfile": ("rows",),
     "tokenizer": ("Tokenizer", "TokenizerSource"),
     "grader": ("Grade", "Grader"),
+    "telemetry": ("Absent", "Histogram", "Point", "SeriesKind", "TelemetryContext", "TelemetrySource"),
     "ui": ("Ui",),
     "progress": ("Snapshot",),
     "metric": (
@@ -41,14 +42,15 @@ _MODULES = {name: module for module, listed in _WHERE.items() for name in listed
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
-    "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities",
-    "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Declared",
-    "Definition", "Delta", "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "HttpRequest", "Kept",
-    "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
-    "Plan", "PluginError", "Ragged", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule",
-    "ScheduleContext", "Scored", "SessionStarts", "Snapshot", "Summary", "SummaryExporter", "Target", "Tokenizer",
-    "TokenizerSource", "Totals", "Turn", "Ui", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec",
-    "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform", "uniforms", "unreadable",
+    "Absent", "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter",
+    "Capabilities", "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter",
+    "Declared", "Definition", "Delta", "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "Histogram",
+    "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over",
+    "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Point", "Ragged", "Readings", "RecordBatch", "RequestView",
+    "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SeriesKind", "SessionStarts", "Snapshot", "Summary",
+    "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer", "TokenizerSource", "Totals", "Turn",
+    "Ui", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal",
+    "option", "ragged", "rows", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -96,5 +98,6 @@ if TYPE_CHECKING:
     from aiperf.rowfile import rows
     from aiperf.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.summary import Measurement, Result, Summary
+    from aiperf.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
     from aiperf.tokenizer import Tokenizer, TokenizerSource
     from aiperf.ui import Ui

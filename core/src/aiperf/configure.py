@@ -131,6 +131,7 @@ class _Configuration:
             metrics=self.select.everything("metrics"),
             exporters=self.select.everything("exporters"),
             hooks=self.select.everything("hooks"),
+            telemetry=self.select.everything("telemetry"),
             schedules=schedules,
             arrivals=arrivals,
             ramps=ramps,

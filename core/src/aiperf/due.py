@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from aiperf import hooks, intfile
-from aiperf.descriptor import PluginRef
+from aiperf import intfile
 from aiperf.draws import BLOCK
 from aiperf.errors import AiperfError, ConfigError, PluginError
-from aiperf.hooktrace import trace
+from aiperf.hookcalls import implementations
 from aiperf.limits import ramp_of
 from aiperf.schedule import Conversations, Schedule, ScheduleContext, SessionSchedule
 from aiperf.starts import PhaseConversations, with_sessions
@@ -79,7 +76,8 @@ def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None = Non
     Raises:
         PluginError: It can't be had.
     """
-    for name, call in _implementations(plan):
+    # The last registered first, as pluggy does.
+    for name, call in reversed(implementations(plan.hooks, "aiperf_make_schedule")):
         try:
             found: Schedule | None = call(plan=plan, phase=phase)
         except AiperfError:
@@ -143,32 +141,3 @@ def _drawn(schedule: Schedule, maker: str, first: int, count: int, last_ns: int)
         raise PluginError(f"{maker} gave due times that go back in time, at or after arrival {first}")
     return due
 
-
-def _implementations(plan: Plan) -> Iterator[tuple[str, Any]]:
-    """Who implements the hook, the last registered first, as pluggy calls them."""
-    if not plan.hooks:
-        return
-    from pluggy import PluginManager
-
-    manager = PluginManager("aiperf")
-    manager.add_hookspecs(hooks)
-    for ref in plan.hooks:
-        with _reported(ref):
-            found = ref.load()
-            manager.register(found() if isinstance(found, type) else found, f"{ref.name} ({ref.distribution} {ref.version})")
-    trace(manager)
-    for implementation in reversed(manager.hook.aiperf_make_schedule.get_hookimpls()):
-        yield implementation.plugin_name, partial(_call, implementation.function, implementation.argnames)
-
-
-def _call(function: Callable[..., Any], wanted: Sequence[str], **given: Any) -> Any:
-    """With the arguments the implementation asks for, and no others."""
-    return function(**{name: given[name] for name in wanted})
-
-
-@contextlib.contextmanager
-def _reported(ref: PluginRef) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001  # strangers' code
-        log.warning("%s is left out: %s", who(ref), why(error))

@@ -12,6 +12,7 @@ from pluggy import HookimplMarker, HookspecMarker
 
 if TYPE_CHECKING:  # the specification must not drag in the engine
     from asyncio import AbstractEventLoop
+    from collections.abc import Sequence
 
     from aiperf.columns import RecordBatch
     from aiperf.engine.contract import Sink, Transport, TransportSettings
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # the specification must not drag in the engine
     from aiperf.progress import Snapshot
     from aiperf.schedule import Schedule
     from aiperf.summary import Summary
+    from aiperf.telemetry import Point
+    from aiperf.telemetry.samples import Moment
 
 hookspec = HookspecMarker("aiperf")
 hookimpl = HookimplMarker("aiperf")
@@ -68,6 +71,11 @@ def aiperf_snapshot(snapshot: Snapshot) -> None:
 @hookspec
 def aiperf_batch_reduced(batch: RecordBatch) -> None:
     """Look at a batch of finished requests, failed ones too.  Reducer, per batch; never on the measuring loop."""
+
+
+@hookspec
+def aiperf_samples_arrived(source: str, points: Sequence[Point], moment: Moment) -> None:
+    """Look at what a telemetry source gave.  The source's own process, per sample."""
 
 
 @hookspec

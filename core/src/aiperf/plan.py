@@ -151,6 +151,7 @@ class Plan(Struct, frozen=True):
     metrics: tuple[PluginRef, ...] = ()
     exporters: tuple[PluginRef, ...] = ()
     hooks: tuple[PluginRef, ...] = ()
+    telemetry: tuple[PluginRef, ...] = ()
     schedules: dict[str, PluginRef] = field(default_factory=dict)
     arrivals: dict[str, PluginRef] = field(default_factory=dict)
     ramps: dict[str, PluginRef] = field(default_factory=dict)

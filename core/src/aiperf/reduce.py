@@ -13,11 +13,10 @@ import os
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,6 +33,7 @@ from aiperf.errors import BadJournal, BadResponse
 from aiperf.fold import Buckets
 from aiperf.grading import Graded, Grading, grade_columns
 from aiperf.grouped import CUT, EMPTY, FAILED, BySlice, ByUrl, Grouped, Grouping
+from aiperf.hookcalls import implementations
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails, names
 from aiperf.pipeline import Census, Pipeline, catalogue
@@ -43,9 +43,6 @@ from aiperf.store import Store
 from aiperf.strangers import who, why
 from aiperf.trace import traced
 from aiperf.usage import Usage, read_usage
-
-if TYPE_CHECKING:
-    from pluggy import HookImpl
 
 log = logging.getLogger(__name__)
 
@@ -207,7 +204,7 @@ class Reducer:
         self._late: list[Ints] = []
         self._widths: list[int] = []
         self.lateness, self.intervals = Buckets(), Buckets()
-        self._listeners = listeners(plan)
+        self._listeners = implementations(plan.hooks, "aiperf_batch_reduced")
         self._failures: dict[str, str] = {}
         self._notes: list[str] = []
         self._damaged: list[str] = []
@@ -520,7 +517,7 @@ class Reducer:
                 self._fail(who(ref), why(error), error)
         for name, listener in self._listeners:
             try:
-                listener(batch)
+                listener(batch=batch)
             except Exception as error:  # noqa: BLE001  # strangers' code
                 self._fail(f"hook plugin {name}: aiperf_batch_reduced", why(error), error)
 
@@ -650,31 +647,6 @@ def groupings(plan: Plan) -> dict[int, list[Grouping]]:
     if len(plan.urls) > 1:
         wanted.append(ByUrl())
     return {phase.index: wanted for phase in plan.phases if phase.kind == "profiling"} if wanted else {}
-
-
-def listeners(plan: Plan) -> list[tuple[str, Callable[[RecordBatch], object]]]:
-    """Who wants to look at batches: the hook plugins' implementations of ``aiperf_batch_reduced``, as plain calls."""
-    if not plan.hooks:
-        return []
-    from pluggy import PluginManager
-
-    from aiperf import hooks
-    from aiperf.hooktrace import trace
-
-    manager = PluginManager("aiperf")
-    manager.add_hookspecs(hooks)
-    for ref in plan.hooks:
-        try:
-            found = ref.load()
-            manager.register(found() if isinstance(found, type) else found, f"{ref.name} ({ref.distribution} {ref.version})")
-        except Exception as error:  # noqa: BLE001  # strangers' code
-            log.warning("%s is left out: %s", who(ref), why(error))
-    trace(manager)
-    return [(each.plugin_name, partial(_tell, each)) for each in manager.hook.aiperf_batch_reduced.get_hookimpls()]
-
-
-def _tell(implementation: HookImpl, batch: RecordBatch) -> None:
-    implementation.function(*(batch for _ in implementation.argnames))
 
 
 _NO_USAGE = Usage()

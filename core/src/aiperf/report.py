@@ -40,6 +40,7 @@ from aiperf.summary import (
     Summary,
     UrlSummary,
 )
+from aiperf.telemetry.windows import Window, telemetry
 from aiperf.totals import Analyses, PhaseTotals, load_folds, parts, survival
 from aiperf.trust import arrivals, asked_rate, delivered, finite, measurement, planned
 
@@ -195,6 +196,7 @@ class _Summing:
             slices=self._slices(main_plan),
             slice_duration_s=None if plan.slice_ns is None else plan.slice_ns / 1e9,
             urls=self._urls(main_plan, census),
+            telemetry=telemetry(self.journal, [self._sampled(phase) for phase in plan.phases]),
             observation_window_s=(end - begin) / 1e9 if end > begin else None,
             benchmark_duration_s=_duration_s(census),
             warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
@@ -273,6 +275,12 @@ class _Summing:
         begin = min(self._moments(phase, "begin"), default=finite(census.first_start_ns) or 0.0)
         return begin, max([*self._moments(phase, "end"), finite(census.last_end_ns) or begin, begin])
 
+    def _sampled(self, phase: PhasePlan) -> Window:
+        """The phase on the clock of telemetry samples."""
+        zero = self.clock.started_mono_ns
+        begin, end = self._window(phase)
+        return Window(phase.index, zero + begin, zero + end)
+
     def _moments(self, phase: PhasePlan, event: str) -> list[float]:
         """When the shards said that this happened to the phase, in ns since the run's start."""
         zero = self.clock.started_mono_ns
@@ -309,7 +317,7 @@ class _Summing:
         refs = [plan.endpoint, plan.transport, plan.dataset, *([plan.tokenizer] if plan.tokenizer else [])]
         refs += [ref for ref in (plan.grader, plan.ui) if ref is not None]
         refs += [*plan.schedules.values(), *plan.arrivals.values(), *plan.ramps.values()]
-        refs += [*plan.metrics, *plan.exporters, *plan.hooks]
+        refs += [*plan.metrics, *plan.exporters, *plan.telemetry, *plan.hooks]
         return tuple(
             PluginUsed(
                 ref.category, ref.name, ref.distribution, ref.version, plan.shadowed.get(f"{ref.category}:{ref.name}", ())

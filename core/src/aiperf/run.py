@@ -32,6 +32,7 @@ from aiperf.progress import Snapshot
 from aiperf.rundir import RunClock, hold, save_run
 from aiperf.selection import key_of
 from aiperf.settings import Settings
+from aiperf.telemetry.sources import Sources
 from aiperf.ui import NoUi
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ class Run:
         with contextlib.closing(Builder(self.plan)) as builder, self._switchboard() as self.board:
             log_file = self.artifacts / "logs" / "aiperf.log"
             self.children = Children(self.plan, self.board.address, self.journal, log_file)
+            self.sources = Sources(self.plan, log_file, self._warn)
             try:
                 waiting = self._ask_readiness()  # while the data set is built
                 self.plan = self._await_build(builder)
@@ -172,9 +174,11 @@ class Run:
                     if self.signals.count or self.incomplete:
                         break
                     self._phase(phase)
+                self.sources.close()
                 return self._export(self._reduce())
             finally:
                 self.display.close()
+                self.sources.close()
                 self.children.end(2.0)
                 self._call("aiperf_teardown")
 
@@ -280,6 +284,7 @@ class Run:
         self._counters.clear()
         self._ended = set(self._lost)
         self._logged_s = time.monotonic()
+        self.sources.begin(phase.index)
         start_ns = monotonic_ns() + _LEAD_NS
         self.times.setdefault("begin_ns", start_ns)
         self._begun = control.Begin(phase.index, start_ns, resumed=True)
@@ -303,6 +308,7 @@ class Run:
             if kill_at and time.monotonic() > kill_at:
                 self._give_up()
         self._begun = None
+        self.sources.end(phase.index)
         self._check_failures(phase)
         counters = list(self._counters.values())
         log.info(

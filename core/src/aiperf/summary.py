@@ -159,6 +159,39 @@ class PhaseSummary(Struct, frozen=True):
     failed: int = 0
 
 
+class SeriesSummary(Struct, frozen=True):
+    """One telemetry series over one phase.
+
+    kind: of a ``gauge`` *stats* has ``avg`` and ``std`` (over time), ``min``, ``max`` and ``count`` (samples); of a ``counter``
+    ``total`` (its increase), ``rate`` (a second), ``count`` (samples); of a ``histogram`` ``count`` and ``sum`` (of the phase's
+    observations), ``avg``, ``rate``, and in *buckets*, by upper bound, how many were at most that.  ``resets`` where a counter
+    began again.
+    """
+
+    source: str
+    phase: int
+    name: str
+    kind: str
+    unit: str
+    labels: dict[str, str]
+    help: str
+    stats: dict[str, float]
+    buckets: dict[str, float] = {}
+
+
+class SourceSummary(Struct, frozen=True):
+    """A telemetry source: how often it was sampled, how often that failed, how many samples there was no time for."""
+
+    name: str
+    distribution: str
+    version: str
+    interval_s: float
+    samples: int
+    failed: int
+    missed: int
+    series: tuple[SeriesSummary, ...] = ()
+
+
 class Summary(Struct, frozen=True):
     """Everything exporters of results may read.
 
@@ -172,6 +205,7 @@ class Summary(Struct, frozen=True):
     were any.  :func:`survivors` says which of them must stand beside the plain ones.
     run_warnings: those of *warnings* that the run gave, and not its reduction: what a report repeats.
     slices: in the order of time, without gaps.  urls: in the order given, where there are several.
+    telemetry: what was sampled beside the load, by source.
     """
 
     run_id: str
@@ -203,6 +237,7 @@ class Summary(Struct, frozen=True):
     slices: tuple[Slice, ...] = ()
     slice_duration_s: float | None = None
     urls: tuple[UrlSummary, ...] = ()
+    telemetry: tuple[SourceSummary, ...] = ()
 
 
 SURVIVOR_SHARE = 0.01

@@ -19,6 +19,7 @@ _BASES = {
     "commands": "aiperf.command:Command",
     "graders": "aiperf.grader:Grader",
     "uis": "aiperf.ui:Ui",
+    "telemetry": "aiperf.telemetry:TelemetrySource",
     "definitions": "aiperf.definition:Definition",
 }
 """What a plugin of a category must derive from, where the contract is a class."""

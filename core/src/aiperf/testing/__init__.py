@@ -11,6 +11,7 @@ from aiperf.testing.graders import Case, GraderContract
 from aiperf.testing.metrics import MetricContract
 from aiperf.testing.server import Scripted
 from aiperf.testing.summaries import SummaryExporterContract, sample_summary
+from aiperf.testing.telemetry import TelemetryContract
 from aiperf.testing.tokenizers import TokenizerContract
 from aiperf.testing.transports import TransportContract
 from aiperf.testing.uis import UiContract
@@ -24,6 +25,7 @@ __all__ = [
     "MetricContract",
     "Scripted",
     "SummaryExporterContract",
+    "TelemetryContract",
     "TokenizerContract",
     "TransportContract",
     "UiContract",

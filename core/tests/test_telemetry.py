@@ -1,0 +1,365 @@
+"""Telemetry: what sources give is on disk at once, comes to the summary by phase, and none of them can harm a run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiperf.descriptor import PluginRef
+from aiperf.errors import AiperfError
+from aiperf.hooks import hookimpl
+from aiperf.reduce import Reducer
+from aiperf.report import write_summary
+from aiperf.summary import SeriesSummary, SourceSummary, Summary
+from aiperf.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.telemetry.process import BEGIN, END, Edge, Opened, Process, Reply, Sampled, Trouble
+from aiperf.telemetry.samples import Failed, Moment, Origin, Sample, SampleWriter, Series, read_samples, sample_path
+from aiperf.telemetry.sources import Sources
+from aiperf.telemetry.windows import Window, telemetry
+from aiperf.testing.journals import CLOCK, Recording, event, plan_for
+
+S = 1_000_000_000
+SEEN: list[Any] = []
+
+
+class Thermometer(TelemetrySource):
+    """Counts its samples; *options* may make it fail."""
+
+    interval_s = 1.0
+
+    def start(self) -> None:
+        self.taken = 0
+        if self.options is not None and self.options.start == "absent":
+            raise Absent("there is no sun")
+        if self.options is not None and self.options.start == "refused":
+            raise AiperfError("the sun is out of reach", "try again in the morning")
+
+    def sample(self) -> list[Point]:
+        self.taken += 1
+        if self.options is not None and self.options.fails == self.taken:
+            raise ConnectionError("a cloud")
+        if self.options is not None and self.options.fails == -self.taken:
+            return [20.5]  # type: ignore[list-item]
+        return [
+            Point("temperature", 20.0 + self.taken, unit="°C", labels={"where": "roof"}),
+            Point("temperature", math.nan, unit="°C", labels={"where": "cellar"}),
+            Point("rain", 10.0 * self.taken, SeriesKind.COUNTER, "mm"),
+        ]
+
+    def stop(self) -> None:
+        if self.options is not None and self.options.stop:
+            raise ZeroDivisionError("stuck")
+
+
+class Listener:
+    @hookimpl
+    def aiperf_samples_arrived(self, source: str, points: Any, moment: Moment) -> None:
+        SEEN.append((source, len(points), moment.edge))
+
+
+class Deaf:
+    @hookimpl
+    def aiperf_samples_arrived(self, source: str) -> None:
+        raise KeyError(source)
+
+
+def ref(category: str, of: type) -> PluginRef:
+    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "acme", "1")
+
+
+class Bench:
+    """A source's process in this one, with a clock that is turned by hand."""
+
+    def __init__(self, path: Path, *, hooks: tuple[PluginRef, ...] = (), **options: Any) -> None:
+        self.now_ns = 0
+        self.said: list[Reply] = []
+        self.path = path
+        self.process = Process(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S))
+        given = {"start": "", "fails": 0, "stop": False, **options} if options else None
+        self.tell(Opened(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), hooks))
+
+    def tell(self, message: Any) -> None:
+        self.process.take(msgspec.json.encode(message))
+
+    def until(self, second: float) -> None:
+        """Let time pass, as a process that sleeps while it may."""
+        while (rest := self.process.rest_s()) is not None and self.now_ns + round(rest * S) <= second * S:
+            self.now_ns += round(rest * S)
+            self.process.tick()
+        self.now_ns = round(second * S)
+
+    def moments(self) -> list[tuple[float, str | None, int]]:
+        found = [line.moment for line in read_samples(self.path) if isinstance(line, Sample)]
+        return [(each.at_ns / S, each.edge, each.missed) for each in found]
+
+
+def test_samples_are_taken_at_both_edges_of_each_phase_and_at_the_interval_in_between(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "samples")
+    bench.until(5)
+    assert bench.moments() == [], "nothing is of interest before a phase"
+    for phase, begin, end in ((0, 5, 7.5), (1, 8, 9)):
+        bench.until(begin)
+        bench.tell(Edge(phase, BEGIN))
+        bench.until(end)
+        bench.tell(Edge(phase, END))
+    bench.until(20)
+    bench.process.close()
+    assert bench.moments() == [
+        (5, "begin", 0), (6, None, 0), (7, None, 0), (7.5, "end", 0), (8, "begin", 0), (9, None, 0), (9, "end", 0),
+    ]  # fmt: skip
+    assert bench.said == [Sampled(0, BEGIN), Sampled(0, END), Sampled(1, BEGIN), Sampled(1, END)]
+
+
+def test_what_there_was_no_time_for_is_counted_and_the_beat_is_kept(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.now_ns = round(3.2 * S)  # a sample took so long
+    bench.process.tick()
+    bench.until(4)
+    assert bench.moments() == [(0, "begin", 0), (3.2, None, 2), (4, None, 0)]
+
+
+def test_a_file_can_be_read_to_its_last_whole_line(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    with bench.path.open("ab") as file:
+        file.write(b'{"type":"sample","mom')
+    origin, roof, rain, sample = read_samples(bench.path)
+    assert isinstance(origin, Origin) and (origin.ref.name, origin.interval_s) == ("thermometer", 1.0)
+    assert isinstance(roof, Series) and (roof.name, roof.labels, roof.unit) == ("temperature", {"where": "roof"}, "°C")
+    assert isinstance(rain, Series) and rain.kind is SeriesKind.COUNTER
+    assert isinstance(sample, Sample) and sample.values == {0: 21.0, 1: 10.0}, "what is no number is left out"
+    assert sample.moment.wall_ns == 7 * S
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"start": "absent"}, Trouble("the plugin telemetry:thermometer of acme 1: there is no sun", absent=True)),
+        (
+            {"start": "refused"},
+            Trouble(
+                "the plugin telemetry:thermometer of acme 1 can't be started: the sun is out of reach; try again in the morning"
+            ),
+        ),
+    ],
+)
+def test_a_source_that_does_not_start_says_why_and_keeps_nobody_waiting(
+    tmp_path: Path, options: dict[str, Any], said: Trouble
+) -> None:
+    bench = Bench(tmp_path / "samples", **options)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(3)
+    bench.process.close()
+    assert bench.said == [said, Sampled(0, BEGIN)]
+    assert not bench.path.exists()
+
+
+@pytest.mark.parametrize(("fails", "why"), [(2, "ConnectionError: a cloud"), (-2, "TypeError: it gives float, not Point")])
+def test_a_sample_that_fails_is_named_and_the_next_is_asked_for(tmp_path: Path, fails: int, why: str) -> None:
+    bench = Bench(tmp_path / "samples", fails=fails, stop=True)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(2)
+    bench.process.close()
+    assert [at for at, *_ in bench.moments()] == [0, 2]
+    assert [line.why for line in read_samples(bench.path) if isinstance(line, Failed)] == [why]
+    who = "the plugin telemetry:thermometer of acme 1"
+    assert bench.said == [
+        Sampled(0, BEGIN), Trouble(f"{who} failed: {why}"), Trouble(f"{who} failed at its end: ZeroDivisionError: stuck"),
+    ]  # fmt: skip
+
+
+def test_hook_plugins_see_every_sample_and_one_that_fails_harms_nothing(tmp_path: Path) -> None:
+    SEEN.clear()
+    bench = Bench(tmp_path / "samples", hooks=(ref("hooks", Listener), ref("hooks", Deaf)))
+    bench.tell(Edge(0, BEGIN))
+    bench.until(1)
+    assert SEEN == [("thermometer", 3, "begin"), ("thermometer", 3, None)]
+    (trouble,) = [said for said in bench.said if isinstance(said, Trouble)]
+    assert trouble.message == "hook plugin deaf (acme 1): aiperf_samples_arrived failed: KeyError: 'thermometer'"
+    assert len(bench.moments()) == 2
+
+
+def test_a_disk_that_is_full_ends_the_sampling_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path / "samples")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SampleWriter, "add", full)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(5)
+    bench.tell(Edge(0, END))
+    assert [type(said).__name__ for said in bench.said] == ["Trouble", "Sampled", "Sampled"]
+    assert "its samples can't be written: OSError: [Errno 28] No space left on device" in str(bench.said[0])
+
+
+# Folding
+
+
+def folded(path: Path, windows: list[Window], samples: list[tuple[float, list[Point]]]) -> SourceSummary:
+    """The samples, at seconds, over the windows."""
+    writer = SampleWriter(sample_path(path, 0), Origin(PluginRef("telemetry", "t", "", "acme", "1"), 1.0))
+    for at_s, points in samples:
+        writer.add(points, Moment(round(at_s * S), 0, 0, 0))
+    writer.close()
+    (found,) = telemetry(path, windows)
+    return found
+
+
+def over(begin_s: float, end_s: float, phase: int = 0) -> Window:
+    return Window(phase, begin_s * S, end_s * S)
+
+
+def only(found: SourceSummary) -> SeriesSummary:
+    (series,) = found.series
+    return series
+
+
+@pytest.mark.parametrize(
+    ("values", "window", "stats"),
+    [
+        # a straight line
+        ([(0, 0), (10, 10)], (0, 10), {"avg": 5, "min": 0, "max": 10, "count": 2}),
+        # by time, not by sample: nine seconds of one value, one of another
+        ([(0, 4), (9, 4), (9.000001, 14), (10, 14)], (0, 10), {"avg": 5, "min": 4, "max": 14, "count": 4}),
+        # what lies between samples at the edges
+        ([(0, 0), (10, 10)], (2, 4), {"avg": 3, "min": 2, "max": 4, "count": 0}),
+        # samples outside count for nothing but their line
+        ([(0, 100), (2, 4), (8, 4), (9, 100)], (2, 8), {"avg": 4, "min": 4, "max": 4, "count": 2}),
+        # a single sample
+        ([(5, 7)], (0, 10), {"avg": 7, "min": 7, "max": 7, "std": 0, "count": 1}),
+        # none at all
+        ([(20, 7)], (0, 10), {}),
+    ],
+)
+def test_gauges_are_weighted_by_time(
+    tmp_path: Path, values: list[tuple[float, float]], window: tuple[float, float], stats: dict[str, float]
+) -> None:
+    found = folded(tmp_path, [over(*window)], [(at, [Point("g", value)]) for at, value in values])
+    got = only(found).stats if found.series else {}
+    assert {name: got[name] for name in stats} == pytest.approx(stats, rel=1e-5)
+    assert bool(got) == bool(stats)
+
+
+def test_the_deviation_of_a_gauge_is_that_of_its_line(tmp_path: Path) -> None:
+    found = folded(tmp_path, [over(0, 10)], [(0, [Point("g", 0.0)]), (10, [Point("g", 12.0)])])
+    assert only(found).stats["std"] == pytest.approx(12 / math.sqrt(12))
+
+
+@pytest.mark.parametrize(
+    ("values", "window", "stats"),
+    [
+        ([(0, 100), (10, 200)], (0, 10), {"total": 100, "rate": 10, "count": 2}),
+        ([(0, 100), (10, 200)], (2, 4), {"total": 20, "rate": 10, "count": 0}),
+        ([(-5, 0), (0, 50), (10, 80), (15, 1000)], (0, 10), {"total": 30, "rate": 3, "count": 2}),
+        ([(0, 100), (5, 120), (10, 8)], (0, 10), {"total": 28, "rate": 2.8, "count": 3, "resets": 1}),
+        ([(5, 100)], (0, 10), {}),
+    ],
+)
+def test_counters_grow_between_the_very_edges_of_the_phase(
+    tmp_path: Path, values: list[tuple[float, float]], window: tuple[float, float], stats: dict[str, float]
+) -> None:
+    points = [(at + 10, [Point("c", value, SeriesKind.COUNTER)]) for at, value in values]
+    found = folded(tmp_path, [over(window[0] + 10, window[1] + 10)], points)
+    assert (only(found).stats if found.series else {}) == pytest.approx(stats)
+
+
+def test_histograms_are_those_of_the_phase_alone(tmp_path: Path) -> None:
+    def seen(total: float, *counts: float) -> list[Point]:
+        return [Point("h", Histogram((0.1, 1.0, math.inf), counts, total), SeriesKind.HISTOGRAM, "s")]
+
+    found = folded(tmp_path, [over(0, 10)], [(0, seen(50.0, 5, 8, 10)), (10, seen(58.0, 5, 10, 14))])
+    series = only(found)
+    assert series.stats == {"count": 4, "sum": 8, "avg": 2, "rate": 0.4}
+    assert series.buckets == {"0.1": 0, "1.0": 2, "+Inf": 4}
+    assert (series.kind, series.unit) == ("histogram", "s")
+
+
+def test_each_phase_has_its_own_part_and_labels_tell_series_apart(tmp_path: Path) -> None:
+    def both(left: float, right: float) -> list[Point]:
+        return [Point("g", left, labels={"gpu": "0"}), Point("g", right, labels={"gpu": "1"})]
+
+    samples = [(0, both(1, 2)), (10, both(1, 2)), (20, both(3, 4)), (30, both(3, 4))]
+    found = folded(tmp_path, [over(0, 10, 0), over(20, 30, 1)], samples)
+    assert [(each.labels["gpu"], each.phase, each.stats["avg"]) for each in found.series] == [
+        ("0", 0, 1), ("0", 1, 3), ("1", 0, 2), ("1", 1, 4),
+    ]  # fmt: skip
+    assert (found.name, found.distribution, found.samples, found.failed, found.missed) == ("t", "acme", 4, 0, 0)
+
+
+def test_the_summary_of_a_run_has_what_was_sampled_in_its_phases(tmp_path: Path) -> None:
+    made = Recording(tmp_path)
+    made.phase("begin", 0)
+    made.answered(0, 1000, (2 * S, event(text="a")))
+    made.flush(3 * S)
+    made.phase("end", 4 * S)
+    zero = CLOCK.started_mono_ns / S
+    folded(made.journal, [], [(zero - 1, [Point("g", 5.0)]), (zero + 5, [Point("g", 5.0)])])
+    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    assert [only(source).stats["avg"] for source in summary.telemetry] == [5.0]
+
+
+# The run's side
+
+
+FAKES = '''
+import os
+import time
+
+from aiperf import Point, TelemetrySource
+
+
+class Steady(TelemetrySource):
+    def sample(self):
+        return [Point("urls", len(self.context.urls)), Point("secret", "hunter2" in str(self.context.urls))]
+
+
+class Dies(TelemetrySource):
+    def sample(self):
+        os._exit(9)
+
+
+class Hangs(TelemetrySource):
+    def sample(self):
+        time.sleep(600)
+'''
+
+
+def test_the_run_has_its_samples_whatever_happens_to_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fake_sources.py").write_text(FAKES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("aiperf.telemetry.sources._EDGE_S", 0.2)
+    monkeypatch.setattr("aiperf.telemetry.sources._END_S", 0.2)
+    named = [PluginRef("telemetry", name.lower(), f"fake_sources:{name}", "acme", "1") for name in ("Steady", "Dies", "Hangs")]
+    plan = plan_for(tmp_path, telemetry=tuple(named[:2]), urls=("http://ada:hunter2@h",))
+    Path(plan.journal).mkdir()
+    said: list[str] = []
+    sources = Sources(plan, tmp_path / "log", said.append)
+    sources.begin(0)
+    sources.end(0)
+    sources.close()
+    dies = "the plugin telemetry:dies of acme 1: its process ended with 9; there are no further samples"
+    assert said == [dies]
+    steady = [line for line in read_samples(sample_path(Path(plan.journal), 0)) if isinstance(line, Sample)]
+    assert [(each.moment.edge, list(each.values.values())) for each in steady] == [("begin", [1, 0]), ("end", [1, 0])]
+
+    monkeypatch.setattr("aiperf.telemetry.sources._START_S", 0.2)
+    slow = Sources(msgspec.structs.replace(plan, telemetry=(named[2],)), tmp_path / "log", said.append)
+    slow.begin(0)
+    slow.close()
+    assert said[1:] == ["the plugin telemetry:hangs of acme 1 was too slow for a sample at the begin of phase 0"]
+
+
+def test_without_a_source_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.telemetry.sources.Aside", None)
+    sources = Sources(plan_for(tmp_path), tmp_path / "log", print)
+    sources.begin(0)
+    sources.end(0)
+    sources.close()
+    assert not (tmp_path / "log").exists()
