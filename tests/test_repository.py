@@ -31,13 +31,12 @@ FORBIDDEN = (
 )  # fmt: skip
 
 FLOORS = """
-aside columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options rates sse
+aside columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options rates shards sse
     tokenizer ui usage
 addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
     strangers summary survival definition
-advice artifacts certificates dataset envelopes grouped helptext hooktrace limits modes observation optionspec outputs progress
-    rundir schedule sizing
-    trace
+advice artifacts certificates dataset envelopes grouped helptext hooktrace limits local modes observation optionspec outputs
+    progress rundir schedule sizing trace
 answer engine hookcalls loadchecks pipeline registry sessions starts uiprocess
 display due grading telemetry totals
 build children commandline earlier metricpage phases readiness scaffold selection testing trust

@@ -76,6 +76,7 @@ KERNEL = [
     row("transports", "kernel", aliases=("http",)),
     row("schedules", "fixed_schedule"), row("schedules", "user_centric"),
     row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
+    row("engines", "local", capabilities={"shares_memory": True}),
     row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", capabilities={"weights": True}),
     row("url_strategies", "least_in_flight", capabilities={"weights": True, "uses_load": True}),
@@ -141,6 +142,28 @@ def only_error(*given: Any, **more: Any) -> str:
 
 
 # What is chosen
+
+
+APART = row("engines", "apart", "fake_plugins:Breaks")
+
+
+@pytest.mark.parametrize(
+    ("load", "workers"),
+    [
+        ({"request_rate": 90_000.0, "request_count": 5}, 5),
+        ({"request_rate": 90_000.0, "request_count": 500, "concurrency": 100}, 1),
+        ({"concurrency": 60_000, "request_count": 60_000}, 1),
+    ],
+)
+def test_workers_that_share_no_memory_are_several_where_they_have_nothing_to_count_together(
+    load: dict[str, Any], workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sizing, "cpus", lambda: 64)
+    installed = [*PLUGINS, APART]
+    found = plan({"models": ["m"], **load}, engine="apart", installed=installed)
+    assert found.engine is not None and found.engine.name == "apart"
+    assert found.workers == workers
+    assert plan({"models": ["m"], **load}, installed=installed).workers > 1
 
 
 def test_a_grader_is_taken_where_it_is_named() -> None:

@@ -31,6 +31,7 @@ PLUGINS = [
     *(row("schedules", name) for name in ("burst", "request_rate", "fixed_schedule", "user_centric")),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", smoothness=True),
     row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
+    row("engines", "local", shares_memory=True),
     row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", weights=True),
     row("url_strategies", "least_in_flight", weights=True, uses_load=True),

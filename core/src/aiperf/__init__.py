@@ -32,6 +32,7 @@ _WHERE = {
     "summary": ("Measurement", "Result", "Summary"),
     "draws": ("normal", "uniform", "uniforms"),
     "schedule": ("Schedule", "ScheduleContext", "SessionStarts"),
+    "shards": ("Shard", "ShardEngine", "ShardStart"),
     "plan": ("PhasePlan", "Plan"),
     "options": ("Options", "option"),
     "hooks": ("hookimpl", "hookspec"),
@@ -47,10 +48,10 @@ __all__ = [
     "Declared", "Definition", "Delta", "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "Histogram",
     "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over",
     "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Point", "Ragged", "Readings", "RecordBatch", "RequestView",
-    "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SeriesKind", "SessionStarts", "Snapshot", "Summary",
-    "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer", "TokenizerSource", "Totals", "Turn",
-    "Ui", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal",
-    "option", "ragged", "rows", "uniform", "uniforms", "unreadable",
+    "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SeriesKind", "SessionStarts", "Shard", "ShardEngine",
+    "ShardStart", "Snapshot", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer",
+    "TokenizerSource", "Totals", "Turn", "Ui", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec",
+    "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from aiperf.progress import Snapshot
     from aiperf.rowfile import rows
     from aiperf.schedule import Schedule, ScheduleContext, SessionStarts
+    from aiperf.shards import Shard, ShardEngine, ShardStart
     from aiperf.summary import Measurement, Result, Summary
     from aiperf.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
     from aiperf.tokenizer import Tokenizer, TokenizerSource

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from aiperf.engine.slots import make_counter_fd, make_slots_fd
 from aiperf.engine.standing import PREFILLS, SLOTS, Standing, make_standing_fd
+from aiperf.local import Local, LocalProcess
 from aiperf.plan import PhasePlan, Plan
+from aiperf.shards import Shard, ShardEngine, ShardStart
+from aiperf.strangers import blamed, load, who
 
 
 class Child:
     """One process, known to the control channel as *identity* (``worker-0``)."""
 
-    def __init__(self, role: str, index: int, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, role: str, index: int, process: Shard) -> None:
         self.role, self.index, self.process = role, index, process
         self.up = self.ready = self.ended = False
 
@@ -79,11 +81,12 @@ class Shared:
 class Children:
     """Starts, watches and ends them; never leaves one behind.
 
-    Standard input of each is a pipe that only this process holds open: it ends with us, however we end.
+    Reducers are processes of this machine; where workers are, the plan's engine decides.
     """
 
     def __init__(self, plan: Plan, address: str, journal: Path, log: Path) -> None:
         self._plan, self._address, self._journal, self._log = plan, address, journal, log
+        self._engine, self._engine_name = _engine(plan)
         self.shared = Shared(plan)
         self.workers = [self._worker(index) for index in range(plan.workers)]
         self.reducers = [self._reducer(index) for index in range(plan.reducers)]
@@ -92,14 +95,24 @@ class Children:
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
+    @property
+    def replaceable(self) -> bool:
+        """Whether another worker can go on where a dead one stood."""
+        return self._engine.shares_memory
+
     def _worker(self, index: int) -> Child:
-        fds = self.shared.fds
-        words = [str(index), str(self._plan.workers), ",".join(map(str, fds))]
-        return Child("worker", index, self._start("aiperf.engine.worker", words, [fd for fd in fds if fd >= 0]))
+        fds = self.shared.fds if self._engine.shares_memory else []
+        command = self._command("aiperf.engine.worker", index, self._plan.workers, ",".join(map(str, fds)))
+        start = ShardStart(index, command, tuple(fd for fd in fds if fd >= 0), self._log)
+        with blamed(self._engine_name, f"can't start shard {index}"):
+            return Child("worker", index, self._engine.start(start))
 
     def _reducer(self, index: int) -> Child:
-        words = [str(index), str(self._plan.reducers), str(self._journal)]
-        return Child("reducer", index, self._start("aiperf.reducer", words, []))
+        command = self._command("aiperf.reducer", index, self._plan.reducers, self._journal)
+        return Child("reducer", index, LocalProcess(command, self._log))
+
+    def _command(self, module: str, *words: object) -> tuple[str, ...]:
+        return (sys.executable, "-m", module, self._address, *map(str, words))
 
     def restart(self, child: Child) -> Child:
         """A new process in the place of one that died: a reducer goes on from its columns, a worker from its standing."""
@@ -108,28 +121,28 @@ class Children:
         (self.workers if worker else self.reducers)[child.index] = fresh
         return fresh
 
-    def _start(self, module: str, words: list[str], fds: list[int]) -> subprocess.Popen[bytes]:
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", module, self._address, *words],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=fds,
-                process_group=0,  # Ctrl-C reaches the parent alone
-            )
-
     def end(self, patience_s: float) -> None:
         """Close every standard input, wait, then kill what is left."""
         for child in self.all:
-            if child.process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    child.process.stdin.close()
+            child.process.let_go()
         until = time.monotonic() + patience_s
         for child in self.all:
-            try:
-                child.process.wait(max(0.0, until - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            if child.process.wait(max(0.0, until - time.monotonic())) is None:
                 child.process.kill()
-                child.process.wait()
+        self._engine.close()
         self.shared.close()
+
+
+def _engine(plan: Plan) -> tuple[ShardEngine, str]:
+    """What places the shards, and its name in messages.
+
+    Raises:
+        AiperfError: It can't be had.
+    """
+    if plan.engine is None:
+        return Local(), "the local engine"
+    name = who(plan.engine)
+    made = load(plan.engine)
+    with blamed(name, "can't be used"):
+        engine: ShardEngine = made(plan.plugin_options(plan.engine))
+    return engine, name

@@ -20,6 +20,7 @@ from aiperf.descriptor import Descriptor, PluginRef, canonical
 from aiperf.endpoint import Capabilities, Endpoint
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.findings import Findings
+from aiperf.model import names
 from aiperf.modes import NO_PATTERN
 from aiperf.phases import NS_PER_S, phases, section
 from aiperf.plan import PhasePlan, Plan, Secrets
@@ -67,6 +68,7 @@ class _Configuration:
         schedules = {name: ref for name in names if (ref := self.select.chosen("schedules", name)) is not None}
         tokenizer, tokenizer_name = self.tokenizer(endpoint, models)
         grader, ui = self.grader(endpoint), self.ui()
+        engine = self.select.chosen("engines", kernel.engine, "engine")
         options = self.select.options()
         streaming = self.streaming(endpoint)
         base_urls, weights = urls.given(findings)
@@ -80,7 +82,7 @@ class _Configuration:
         artifacts = self.artifacts(models, endpoint, planned[-1])
         prefix = self.prefix()
         self.check_trace()
-        workers, reducers = sizing.processes(findings, planned)
+        workers, reducers = self.processes(engine, planned)
         url_strategy = urls.strategy(self.select, weights, workers)
         findings.refuse_if_any()
         assert endpoint is not None  # what is missing has been said
@@ -103,6 +105,7 @@ class _Configuration:
             source=None if origin.path is None else str(origin.path),
             grader=grader,
             ui=ui,
+            engine=engine,
             tokenizer=tokenizer,
             tokenizer_name=tokenizer_name,
             streaming=streaming,
@@ -367,6 +370,20 @@ class _Configuration:
             return self.select.chosen("uis", name, "ui")
         return self.select.chosen("uis", "simple")
 
+    def processes(self, engine: PluginRef | None, planned: tuple[PhasePlan, ...]) -> tuple[int, int]:
+        """Workers and reducers.  Where workers share no memory, what they would have to count together is run by one."""
+        workers, reducers = sizing.processes(self.findings, planned)
+        if engine is None or workers == 1 or self.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
+            return workers, reducers
+        together = [phase.name for phase in planned if not phase.paced or phase.concurrency or phase.prefill_concurrency]
+        if not together:
+            return workers, reducers
+        self.findings.warn(
+            f"one worker instead of {workers}: those of the engine {engine.name} share no memory, and the limits of"
+            f" {names(together)} count for all of them together"
+        )
+        return 1, 1
+
     def check_readiness(self) -> None:
         """How to wait, where nobody waits."""
         timeout = self.findings.flag("ready_timeout_s")
@@ -454,7 +471,12 @@ class _Configuration:
             "tokenizer": {"name": made.tokenizer_name},
             "accuracy": {"grader": None if made.grader is None else made.grader.name},
             "plugins": plugins,
-            "runtime": {"workers": made.workers, "record_processors": made.reducers, "ui": kernel.ui},
+            "runtime": {
+                "workers": made.workers,
+                "record_processors": made.reducers,
+                "ui": kernel.ui,
+                "engine": self.typed("engine"),
+            },
             "random_seed": kernel.random_seed,
         }
         kept: dict[str, Any] = _without_none(sections)

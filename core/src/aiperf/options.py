@@ -242,6 +242,8 @@ class KernelOptions(Options):
         help="Log the live numbers every so often; 0 doesn't.")
     workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
         shown="from the CPUs", help="Most worker processes; how many run is decided from the load.")
+    engine: Word = option("--engine", default="local", group="Service", metavar="NAME",
+        help="Where workers run: local processes, or the name of an installed engine.")
     record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",
         metavar="INT", shown="1 per 4 workers", help="Processes that turn the journal into metrics.")
     zmq_host: str | None = option("--zmq-host", group="Service", metavar="HOST",

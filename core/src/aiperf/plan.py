@@ -108,7 +108,7 @@ class Plan(Struct, frozen=True):
     sampling: order of the data set's entries; "" is the data set's own, filled in when it is built.
     schedules, arrivals, ramps: the scheduling modes, arrival patterns and ramps of the phases, by name.
     source: the input file, None for what is generated.  grader: what compares answers with those expected, None for nobody.
-    ui: the live display.
+    ui: the live display.  engine: what places the shards; None are processes of this machine.
     samplers: the orders of entries that the run may use, by name.
     url_strategy, url_weights: which URL a session uses; a weight for each URL.
     sticky: every session has a connection of its own.
@@ -158,6 +158,7 @@ class Plan(Struct, frozen=True):
     source: str | None = None
     grader: PluginRef | None = None
     ui: PluginRef | None = None
+    engine: PluginRef | None = None
     samplers: dict[str, PluginRef] = field(default_factory=_own_samplers)
     url_strategy: PluginRef | None = None
     url_weights: tuple[float, ...] = ()

@@ -346,7 +346,6 @@ class Run:
         for child in self.children.workers:
             if child.index not in self._ended:
                 child.process.kill()
-                child.process.wait()
 
     def _watch(self, phase: PhasePlan) -> None:
         """Notice processes that died."""
@@ -365,7 +364,7 @@ class Run:
         """
         self.children.shared.release(child.index, phase)
         died = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
-        if self._replaced >= _RESTARTS or self.signals.count or self.incomplete:
+        if self._replaced >= _RESTARTS or self.signals.count or self.incomplete or not self.children.replaceable:
             self._lost.add(child.index)
             self._ended.add(child.index)
             self.incomplete = self.incomplete or died

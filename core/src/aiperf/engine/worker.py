@@ -30,7 +30,7 @@ from aiperf.engine.engine import Engine, Prepare
 from aiperf.engine.gate import Gate, Rise
 from aiperf.engine.logbook import Logbook
 from aiperf.engine.slots import Counter, LocalCounter, LocalSlots, SharedCounter, SharedSlots
-from aiperf.engine.standing import ARRIVALS, PREFILLS, SESSIONS, SLOTS, Standing
+from aiperf.engine.standing import ARRIVALS, PREFILLS, SESSIONS, SLOTS, Standing, make_standing_fd
 from aiperf.errors import AiperfError
 from aiperf.model import HttpRequest, Turn
 from aiperf.plan import PhasePlan, Plan, Secrets
@@ -52,7 +52,8 @@ class Worker:
         self.engine: Engine | None = None
         self.plan: Plan | None = None
         self.logbook: Logbook | None = None
-        self._standing_fd, *self._fds = fds  # of the latter four a phase: both ceilings, arrivals, sessions
+        # Of the latter four a phase: both ceilings, arrivals, sessions.  An engine that shares no memory gives none of them.
+        self._standing_fd, *self._fds = fds or [-1]
         self._standing: Standing
         self._rises: list[Rise] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -118,7 +119,8 @@ class Worker:
             about = {"run_id": plan.run_id, "shard": self.index, "shards": self.workers, "pid": os.getpid()}
             logbook = Logbook(directory, self.index, {**about, "started_mono_ns": monotonic_ns()})
             prepare, make_transport = _hooked(plan, self._warn)
-            self._standing = Standing(self._standing_fd, len(plan.phases), self.workers)
+            standing_fd = self._standing_fd if self._standing_fd >= 0 else make_standing_fd(len(plan.phases), self.workers)
+            self._standing = Standing(standing_fd, len(plan.phases), self.workers)
             engine = Engine(
                 plan, secrets, store, logbook, self.index, prepare,
                 loop=self.loop, numbered=self._standing.requests(self.index), warn=self._warn,

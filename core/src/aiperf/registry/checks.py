@@ -19,6 +19,7 @@ _BASES = {
     "commands": "aiperf.command:Command",
     "graders": "aiperf.grader:Grader",
     "uis": "aiperf.ui:Ui",
+    "engines": "aiperf.shards:ShardEngine",
     "telemetry": "aiperf.telemetry:TelemetrySource",
     "definitions": "aiperf.definition:Definition",
 }
@@ -57,6 +58,8 @@ def _contract(one: Descriptor, found: Any) -> Iterator[str]:
         yield from _capabilities(one, found)
     elif one.category == "commands" and found.arguments != one.capabilities.get("arguments", ""):
         yield f"its arguments are {found.arguments!r}, its manifest says {one.capabilities.get('arguments', '')!r}"
+    elif one.category == "engines" and found.shares_memory is not one.capabilities.get("shares_memory", False):
+        yield f"its shares_memory is {found.shares_memory}, its manifest says otherwise"
     elif one.category == "hooks":
         from aiperf.registry.hooking import scratch
 

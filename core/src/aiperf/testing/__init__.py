@@ -6,6 +6,7 @@ Needs pytest, which the kernel itself doesn't.
 from aiperf.testing.batches import absent, sample_batch, scored
 from aiperf.testing.datasets import DatasetContract
 from aiperf.testing.endpoints import EndpointContract
+from aiperf.testing.engines import ShardEngineContract
 from aiperf.testing.exporters import BatchExporterContract
 from aiperf.testing.graders import Case, GraderContract
 from aiperf.testing.metrics import MetricContract
@@ -24,6 +25,7 @@ __all__ = [
     "GraderContract",
     "MetricContract",
     "Scripted",
+    "ShardEngineContract",
     "SummaryExporterContract",
     "TelemetryContract",
     "TokenizerContract",
