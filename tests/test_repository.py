@@ -33,7 +33,7 @@ FORBIDDEN = (
 FLOORS = """
 aside columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options rates shards sse
     tokenizer ui usage
-addresses argv balance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
+addresses argv balance conformance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
     strangers summary survival definition
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits local modes observation optionspec outputs
     progress rundir schedule sizing trace

@@ -69,7 +69,13 @@ class Hiding(Tags):
         (Silent, {"test_it_names_every_file_it_writes"}),
         (Counting, {"test_the_same_summary_gives_the_same_files"}),
         (Needy, {"test_a_run_without_results_is_survived"}),
-        (Hiding, {"test_where_nothing_can_be_written_it_says_so_and_leaves_nothing"}),
+        (
+            Hiding,
+            {
+                "test_where_nothing_can_be_written_it_says_so_and_leaves_nothing",
+                "test_a_full_disk_is_said_and_no_half_file_is_left",
+            },
+        ),
     ],
 )
 def test_each_fault_is_caught_by_the_test_for_it(exporter: type[SummaryExporter], caught: set[str], tmp_path: Path) -> None:

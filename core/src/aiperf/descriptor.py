@@ -63,7 +63,7 @@ class Descriptor(Struct, frozen=True, omit_defaults=True):
     """One plugin.  *value* is ``module:object``; *broken* says why it can't be used, None if it can.
 
     shadows: ``distribution version`` of every plugin of the same name that lost to this one.
-    options_model: ``module:Class`` of its pydantic model.
+    options_model: ``module:Class`` of its pydantic model.  contract: likewise, of the tests it shall pass.
     """
 
     category: str
@@ -78,6 +78,7 @@ class Descriptor(Struct, frozen=True, omit_defaults=True):
     requires: tuple[str, ...] = ()
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
+    contract: str | None = None
     first_party: bool = False
     shadows: tuple[str, ...] = ()
     broken: str | None = None

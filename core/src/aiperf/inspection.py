@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from aiperf import conformance
 from aiperf.argv import Scan
 from aiperf.commandline import Face, Values, options_of
 from aiperf.descriptor import CATEGORIES, Descriptor, OptionSpec
@@ -47,6 +49,8 @@ def plugins_face(registry: Registry, further: Sequence[OptionSpec]) -> Face:
             return 0
         output = None if "output" not in given else Path(str(given["output"]))
         report = _report(registry, words + named, bool(given.get("all")), bool(given.get("validate")), output)
+        for note in report.notes:
+            print(note, file=sys.stderr)
         print(_json(report.plain) if given.get("json") else report.text)
         return report.code
 
@@ -64,10 +68,11 @@ def _markdown(registry: Registry, words: list[str]) -> str:
 class _Report:
     """An answer, for people and for programs."""
 
-    def __init__(self, lines: Iterable[str], plain: Any, code: int = 0) -> None:
+    def __init__(self, lines: Iterable[str], plain: Any, code: int = 0, notes: Sequence[str] = ()) -> None:
         self.text = "\n".join(lines)
         self.plain = plain
         self.code = code
+        self.notes = notes
 
 
 def _json(plain: Any) -> str:
@@ -239,6 +244,19 @@ def _validated(registry: Registry, distribution: str) -> _Report:
         hints = [f"installed: {', '.join(names) or 'none'}", *([f"did you mean {close[0]}?"] if close else [])]
         raise UsageError(f"no installed distribution called {distribution!r} has plugins", *hints)
     found = faults(registry, known)
+    wrong = [one for one, _ in found]
+    sound = [one for one in known if one not in wrong]
+    wanting: tuple[tuple[Descriptor, tuple[str, ...]], ...] = ()
+    notes = []
+    if not conformance.available():
+        notes.append(f"aiperf: {conformance.PYTEST_MISSING}")
+    elif sound:
+        verdict = conformance.check(registry, sound)
+        found += verdict.faults
+        wanting = verdict.wanting
+    if wanting:
+        left = "; ".join(f"{one.category}:{one.name} ({', '.join(what)})" for one, what in wanting)
+        notes.append(f"aiperf: not checked, for want of a contract in the manifest that brings the material: {left}")
     lines = [f"{one.category}:{one.name} ({label(one)}): {fault}" for one, fault in found]
     lines.append(f"{_count(len(known), 'plugin')} checked, {_count(len(found), 'fault') if found else 'no fault'}")
     plain = {
@@ -247,8 +265,10 @@ def _validated(registry: Registry, distribution: str) -> _Report:
             {"category": one.category, "name": one.name, "distribution": one.distribution, "fault": fault}
             for one, fault in found
         ],
+        "contracts": conformance.available(),
+        "wanting": [{"category": one.category, "name": one.name, "material": what} for one, what in wanting],
     }
-    return _Report(lines, plain, 1 if found else 0)
+    return _Report(lines, plain, 1 if found else 0, notes)
 
 
 def _count(number: int, word: str) -> str:

@@ -27,6 +27,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     requires: tuple[str, ...] = ()
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
+    contract: str | None = None
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,6 +152,7 @@ def describe(row: Row, value: str, distribution: str, version: str, first_party:
         requires=row.requires,
         options=row.options,
         options_model=row.options_model,
+        contract=row.contract,
         first_party=first_party,
         broken=broken,
     )

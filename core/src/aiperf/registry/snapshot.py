@@ -14,7 +14,7 @@ from msgspec import Struct
 from aiperf import __version__
 from aiperf.descriptor import Descriptor, OptionSpec
 
-_FORMAT = 1
+_FORMAT = 2
 _KEPT = 32
 
 

@@ -3,27 +3,58 @@
 Needs pytest, which the kernel itself doesn't.
 """
 
-from aiperf.testing.batches import absent, sample_batch, scored
-from aiperf.testing.datasets import DatasetContract
-from aiperf.testing.endpoints import EndpointContract
-from aiperf.testing.engines import ShardEngineContract
-from aiperf.testing.exporters import BatchExporterContract
-from aiperf.testing.graders import Case, GraderContract
-from aiperf.testing.metrics import MetricContract
-from aiperf.testing.server import Scripted
-from aiperf.testing.summaries import SummaryExporterContract, sample_summary
-from aiperf.testing.telemetry import TelemetryContract
-from aiperf.testing.tokenizers import TokenizerContract
-from aiperf.testing.transports import TransportContract
-from aiperf.testing.uis import UiContract
+import pkgutil
+
+import pytest
+
+# Before they are imported: a check that fails then shows what it compared.
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
+
+from aiperf.testing.arrivals import ArrivalsContract  # noqa: E402
+from aiperf.testing.batches import absent, sample_batch, scored  # noqa: E402
+from aiperf.testing.commands import CommandContract  # noqa: E402
+from aiperf.testing.datasets import DatasetContract  # noqa: E402
+from aiperf.testing.definitions import DefinitionContract  # noqa: E402
+from aiperf.testing.endpoints import EndpointContract  # noqa: E402
+from aiperf.testing.engines import ShardEngineContract  # noqa: E402
+from aiperf.testing.exporters import BatchExporterContract, DatasetExporterContract  # noqa: E402
+from aiperf.testing.graders import Case, GraderContract  # noqa: E402
+from aiperf.testing.hooks import HooksContract  # noqa: E402
+from aiperf.testing.metrics import (  # noqa: E402
+    AnalysisContract,
+    MetricContract,
+    MetricFamilyContract,
+    RunMetricContract,
+)
+from aiperf.testing.ramps import RampContract  # noqa: E402
+from aiperf.testing.samplers import SamplerContract  # noqa: E402
+from aiperf.testing.schedules import ScheduleContract  # noqa: E402
+from aiperf.testing.server import Scripted  # noqa: E402
+from aiperf.testing.summaries import SummaryExporterContract, sample_summary  # noqa: E402
+from aiperf.testing.telemetry import TelemetryContract  # noqa: E402
+from aiperf.testing.tokenizers import TokenizerContract  # noqa: E402
+from aiperf.testing.transports import TransportContract  # noqa: E402
+from aiperf.testing.uis import UiContract  # noqa: E402
+from aiperf.testing.url_strategies import UrlStrategyContract  # noqa: E402
 
 __all__ = [
+    "AnalysisContract",
+    "ArrivalsContract",
     "BatchExporterContract",
     "Case",
+    "CommandContract",
     "DatasetContract",
+    "DatasetExporterContract",
+    "DefinitionContract",
     "EndpointContract",
     "GraderContract",
+    "HooksContract",
     "MetricContract",
+    "MetricFamilyContract",
+    "RampContract",
+    "RunMetricContract",
+    "SamplerContract",
+    "ScheduleContract",
     "Scripted",
     "ShardEngineContract",
     "SummaryExporterContract",
@@ -31,6 +62,7 @@ __all__ = [
     "TokenizerContract",
     "TransportContract",
     "UiContract",
+    "UrlStrategyContract",
     "absent",
     "sample_batch",
     "sample_summary",

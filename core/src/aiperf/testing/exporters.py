@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from aiperf.columns import Column, RecordBatch
-from aiperf.exporter import LEVELS, BatchExporter, Target
+from aiperf.exporter import LEVELS, BatchExporter, DatasetExporter, Target
 from aiperf.metric import Metric
 from aiperf.metric import Unit as _Unit
+from aiperf.model import Conversation, Turn
 from aiperf.testing.batches import absent, sample_batch, scored
 from aiperf.testing.manifests import check_row
 
@@ -79,3 +80,39 @@ class BatchExporterContract:
         exporter = self._made(target)
         exporter.header(), exporter.rows(scored(self.metrics, sample_batch()))
         assert list(target.directory.iterdir()) == []
+
+
+class DatasetExporterContract:
+    """Subclass with an exporter's class::
+
+        class TestMineKeepsTheContract(DatasetExporterContract):
+            exporter = Mine
+    """
+
+    exporter: ClassVar[type[DatasetExporter]]
+    options: ClassVar[Any] = None
+
+    def _written(self, target: Path, count: int) -> bytes:
+        made = type(self).exporter(Target(target), type(self).options)
+        entries = (
+            made.entry(Conversation(f"session_{n}", (Turn(texts=("Grüße",)),)), (b'{"n":%d}' % n, b"\xff\x00"), first=n == 0)
+            for n in range(count)
+        )
+        return b"".join([made.header(), *entries, made.footer()])
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("exporters", self.exporter)
+        assert self.exporter.level in LEVELS
+        assert self.exporter.kind
+
+    @pytest.mark.parametrize("count", [0, 1, 5])
+    def test_the_same_conversations_give_the_same_bytes(self, count: int, tmp_path: Path) -> None:
+        assert self._written(tmp_path, count) == self._written(tmp_path, count)
+
+    def test_every_conversation_is_written(self, tmp_path: Path) -> None:
+        sizes = [len(self._written(tmp_path, count)) for count in range(4)]
+        assert sizes == sorted(set(sizes))
+
+    def test_it_leaves_the_directory_to_the_kernel(self, tmp_path: Path) -> None:
+        self._written(tmp_path, 2)
+        assert list(tmp_path.iterdir()) == []

@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from aiperf.descriptor import PluginRef, canonical
 from aiperf.registry import manifest
 
 
-def row_of(category: str, plugin: type[Any]) -> manifest.Row:
+def row_of(category: str, plugin: Any) -> manifest.Row:
     """The row that describes *plugin*; AssertionError if its package doesn't register it or says nothing of it."""
-    value = f"{plugin.__module__}:{plugin.__qualname__}"
-    package = plugin.__module__.partition(".")[0]
+    module, value = _where(plugin)
+    package = module.partition(".")[0]
     found = [
         each.name
         for each in importlib.metadata.entry_points(group=f"aiperf.{category}")
@@ -31,7 +32,15 @@ def row_of(category: str, plugin: type[Any]) -> manifest.Row:
     return named[0]
 
 
-def check_row(category: str, plugin: type[Any]) -> manifest.Row:
+def _where(plugin: Any) -> tuple[str, str]:
+    """Module and name of a class, a function, an object, or a module."""
+    if isinstance(plugin, ModuleType):
+        return plugin.__name__, plugin.__name__
+    named = plugin if hasattr(plugin, "__qualname__") else type(plugin)
+    return named.__module__, f"{named.__module__}:{named.__qualname__}"
+
+
+def check_row(category: str, plugin: Any) -> manifest.Row:
     """The row, once its summary is there and its options are those of the model it names."""
     row = row_of(category, plugin)
     assert row.summary, f"the row of {row.category}:{row.name} has no summary"

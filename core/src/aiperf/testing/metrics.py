@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import ClassVar
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 from aiperf.columns import Column, Ragged, RecordBatch
-from aiperf.metric import Metric
+from aiperf.kept import Keeper, Kept
+from aiperf.metric import Analysis, Declared, Metric, MetricFamily, PerRequestMetric, RunMetric, Unit
+from aiperf.summary import Result
 from aiperf.testing.batches import absent, assert_same, columns_of, sample_batch, taken
 
 
@@ -31,9 +39,43 @@ class MetricContract:
         return columns_of((*self.needed, self.metric), batch)[self.metric.tag]
 
     def test_it_is_named_as_files_and_options_name_it(self) -> None:
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.metric.tag)
-        assert self.metric.title
-        assert self.metric.scale > 0
+        _check_declared(self.metric)
+
+    def test_one_that_looks_at_request_after_request_says_so(self) -> None:
+        if isinstance(self.metric, PerRequestMetric):
+            return
+        if self._reads_texts():  # of which there are no columns
+            return
+        few, many = self.batch().take(np.arange(4)), self.batch().take(np.tile(np.arange(4), 25))
+        more = self._lines(many) - self._lines(few)
+        assert more < len(many) - len(few), "its column loops: derive from PerRequestMetric, or let numpy do it"
+
+    def _reads_texts(self) -> bool:
+        batch = self.batch()
+        try:
+            self.column(RecordBatch(batch.columns, batch.valid))
+        except KeyError:
+            return True
+        return False
+
+    def _lines(self, batch: RecordBatch) -> int:
+        """How many lines of Python it takes."""
+        values = columns_of(self.needed, batch)
+        viewed = batch.viewed({tag: values[tag] for tag in self.metric.needs}.__getitem__)
+        seen = 0
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            nonlocal seen
+            seen += event == "line"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            self.metric.column(viewed)
+        finally:
+            sys.settrace(before)
+        return seen
 
     def test_what_it_needs_is_what_it_reads(self) -> None:
         assert set(self.metric.needs) <= {metric.tag for metric in self.needed}
@@ -89,3 +131,152 @@ class MetricContract:
         batch, before = self.batch(), self.batch()
         self.column(batch)
         assert_same(batch.columns, before.columns, "the metric changed the batch")
+
+
+class Known:
+    """Totals of a made-up run: every metric has the same *number*; None is a run of which nothing is known.
+
+    *asked*: the tags that were looked at.
+    """
+
+    def __init__(self, number: float | None) -> None:
+        self.duration_s = self.window_s = number
+        self.valid = self.failed = int(number or 0)
+        self.asked: set[str] = set()
+        self._number = number
+
+    def value(self, tag: str) -> float | None:
+        self.asked.add(tag)
+        return self._number
+
+    def sum(self, tag: str) -> float | None:
+        return self.value(tag)
+
+    def count(self, tag: str) -> int:
+        return int(self.value(tag) or 0)
+
+    def statistic(self, tag: str, name: str) -> float | None:
+        return self.value(tag)
+
+
+def _check_declared(metric: Declared) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.tag)
+    assert metric.title
+    assert isinstance(metric.unit, Unit)
+    assert metric.scale > 0
+
+
+class RunMetricContract:
+    """Subclass with a metric of the whole run::
+
+        class TestMineKeepsTheContract(RunMetricContract):
+            metric = Mine()
+    """
+
+    metric: ClassVar[RunMetric]
+
+    def test_it_is_named_as_files_and_options_name_it(self) -> None:
+        _check_declared(self.metric)
+
+    @pytest.mark.parametrize("number", [None, 0.0, 3.0])
+    def test_any_run_has_a_number_or_none(self, number: float | None) -> None:
+        found = self.metric.number(Known(number))
+        assert found is None or math.isfinite(found)
+
+    def test_a_run_of_which_all_is_known_has_one(self) -> None:
+        assert any(self.metric.number(Known(number)) is not None for number in (3.0, 0.0))
+
+    def test_the_same_run_gives_the_same_number(self) -> None:
+        assert self.metric.number(Known(3.0)) == self.metric.number(Known(3.0))
+
+    def test_what_it_reads_is_what_it_needs(self) -> None:
+        for number in (None, 0.0, 3.0):
+            run = Known(number)
+            self.metric.number(run)
+            assert {tag.removeprefix("adj_") for tag in run.asked} <= set(self.metric.needs)
+
+
+class AnalysisContract:
+    """Subclass with an analysis, and the metrics it needs::
+
+        class TestMineKeepsTheContract(AnalysisContract):
+            metric = Mine()
+            needed = (RequestLatency(),)
+    """
+
+    metric: ClassVar[Analysis]
+    needed: ClassVar[tuple[Metric, ...]] = ()
+
+    def batch(self) -> RecordBatch:
+        """The requests to try it on."""
+        return sample_batch()
+
+    def _results(self, directory: Path, *batches: RecordBatch) -> list[list[Result]]:
+        """What it says of these, each kept by a reducer of its own: of everything, of the first half, of nothing."""
+        directory.mkdir(exist_ok=True)
+        states = []
+        for number, batch in enumerate(batches):
+            keeper = Keeper(directory / f"{number}", self.metric.keeps, self.metric.lists)
+            keeper.add(batch, columns_of(self.needed, batch))
+            states.append(keeper.dump())
+        end = float(np.nanmax(self.batch()["ended_ns"]))
+        found = self.metric.results(Kept(states), self._windows(end))
+        return [sorted(each, key=lambda result: result.tag) for each in found]
+
+    def _windows(self, end: float) -> Sequence[tuple[float, float]]:
+        return ((0.0, end), (0.0, end / 2), (2 * end, 3 * end))
+
+    def test_it_is_named_as_files_and_options_name_it(self) -> None:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.metric.tag)
+
+    def test_each_part_of_the_run_has_its_results(self, tmp_path: Path) -> None:
+        parts = self._results(tmp_path, self.batch())
+        assert len(parts) == 3
+        assert parts[0], "of the batch to try it on, nothing is said: override batch()"
+        for results in parts:
+            assert len({result.tag for result in results}) == len(results)
+            for result in results:
+                assert result.title and result.unit
+                assert all(math.isfinite(value) for value in result.stats.values()), result.tag
+
+    def test_how_many_reducers_there_were_and_in_which_order_does_not_matter(self, tmp_path: Path) -> None:
+        batch = self.batch()
+        parts = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), 3)]
+        whole = self._results(tmp_path / "whole", batch)
+        assert whole == self._results(tmp_path / "again", batch)
+        assert whole == self._results(tmp_path / "parts", *reversed(parts))
+
+    def test_where_nothing_is_known_nothing_fails(self, tmp_path: Path) -> None:
+        self._results(tmp_path / "absent", absent(self.batch()))
+        self._results(tmp_path / "empty", self.batch().take(np.empty(0, dtype=np.int64)))
+
+
+class MetricFamilyContract:
+    """Subclass with a family, made with options that ask for metrics::
+
+        class TestMineKeepsTheContract(MetricFamilyContract):
+            family = Mine(options)
+
+    others: the metrics it may find in the run, by tag.
+    """
+
+    family: ClassVar[MetricFamily]
+    others: ClassVar[dict[str, Declared]] = {}
+
+    def _given(self) -> list[Declared]:
+        return list(self.family.metrics(self.others, {}))
+
+    def test_each_metric_it_gives_is_one(self) -> None:
+        given = self._given()
+        for metric in given:
+            assert isinstance(metric, Metric | RunMetric | Analysis)
+            _check_declared(metric)
+        assert len({metric.tag for metric in given}) == len(given)
+
+    def test_asked_again_it_gives_the_same(self) -> None:
+        assert [metric.tag for metric in self._given()] == [metric.tag for metric in self._given()]
+
+    def test_what_it_needs_is_in_the_run(self) -> None:
+        given = self._given()
+        there = {*self.others, *(metric.tag for metric in given)}
+        assert {tag for metric in given for tag in metric.needs} <= there

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,9 +70,22 @@ class SummaryExporterContract:
     options: ClassVar[Any] = None
     writes: ClassVar[bool] = True
 
+    def prepare(self, directory: Path) -> None:
+        """Put there what the run's other exporters write, where this one reads it."""
+
+    def target(self, directory: Path) -> Target:
+        """Where it shall write."""
+        return Target(directory)
+
+    def _prepared(self, directory: Path) -> set[str]:
+        """The files it finds there."""
+        directory.mkdir(exist_ok=True)
+        self.prepare(directory)
+        return _files(directory)
+
     def _exported(self, directory: Path, summary: Summary) -> dict[str, bytes]:
         """What a new exporter writes, by path below *directory*."""
-        made = type(self).exporter(Target(directory), type(self).options)
+        made = type(self).exporter(self.target(directory), type(self).options)
         return {str(each.path.relative_to(directory)): each.path.read_bytes() for each in made.export(summary)}
 
     def test_its_manifest_says_what_it_is(self) -> None:
@@ -77,11 +93,13 @@ class SummaryExporterContract:
         assert self.exporter.level in LEVELS
 
     def test_it_names_every_file_it_writes(self, tmp_path: Path) -> None:
+        there = self._prepared(tmp_path)
         written = self._exported(tmp_path, sample_summary())
         assert bool(written) is self.writes
-        assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == set(written)
+        assert _files(tmp_path) == there | set(written)
 
     def test_the_same_summary_gives_the_same_files(self, tmp_path: Path) -> None:
+        self._prepared(tmp_path / "first"), self._prepared(tmp_path / "second")
         first = self._exported(tmp_path / "first", sample_summary())
         assert first == self._exported(tmp_path / "second", sample_summary())
 
@@ -90,6 +108,7 @@ class SummaryExporterContract:
             sample_summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
             seed=None, observation_window_s=None, benchmark_duration_s=None, outcomes={}, slices=(),
         )  # fmt: skip
+        self._prepared(tmp_path)
         self._exported(tmp_path, nothing)
 
     def test_where_nothing_can_be_written_it_says_so_and_leaves_nothing(self, tmp_path: Path) -> None:
@@ -99,3 +118,26 @@ class SummaryExporterContract:
         with pytest.raises((OSError, AiperfError)):
             self._exported(tmp_path / "file" / "below", sample_summary())
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    def test_a_full_disk_is_said_and_no_half_file_is_left(self, tmp_path: Path) -> None:
+        if not self.writes:
+            pytest.skip("it writes no file")
+        there = self._prepared(tmp_path)
+        with _full_disk(), pytest.raises((OSError, AiperfError)):
+            self._exported(tmp_path, sample_summary())
+        assert _files(tmp_path) == there
+
+
+def _files(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+@contextlib.contextmanager
+def _full_disk() -> Iterator[None]:
+    """No file of this process takes another byte: the kernel refuses, as for a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

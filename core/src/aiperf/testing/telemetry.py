@@ -30,14 +30,18 @@ class TelemetryContract:
     def _made(self) -> TelemetrySource:
         return type(self).source(type(self).options, type(self).context)
 
+    def _started(self) -> TelemetrySource:
+        source = self._made()
+        source.start()
+        return source
+
     @pytest.fixture
     def samples(self) -> list[list[Point]]:
         return self._taken()
 
     def _taken(self) -> list[list[Point]]:
         """What one source gives from its start to its stop."""
-        source = self._made()
-        source.start()
+        source = self._started()
         try:
             return [list(source.sample()) for _ in range(_SAMPLES)]
         finally:
@@ -95,8 +99,7 @@ class TelemetryContract:
 
     def test_it_starts_again_after_it_was_stopped(self) -> None:
         for _ in range(2):
-            source = self._made()
-            source.start()
+            source = self._started()
             list(source.sample())
             source.stop()
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from aiperf.tokenizer import Tokenizer
+from aiperf.testing.manifests import check_row
+from aiperf.tokenizer import Tokenizer, TokenizerSource
 
 TEXTS = (
     "",
@@ -36,13 +37,21 @@ class TokenizerContract:
     """Subclass with an open tokenizer::
 
         class TestMineKeepsTheContract(TokenizerContract):
+            source = Mine
             tokenizer = Mine().open("mine")
 
+    source: what the package registers; None leaves its manifest out.
     exact: whether decoding gives the very text back; some vocabularies normalise.
     """
 
     tokenizer: ClassVar[Tokenizer]
+    source: ClassVar[type[TokenizerSource] | None] = None
     exact: ClassVar[bool] = True
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        if self.source is None:
+            pytest.skip("no source is named")
+        check_row("tokenizers", self.source)
 
     @pytest.mark.parametrize("text", TEXTS)
     def test_text_survives_the_round_trip(self, text: str) -> None:

@@ -17,6 +17,7 @@ from aiperf.engine.contract import Exchange, Shape, Transport, TransportSettings
 from aiperf.journal import RECONNECTED, REUSED, STREAMED
 from aiperf.model import ErrorDetails
 from aiperf.plan import TlsPlan
+from aiperf.testing.manifests import check_row
 from aiperf.testing.server import (
     Certificate,
     Expect,
@@ -179,6 +180,9 @@ class TransportContract:
             return Certificate.made(tmp_path)
         except FileNotFoundError as error:
             pytest.skip(str(error))
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("transports", self.transport)
 
     def test_a_whole_answer_comes_back_with_its_times_in_order(self) -> None:
         async def scene(stage: Stage) -> None:

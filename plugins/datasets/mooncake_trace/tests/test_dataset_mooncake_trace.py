@@ -11,31 +11,12 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf.testing import DatasetContract
 from aiperf.testing.journals import Words
 from aiperf_dataset_mooncake_trace import MooncakeTrace
+from aiperf_dataset_mooncake_trace.contract import MooncakeTraceContract, WordTokens
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True)
-
-
-class WordTokens(Words):
-    """A token is a word, and its id what it is in a growing list."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._words: list[str] = []
-        self._ids: dict[str, int] = {}
-
-    def encode(self, text: str) -> list[int]:
-        for word in text.split():
-            if word not in self._ids:
-                self._ids[word] = len(self._words)
-                self._words.append(word)
-        return [self._ids[word] for word in text.split()]
-
-    def decode(self, ids: list[int]) -> str:
-        return " ".join(self._words[each] for each in ids)
 
 
 class Pieces(Words):
@@ -74,16 +55,8 @@ def read(path: Path, text: str, *, seed: int = 7, tokenizer: Any = ..., **given:
     return list(MooncakeTrace(options(**given), context(file, seed, tokenizer)))
 
 
-class TestMooncakeTraceKeepsTheContract(DatasetContract):
-    endless = False
-
-    @pytest.fixture(autouse=True)
-    def _file(self, tmp_path: Path) -> None:
-        self.file = tmp_path / "trace.jsonl"
-        self.file.write_text("".join(f'{{"timestamp": {n}, "input_length": {10 + n}}}\n' for n in range(5)))
-
-    def make(self, entries: int, seed: int) -> MooncakeTrace:
-        return MooncakeTrace(options(), context(self.file, seed))
+class TestMooncakeTraceKeepsTheContract(MooncakeTraceContract):
+    pass
 
 
 BLOCKS = """{"timestamp": 0, "input_length": 24, "output_length": 30, "hash_ids": [1, 2]}

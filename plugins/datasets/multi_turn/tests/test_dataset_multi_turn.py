@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf.testing import DatasetContract
 from aiperf_dataset_multi_turn import MultiTurn
+from aiperf_dataset_multi_turn.contract import MultiTurnContract
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True)
@@ -25,17 +25,8 @@ def read(path: Path, text: str, capabilities: Capabilities = CHAT, **given: Any)
     return list(MultiTurn(options(**given), DatasetContext(100, 7, True, None, capabilities, file)))
 
 
-class TestMultiTurnKeepsTheContract(DatasetContract):
-    drawn = False
-    endless = False
-
-    @pytest.fixture(autouse=True)
-    def _file(self, tmp_path: Path) -> None:
-        self.file = tmp_path / "rows.jsonl"
-        self.file.write_text("".join(f'{{"turns": [{{"text": "row {n}"}}, {{"text": "more"}}]}}\n' for n in range(5)))
-
-    def make(self, entries: int, seed: int) -> MultiTurn:
-        return MultiTurn(options(), DatasetContext(entries, seed, True, None, CHAT, self.file))
+class TestMultiTurnKeepsTheContract(MultiTurnContract):
+    pass
 
 
 def test_rows_of_one_session_go_on_where_the_one_before_ended(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
-from aiperf.testing import DatasetContract
 from aiperf_dataset_single_turn import SingleTurn, grouped
+from aiperf_dataset_single_turn.contract import SingleTurnContract
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))
@@ -27,17 +27,8 @@ def read(path: Path, text: str, **given: Any) -> list[Conversation]:
     return list(SingleTurn(options(**given), DatasetContext(100, 7, True, None, CHAT, file)))
 
 
-class TestSingleTurnKeepsTheContract(DatasetContract):
-    drawn = False
-    endless = False
-
-    @pytest.fixture(autouse=True)
-    def _file(self, tmp_path: Path) -> None:
-        self.file = tmp_path / "rows.jsonl"
-        self.file.write_text("".join(f'{{"text": "row {n}"}}\n' for n in range(5)))
-
-    def make(self, entries: int, seed: int) -> SingleTurn:
-        return SingleTurn(options(), DatasetContext(entries, seed, True, None, CHAT, self.file))
+class TestSingleTurnKeepsTheContract(SingleTurnContract):
+    pass
 
 
 def test_every_field_of_a_row_is_carried(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf_dataset_synthetic import Synthetic
 from aiperf_dataset_synthetic.code import code
+from aiperf_dataset_synthetic.contract import Bytes, SyntheticContract
 from aiperf_dataset_synthetic.corpus import coprime, open_corpus, sonnets
 from aiperf_dataset_synthetic.exact import fitted
 from aiperf_dataset_synthetic.options import SyntheticOptions
@@ -24,22 +25,6 @@ CHAT = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenize
 PLAIN = Capabilities(path="/completions", tokenizes_input=True, produces_tokens=True)
 
 LENGTHS = (*range(1, 301), 550, 4096)
-
-
-class Bytes:
-    """A token a byte: cuts characters in two."""
-
-    name = "bytes"
-    size = 256
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return bytes(ids).decode(errors="replace")
-
-    def count(self, text: str) -> int:
-        return len(self.encode(text))
 
 
 class Chunks:
@@ -463,3 +448,7 @@ def test_the_code_is_long_and_the_same_everywhere() -> None:
 @pytest.mark.parametrize(("near", "size", "found"), [(1, 1, 1), (0, 7, 1), (6, 12, 7), (5, 10, 7), (618, 1000, 619)])
 def test_a_stride_has_no_factor_in_common_with_the_size(near: int, size: int, found: int) -> None:
     assert coprime(near, size) == found
+
+
+class TestSyntheticKeepsTheContract(SyntheticContract):
+    pass

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf import BadDataset, BadResponse, ConfigError, Delta, Media, Message, Turn
-from aiperf.testing import EndpointContract
 from aiperf_endpoint_chat import Chat
+from aiperf_endpoint_chat.contract import USAGE, ChatContract, chunk
 
 
 def sent(turn: Turn, chat: Chat | None = None) -> Any:
@@ -152,12 +152,6 @@ def test_text_of_all_scripts_travels_as_itself() -> None:
 # Back
 
 
-def chunk(delta: str, rest: str = "") -> bytes:
-    return f'{{"object":"chat.completion.chunk","choices":[{{"index":0,"delta":{delta}{rest}}}]}}'.encode()
-
-
-USAGE = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
-
 EVENTS = {
     "text": (chunk('{"content":"Cat"}'), Delta(text="Cat")),
     "role only": (chunk('{"role":"assistant"}'), Delta()),
@@ -280,23 +274,5 @@ def test_bodies_cut_at_different_places_are_one_kind_of_error() -> None:
     assert messages == {"chat: not JSON"}
 
 
-class TestChatKeepsTheContract(EndpointContract):
-    endpoint = Chat()
-    transcript = (
-        chunk('{"role":"assistant","content":""}'),
-        chunk('{"reasoning_content":"hm "}'),
-        chunk('{"content":"Grüße, "}'),
-        chunk('{"content":"cat"}', ',"finish_reason":"stop"'),
-        b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}',
-        b"[DONE]",
-    )
-    answer = "hm Grüße, cat"
-    usage = USAGE
-    whole = '{"object":"chat.completion","choices":[{"message":{"reasoning":"hm ","content":"Grüße, cat"}}]}'.encode()
-    silent = (
-        b"[DONE]",
-        chunk('{"role":"assistant"}'),
-        chunk('{"content":""}'),
-        chunk("{}", ',"finish_reason":"stop"'),
-        b'{"choices":[],"usage":{"total_tokens":1}}',
-    )
+class TestChatKeepsTheContract(ChatContract):
+    pass

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf import BadDataset, BadResponse, Delta, Media, Message, Turn
-from aiperf.testing import EndpointContract
 from aiperf_endpoint_completions import Completions
+from aiperf_endpoint_completions.contract import CompletionsContract
 
 
 def sent(turn: Turn) -> Any:
@@ -86,19 +86,5 @@ def test_what_is_no_completion_is_a_bad_response_and_keeps_its_bytes(event: byte
     assert caught.value.raw == event
 
 
-USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
-
-
-class TestCompletionsKeepsTheContract(EndpointContract):
-    endpoint = Completions()
-    transcript = (
-        b'{"choices":[{"text":""}]}',
-        '{"choices":[{"text":" grüße"}]}'.encode(),
-        b'{"choices":[{"text":" cat","finish_reason":"stop"}]}',
-        b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}',
-        b"[DONE]",
-    )
-    answer = " grüße cat"
-    usage = USAGE
-    whole = '{"choices":[{"text":" grüße cat"}]}'.encode()
-    silent = (b"[DONE]", b'{"choices":[{"text":""}]}', b'{"choices":[],"usage":{"total_tokens":1}}')
+class TestCompletionsKeepsTheContract(CompletionsContract):
+    pass

@@ -9,10 +9,10 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: th
 
 from aiperf import AiperfError, Scored, Target  # noqa: E402
 from aiperf.testing.batches import sample_batch  # noqa: E402
-from aiperf.testing.exporters import BatchExporterContract  # noqa: E402
 from aiperf.testing.manifests import check_row  # noqa: E402
 from aiperf.testing.summaries import sample_summary  # noqa: E402
 from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402
+from aiperf_exporter_parquet.contract import ChunkTableContract, RequestTableContract  # noqa: E402
 
 WALL = 1_700_000_000_000_000_000
 
@@ -102,6 +102,9 @@ def test_their_manifest_says_what_they_are():
     check_row("exporters", RequestTable)
 
 
-class TestChunksKeepTheContract(BatchExporterContract):
-    exporter = ChunkTable
-    options = SimpleNamespace(parquet_chunks=True)
+class TestRequestsKeepTheContract(RequestTableContract):
+    pass
+
+
+class TestChunksKeepTheContract(ChunkTableContract):
+    pass

@@ -10,6 +10,7 @@ from aiperf.testing.journals import CLOCK, Recording
 from aiperf.testing.manifests import check_row
 from aiperf.testing.summaries import sample_summary
 from aiperf_exporter_raw import RawRecords
+from aiperf_exporter_raw.contract import RawContract
 from aiperf_exporter_raw.shape import schema
 
 SCHEMA = json.loads(files("aiperf_exporter_raw").joinpath("profile_export_raw.schema.json").read_text())
@@ -163,3 +164,7 @@ def test_the_shipped_schema_is_that_of_the_structures():
 
 def test_its_manifest_says_what_it_is():
     check_row("exporters", RawRecords)
+
+
+class TestRawKeepsTheContract(RawContract):
+    pass

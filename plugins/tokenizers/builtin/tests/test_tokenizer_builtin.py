@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from aiperf import BadTokenizer
 from aiperf_tokenizer_builtin import Builtin, O200kBase
+from aiperf_tokenizer_builtin.contract import BuiltinContract
 from aiperf_tokenizer_builtin.vocabulary import pack, ranks, unpack
 
 GOLDEN = json.loads((Path(__file__).parent / "o200k_base_golden.json").read_text())["texts"]
@@ -130,3 +131,7 @@ def test_packing_keeps_every_byte() -> None:
 def test_damaged_data_is_said(packed: bytes) -> None:
     with pytest.raises(BadTokenizer, match="damaged"):
         unpack(packed)
+
+
+class TestBuiltinKeepsTheContract(BuiltinContract):
+    pass

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from aiperf import BadTokenizer
 from aiperf_tokenizer_huggingface import HuggingFace
+from aiperf_tokenizer_huggingface.contract import HuggingFaceContract
 from aiperf_tokenizer_huggingface.options import HuggingFaceOptions
 from huggingface_hub import constants
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -376,3 +377,7 @@ def test_a_directory_called_like_a_model_hides_nothing(
     (tmp_path / "org" / "model").mkdir(parents=True)
     assert HuggingFace().open("org/model").count("the") >= 1
     assert hub.asked
+
+
+class TestHuggingFaceKeepsTheContract(HuggingFaceContract):
+    pass

@@ -1,0 +1,199 @@
+"""A contract to put any installed plugin to: the one its manifest names, else one made from the plugin alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pytest
+
+from aiperf.conformance import Subjects
+from aiperf.descriptor import Descriptor, PluginRef
+from aiperf.exporter import BatchExporter, SummaryExporter, Target
+from aiperf.metric import Analysis, MetricFamily, RunMetric
+from aiperf.registry import Registry
+from aiperf.testing.arrivals import ArrivalsContract
+from aiperf.testing.commands import CommandContract
+from aiperf.testing.datasets import DatasetContract
+from aiperf.testing.definitions import DefinitionContract
+from aiperf.testing.endpoints import EndpointContract
+from aiperf.testing.engines import ShardEngineContract
+from aiperf.testing.exporters import BatchExporterContract, DatasetExporterContract
+from aiperf.testing.graders import GraderContract
+from aiperf.testing.hooks import HooksContract
+from aiperf.testing.manifests import check_row
+from aiperf.testing.metrics import AnalysisContract, MetricContract, MetricFamilyContract, RunMetricContract
+from aiperf.testing.ramps import RampContract
+from aiperf.testing.samplers import SamplerContract
+from aiperf.testing.schedules import ScheduleContract
+from aiperf.testing.summaries import SummaryExporterContract, sample_summary
+from aiperf.testing.telemetry import TelemetryContract
+from aiperf.testing.tokenizers import TokenizerContract
+from aiperf.testing.transports import TransportContract
+from aiperf.testing.uis import UiContract
+from aiperf.testing.url_strategies import UrlStrategyContract
+
+WANTING = "only its author has: "
+
+Made = tuple[type[Any], dict[str, Any]]
+"""A contract class, and what its subclass shall have."""
+
+
+class Material:
+    """What only a plugin's author can give: a check that asks for it is left out, and that is told."""
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name.lstrip("_")
+
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        pytest.skip(WANTING + self._name)
+
+
+class ManifestContract:
+    """What holds for a plugin of any category."""
+
+    category: str
+    plugin: Any
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row(self.category, type(self).plugin)
+
+
+class Subject:
+    """A plugin to try, among all that are installed."""
+
+    def __init__(self, one: Descriptor, registry: Registry) -> None:
+        self.one, self.registry = one, registry
+        self.plugin = registry.load(one.category, one.name)
+
+    def options(self) -> Any:
+        """Its options where nothing is given; *Material* where one has no default."""
+        model = self.registry.load_options_model(self.one)
+        try:
+            return None if model is None else model()
+        except ValueError:
+            return Material()
+
+    def metric(self, tag: str) -> list[Any]:
+        """The metric of that tag behind those it needs; LookupError where none is installed."""
+        if self.registry.find("metrics", tag) is None:
+            raise LookupError(tag)
+        needed = Subject(self.registry.descriptor("metrics", tag), self.registry)
+        made = needed.made_metric()
+        return [*(each for deeper in made.needs for each in self.metric(deeper)), made]
+
+    def made_metric(self) -> Any:
+        options = self.options()
+        return self.plugin() if options is None else self.plugin(options)
+
+
+def case(subjects: str, index: int) -> type[Any]:
+    """The tests of the plugin number *index* of a file of :class:`Subjects`."""
+    known, tried = _read(subjects)
+    one = tried[index]
+    if one.contract is not None:
+        contract: type[Any] = PluginRef("", "", one.contract, "", "").load()
+        return type(contract.__name__, (contract,), {})
+    subject = Subject(one, known)
+    base, own = _MAKERS.get(one.category, _described)(subject)
+    return type(f"{one.category}:{one.name}", (base,), own)
+
+
+@cache
+def _read(subjects: str) -> tuple[Registry, tuple[Descriptor, ...]]:
+    told = msgspec.json.decode(Path(subjects).read_bytes(), type=Subjects)
+    return Registry(told.known, kernel_options=()), told.tried
+
+
+def _described(subject: Subject) -> Made:
+    return ManifestContract, {"category": subject.one.category, "plugin": subject.plugin}
+
+
+def _endpoint(subject: Subject) -> Made:
+    options = subject.options()
+    endpoint = options if isinstance(options, Material) else subject.plugin(options)
+    return EndpointContract, {"endpoint": endpoint, "transcript": Material(), "answer": Material()}
+
+
+def _dataset(subject: Subject) -> Made:
+    return DatasetContract, {"dataset": subject.plugin, "make": Material()}
+
+
+def _exporter(subject: Subject) -> Made:
+    own = {"exporter": subject.plugin, "options": subject.options()}
+    if issubclass(subject.plugin, SummaryExporter):
+        return SummaryExporterContract, own | {"writes": _writes(subject.plugin, own["options"])}
+    return BatchExporterContract if issubclass(subject.plugin, BatchExporter) else DatasetExporterContract, own
+
+
+def _writes(exporter: type[SummaryExporter], options: Any) -> bool:
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            return bool(exporter(Target(Path(directory)), options).export(sample_summary()))
+        except Exception:  # noqa: BLE001  # a stranger's code; the contract finds it again, and says so
+            return True
+
+
+def _metric(subject: Subject) -> Made:
+    if issubclass(subject.plugin, MetricFamily):
+        return MetricFamilyContract, {"family": subject.made_metric()}
+    made = subject.made_metric()
+    if isinstance(made, RunMetric):
+        return RunMetricContract, {"metric": made}
+    try:
+        needed: Any = tuple(each for tag in made.needs for each in subject.metric(tag))
+    except LookupError:
+        needed = Material()
+    return AnalysisContract if isinstance(made, Analysis) else MetricContract, {"metric": made, "needed": needed}
+
+
+def _telemetry(subject: Subject) -> Made:
+    return TelemetryContract, {"source": subject.plugin, "options": subject.options(), "_started": Material()}
+
+
+def _schedule(subject: Subject) -> Made:
+    return ScheduleContract, {"schedule": subject.plugin}
+
+
+def _grader(subject: Subject) -> Made:
+    return GraderContract, {"grader": subject.plugin, "options": subject.options(), "cases": Material()}
+
+
+def _tokenizer(subject: Subject) -> Made:
+    return TokenizerContract, {"source": subject.plugin, "tokenizer": Material()}
+
+
+def _as(contract: type[Any], field: str, *, options: bool = False) -> Callable[[Subject], Made]:
+    def make(subject: Subject) -> Made:
+        return contract, {field: subject.plugin, **({"options": subject.options()} if options else {})}
+
+    return make
+
+
+_MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
+    {
+        "endpoints": _endpoint,
+        "datasets": _dataset,
+        "exporters": _exporter,
+        "metrics": _metric,
+        "graders": _grader,
+        "telemetry": _telemetry,
+        "tokenizers": _tokenizer,
+        "schedules": _schedule,
+        "arrivals": _as(ArrivalsContract, "gaps"),
+        "ramps": _as(RampContract, "ramp"),
+        "samplers": _as(SamplerContract, "sampler"),
+        "url_strategies": _as(UrlStrategyContract, "strategy"),
+        "transports": _as(TransportContract, "transport"),
+        "engines": _as(ShardEngineContract, "engine", options=True),
+        "uis": _as(UiContract, "ui", options=True),
+        "definitions": _as(DefinitionContract, "definition"),
+        "commands": _as(CommandContract, "command"),
+        "hooks": _as(HooksContract, "hooks"),
+    }
+)

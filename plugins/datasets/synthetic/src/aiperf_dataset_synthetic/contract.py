@@ -1,0 +1,35 @@
+"""What the generator is tried with: a tokenizer of bytes.  For tests, and for ``aiperf plugins validate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+from aiperf import Capabilities, DatasetContext
+from aiperf.testing import DatasetContract
+
+from aiperf_dataset_synthetic import Synthetic
+from aiperf_dataset_synthetic.options import SyntheticOptions
+
+
+class Bytes:
+    """A token a byte: cuts characters in two."""
+
+    name = "bytes"
+    size = 256
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return bytes(ids).decode(errors="replace")
+
+    def count(self, text: str) -> int:
+        return len(self.encode(text))
+
+
+class SyntheticContract(DatasetContract):
+    def make(self, entries: int, seed: int) -> Synthetic:
+        can = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenizes_input=True, produces_tokens=True)
+        options = SimpleNamespace(**SyntheticOptions().model_dump(mode="json"))
+        return Synthetic(options, DatasetContext(entries, seed, True, Bytes(), can))

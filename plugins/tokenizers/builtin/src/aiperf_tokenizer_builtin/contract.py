@@ -1,0 +1,12 @@
+"""The vocabulary as the conformance suite tries it.  For tests, and for ``aiperf plugins validate``."""
+
+from __future__ import annotations
+
+from aiperf.testing import TokenizerContract
+
+from aiperf_tokenizer_builtin import Builtin
+
+
+class BuiltinContract(TokenizerContract):
+    source = Builtin
+    tokenizer = Builtin().open("builtin")
