@@ -33,8 +33,8 @@ FORBIDDEN = (
 FLOORS = """
 aside columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options rates shards sse
     tokenizer ui usage
-addresses argv balance conformance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile settings store
-    strangers summary survival definition
+addresses argv balance conformance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile
+    settings store strangers summary survival definition
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits local modes observation optionspec outputs
     progress rundir schedule sizing trace
 answer engine hookcalls loadchecks pipeline registry sessions starts uiprocess
@@ -62,6 +62,12 @@ def toml(folder: Path) -> dict[str, Any]:
 
 def module_of(plugin: Path) -> str:
     return f"aiperf_{SINGULAR[plugin.parent.name]}_{plugin.name}"
+
+
+def skeleton() -> dict[str, Any]:
+    """The project file that the template of an endpoint yields, its names apart."""
+    (path,) = ROOT.glob("templates/endpoint/*/pyproject.toml")
+    return tomllib.loads(re.sub(r"\{\{.*?\}\}", "name", path.read_text()))
 
 
 def named(requirement: str) -> str:
@@ -119,6 +125,24 @@ class TestEveryPlugin:
         assert list((plugin / "tests").glob("test_*.py"))
         assert (plugin / "README.md").read_text().strip()
         assert [path.name for path in (plugin / "src").iterdir() if path.suffix != ".egg-info"] == [source.name]
+
+    def test_has_what_a_template_yields_and_little_else(self, plugin: Path) -> None:
+        declared, yielded = toml(plugin), skeleton()
+        assert set(declared) - {"dependency-groups"} == set(yielded)
+        assert set(declared["project"]) - {"optional-dependencies", "license-files"} == set(yielded["project"])
+        assert declared["build-system"] == yielded["build-system"]
+        top = {path.relative_to(plugin).parts[0] for path in committed() if path.is_relative_to(plugin)}
+        assert top - {"LICENSE", "NOTICE", "tools"} == {"README.md", "pyproject.toml", "src", "tests"}
+        assert (plugin / "README.md").read_text().startswith(f"# {declared['project']['name']}\n")
+
+    def test_names_contracts_that_are_in_it(self, plugin: Path) -> None:
+        for row in manifest(plugin, module_of(plugin))["plugins"]:
+            module, _, name = row.get("contract", "").partition(":")
+            if module:
+                path = plugin / "src" / Path(*module.split(".")).with_suffix(".py")
+                assert f"\nclass {name}(" in path.read_text(), f"{row['name']} names {row['contract']}"
+                tests = "".join(each.read_text() for each in (plugin / "tests").glob("test_*.py"))
+                assert f"({name}):" in tests, f"the package's own tests don't keep {name}"
 
     def test_declares_itself_as_its_folder_says(self, plugin: Path) -> None:
         declared = toml(plugin)

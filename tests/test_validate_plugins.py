@@ -1,4 +1,4 @@
-"""``aiperf plugins validate``: what ships passes the whole contract suite, and what is wrong with a stranger is one line each."""
+"""``aiperf plugins validate``: what ships passes the contract suite, and what is wrong with a stranger is one line each."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class ArrivalsContract:
     """Subclass with the function::
 
         class TestMineKeepsTheContract(ArrivalsContract):
-            gaps = mine
+            gaps = staticmethod(mine)
 
     smoothness: the values of ``--arrival-smoothness`` to try it with.
     tolerance: how far the mean of 32,768 gaps may be from 1; None takes five standard errors.

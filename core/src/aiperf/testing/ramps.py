@@ -18,7 +18,7 @@ class RampContract:
     """Subclass with the function::
 
         class TestMineKeepsTheContract(RampContract):
-            ramp = mine
+            ramp = staticmethod(mine)
     """
 
     ramp: ClassVar[Ramp]

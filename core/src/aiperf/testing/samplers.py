@@ -15,7 +15,7 @@ class SamplerContract:
     """Subclass with the function::
 
         class TestMineKeepsTheContract(SamplerContract):
-            sampler = mine
+            sampler = staticmethod(mine)
 
     covers: whether every entry is used sooner or later.
     """
