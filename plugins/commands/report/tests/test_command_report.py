@@ -33,6 +33,7 @@ from aiperf.plan import TlsPlan
 from aiperf.registry import Registry
 from aiperf.rundir import RunClock, save_run
 from aiperf.store import StoreWriter
+from aiperf.testing import CommandContract
 from aiperf_command_report import Report
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
@@ -245,3 +246,7 @@ def test_one_of_several_that_holds_no_run_leaves_the_others_their_report(run, tm
 def test_what_excludes_each_other_is_refused(words, options):
     with pytest.raises(UsageError):
         report(*words, **options)
+
+
+class TestReportKeepsTheContract(CommandContract):
+    command = Report

@@ -8,6 +8,7 @@ import pytest
 from aiperf import AiperfError, UsageError
 from aiperf.descriptor import Descriptor
 from aiperf.registry import Registry
+from aiperf.testing import CommandContract
 from aiperf.testing.manifests import check_row
 from aiperf_command_validate import Validate
 from aiperf_command_validate.faults import MOST, Faults
@@ -273,3 +274,7 @@ def test_of_several_directories_each_is_told(results, tmp_path, capsys):
 
 def test_its_manifest_says_what_it_is():
     check_row("commands", Validate)
+
+
+class TestValidateKeepsTheContract(CommandContract):
+    command = Validate

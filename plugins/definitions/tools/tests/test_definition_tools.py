@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from aiperf import RecordBatch, ragged
 from aiperf.comparison import numbers
+from aiperf.testing import DefinitionContract
 from aiperf_definition_tools import GenaiPerf, GuideLlm, This, Vllm
 
 MS = 1e6
@@ -51,3 +52,19 @@ def test_where_every_request_failed_nothing_is_measured(definition):
     found = numbers(definition, batch().select(np.array([False, False, True])))
     assert (found.ttft_ms, found.itl_ms, found.tpot_ms) == (None, None, None)
     assert not found.requests_per_s
+
+
+class TestThisKeepsTheContract(DefinitionContract):
+    definition = This
+
+
+class TestVllmKeepsTheContract(DefinitionContract):
+    definition = Vllm
+
+
+class TestGuideLlmKeepsTheContract(DefinitionContract):
+    definition = GuideLlm
+
+
+class TestGenaiPerfKeepsTheContract(DefinitionContract):
+    definition = GenaiPerf

@@ -10,6 +10,7 @@ import jsonschema
 import numpy as np
 from aiperf import RecordBatch, Scored, Target
 from aiperf.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, UNFINISHED
+from aiperf.testing import BatchExporterContract
 from aiperf_exporter_arrivals import Arrivals
 from aiperf_exporter_arrivals.lines import schema
 
@@ -77,3 +78,7 @@ def test_the_shipped_schema_is_that_of_the_structure():
 def test_joining_parts_in_the_parent_needs_no_numpy():
     code = "import sys, aiperf_exporter_arrivals; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestArrivalsKeepsTheContract(BatchExporterContract):
+    exporter = Arrivals

@@ -4,6 +4,7 @@ import math
 import pytest
 from aiperf import Measurement, Result, Summary, Target
 from aiperf.summary import Arrivals, DeliveredLoad
+from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_csv import SummaryCsv, cell
 
 SPREAD = {
@@ -62,3 +63,7 @@ def test_a_title_with_a_comma_survives(tmp_path):
 )
 def test_a_cell_has_two_decimals_or_is_a_plain_integer_or_empty(value, text):
     assert cell(value) == text
+
+
+class TestSummaryCsvKeepsTheContract(SummaryExporterContract):
+    exporter = SummaryCsv

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jsonschema
 from aiperf import Conversation, Target, Turn
+from aiperf.testing import DatasetExporterContract
 from aiperf_exporter_inputs import Inputs
 
 
@@ -57,3 +58,7 @@ def test_the_shipped_schema_holds():
     jsonschema.Draft202012Validator.check_schema(schema)
     for content in (written(), written(("s", [b'{"a": 1}', b"\xff"]))):
         jsonschema.validate(json.loads(content), schema)
+
+
+class TestInputsKeepsTheContract(DatasetExporterContract):
+    exporter = Inputs

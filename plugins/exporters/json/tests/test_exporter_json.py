@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
 from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread
+from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_json import SummaryJson
 from aiperf_exporter_json.document import iso
 from msgspec.structs import replace
@@ -174,3 +175,7 @@ def test_the_same_summary_gives_the_same_bytes(tmp_path):
 def test_a_metrics_tag_never_displaces_a_field(tmp_path):
     odd = {"plugins": Result("plugins", "", "count", {"avg": 1.0})}
     assert "kernel" in written(tmp_path, replace(SUMMARY, results=odd))["plugins"]
+
+
+class TestSummaryJsonKeepsTheContract(SummaryExporterContract):
+    exporter = SummaryJson

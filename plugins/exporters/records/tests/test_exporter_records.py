@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch, Scored, Target, Unit, ragged
 from aiperf.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, UNFINISHED
+from aiperf.testing import BatchExporterContract
 from aiperf_exporter_records import Records
 from aiperf_exporter_records.shape import schema
 
@@ -275,3 +276,7 @@ class TestTraces:
 
     def test_without_the_option_there_is_none(self):
         assert "trace_data" not in export([DONE])[0]
+
+
+class TestRecordsKeepsTheContract(BatchExporterContract):
+    exporter = Records

@@ -3,6 +3,7 @@ import pytest
 from aiperf import Needs, RecordBatch, kept
 from aiperf.columns import ragged
 from aiperf.kept import Keeper, Kept
+from aiperf.testing import AnalysisContract
 from aiperf.testing.manifests import check_row
 from aiperf_metric_concurrency import EffectiveConcurrency, TokenFlow
 from aiperf_metric_concurrency.curves import Curve, ratio, spans, statistics, steps
@@ -186,3 +187,7 @@ def test_tokens_that_nobody_streams_or_counts_have_no_flow():
 @pytest.mark.parametrize("kind", [EffectiveConcurrency, TokenFlow])
 def test_each_is_registered_and_described(kind):
     assert check_row("metrics", kind).name == kind.tag
+
+
+class TestEffectiveConcurrencyKeepsTheContract(AnalysisContract):
+    metric = EffectiveConcurrency()
