@@ -39,6 +39,10 @@ class Moody(Endpoint):
         Moody.asked += 1
         return HttpRequest("/moody", b"%d" % Moody.asked)
 
+class Unmade(Moody):
+    def __init__(self, options=None):
+        raise ValueError("no luck")
+
 class Endless(Metric):
     tag, title, unit = "endless", "Endless", Unit.COUNT
 
@@ -66,6 +70,7 @@ ROWS = {
     ("metrics", "endless"): ("Endless", "no value is infinite"),
     ("hooks", "unmarked"): ("Unmarked", "aiperf_run_ended lacks @hookimpl"),
     ("exporters", "needy"): ("Needy", "a run without results is survived"),
+    ("endpoints", "unmade"): ("Unmade", "it can be made: ValueError: no luck"),
     ("tokenizers", "absent"): ("Absent", "no attribute 'Absent'"),
 }
 """Of each plugin the object, and what shall be found wrong with it."""

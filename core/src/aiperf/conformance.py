@@ -100,8 +100,8 @@ def _tried(subjects: Subjects, limit_s: float) -> Iterator[News]:
 def _followed(place: Path, limit_s: float) -> Iterator[News]:
     with (place / "output").open("w+b") as output, (place / NEWS).open("rb") as lines:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "aiperf.testing.reporting", "-p", "no:cacheprovider", "-q", "--noconftest",
-             "-c", str(place / "pytest.ini"), f"--basetemp={place / 'made'}", str(place / "test_subjects.py")],
+            [sys.executable, "-m", "pytest", "-p", "aiperf.testing.reporting", "-p", "no:cacheprovider", "-p", "no:terminal",
+             "--noconftest", "-c", str(place / "pytest.ini"), f"--basetemp={place / 'made'}", str(place / "test_subjects.py")],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=place, env=_environment(place), start_new_session=True,
         )  # fmt: skip
         try:

@@ -46,4 +46,4 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     text = report.longreprtext if crash is None else str(crash.message)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join(lines[:2])[:400] or "it failed"
+    return " ".join(lines[:2]).removeprefix("Failed: ")[:400] or "it failed"

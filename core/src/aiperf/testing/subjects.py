@@ -93,9 +93,20 @@ class Subject:
 
 
 def case(subjects: str, index: int) -> type[Any]:
-    """The tests of the plugin number *index* of a file of :class:`Subjects`."""
+    """The tests of the plugin number *index* of a file of :class:`Subjects`; of one that can't even be made, one that fails."""
     known, tried = _read(subjects)
-    one = tried[index]
+    try:
+        return _contract(tried[index], known)
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        why = f"{type(error).__name__}: {error}"
+
+        def fail(self: object) -> None:
+            pytest.fail(why, pytrace=False)
+
+        return type("Unmade", (), {"test_it_can_be_made": fail})
+
+
+def _contract(one: Descriptor, known: Registry) -> type[Any]:
     if one.contract is not None:
         contract: type[Any] = PluginRef("", "", one.contract, "", "").load()
         return type(contract.__name__, (contract,), {})
