@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,42 @@ def test_a_run_that_can_not_start_leaves_the_earlier_results_as_they_were(
     assert failed.code == 1, failed.err
     assert contents(first.artifacts) == before
     assert "earlier run" not in failed.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("--goodput", "bad:1"), ("--wait-for-model-timeout", "0.2", "--url", "http://127.0.0.1:9")],
+    ids=["objective", "server"],
+)
+def test_a_run_that_is_refused_leaves_nothing_where_there_was_nothing(
+    aiperf: Program, simulator: Simulator, wrong: tuple[str, ...]
+) -> None:
+    line = [word for word in words(simulator.url) if "--url" not in wrong or word not in ("--url", simulator.url)]
+    failed = aiperf(*line, *wrong)
+    assert failed.code == 1, failed.err
+    assert contents(aiperf.folder) == {}
+    assert not (failed.artifacts / "journal").exists()
+
+
+def test_a_start_that_was_killed_costs_no_results_and_a_report_puts_them_back(aiperf: Program) -> None:
+    with running(first_token_ms=5, decode_ms=1) as simulator:
+        first = aiperf(*words(simulator.url))
+    before, journal = contents(first.artifacts), first.artifacts / "journal"
+    start = aiperf.start(*words("http://127.0.0.1:9"), "--wait-for-model-timeout", "60")
+    wait_for(lambda: (journal.with_name("journal.earlier")).exists() and (journal / "run.json").exists())
+    os.killpg(start.process.pid, signal.SIGKILL)
+    start.process.communicate()
+    judged = aiperf("validate", first.artifacts)
+    assert judged.code == 1
+    assert f"aiperf report {first.artifacts} puts them back" in judged.err
+    again = aiperf("report", first.artifacts)
+    assert again.code == 0, again.err
+    assert "a start that was killed had set the results of an earlier run aside; they are back" in again.err
+    after = contents(first.artifacts)
+    assert {name: after[name] for name in ("journal/run.json", "inputs.json", "profile_export.jsonl")} == {
+        name: before[name] for name in ("journal/run.json", "inputs.json", "profile_export.jsonl")
+    }
+    assert aiperf("validate", first.artifacts).code == 0
 
 
 def test_two_runs_at_once_into_one_directory_are_refused_by_name(aiperf: Program) -> None:

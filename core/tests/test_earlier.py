@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiperf.artifacts import MARKER
-from aiperf.earlier import Earlier
+from aiperf.earlier import Earlier, recover, set_aside
 from aiperf.errors import BadJournal
 from aiperf.rundir import hold
 
@@ -23,9 +23,10 @@ def old(directory: Path, *, files: tuple[str, ...] = ("profile_export_raw.jsonl"
 
 def start(directory: Path) -> None:
     """What a run writes before it begins."""
-    (directory / "journal").mkdir()
+    (directory / "journal").mkdir(parents=True)
     (directory / "journal" / "run.json").write_text("new")
-    (directory / "inputs.json").write_text("new")
+    (directory / "inputs.json.draft").write_text("new")
+    (directory / "inputs.json.draft").replace(directory / "inputs.json")
 
 
 def contents(directory: Path) -> dict[str, str]:
@@ -58,13 +59,62 @@ def test_a_run_that_begins_replaces_them_and_says_so(tmp_path, caplog):
     assert not (tmp_path / MARKER).exists()
 
 
-def test_an_empty_directory_gets_no_warning_and_nothing_to_put_back(tmp_path, caplog):
+def test_an_empty_directory_gets_no_warning(tmp_path, caplog):
     earlier = Earlier(tmp_path)
     start(tmp_path)
     earlier.replace()
-    earlier.restore()
     assert caplog.text == ""
     assert contents(tmp_path) == {"inputs.json": "new", "journal/run.json": "new"}
+
+
+def test_a_run_that_never_begins_leaves_nothing_where_there_was_nothing(tmp_path):
+    earlier = Earlier(tmp_path / "new")
+    start(tmp_path / "new")
+    (tmp_path / "new" / "logs").mkdir()
+    (tmp_path / "new" / "logs" / "aiperf.log").touch()
+    earlier.restore()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_log_that_says_why_a_run_never_began_stays(tmp_path):
+    earlier = Earlier(tmp_path / "new")
+    start(tmp_path / "new")
+    (tmp_path / "new" / "logs").mkdir()
+    (tmp_path / "new" / "logs" / "aiperf.log").write_text("why")
+    earlier.restore()
+    assert contents(tmp_path) == {"new/logs/aiperf.log": "why"}
+
+
+def test_inputs_without_a_journal_such_as_the_references_come_back_too(tmp_path):
+    (tmp_path / "inputs.json").write_text("theirs")
+    earlier = Earlier(tmp_path)
+    start(tmp_path)
+    earlier.restore()
+    assert contents(tmp_path) == {"inputs.json": "theirs"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inputs.json"]
+
+
+def test_inputs_stay_where_they_are_for_a_start_that_reads_them_and_for_its_run(tmp_path):
+    old(tmp_path)
+    earlier = Earlier(tmp_path)
+    assert (tmp_path / "inputs.json").read_text() == "old"
+    (tmp_path / "journal").mkdir()
+    earlier.replace(keep=tmp_path / "inputs.json")
+    assert contents(tmp_path) == {"inputs.json": "old", "notes.txt": "old"}
+
+
+def test_inputs_of_the_earlier_run_go_with_it_where_the_new_one_writes_none(tmp_path):
+    old(tmp_path)
+    earlier = Earlier(tmp_path)
+    (tmp_path / "journal").mkdir()
+    earlier.replace()
+    assert contents(tmp_path) == {"notes.txt": "old"}
+
+
+def test_a_start_that_was_killed_left_no_results_to_warn_of(tmp_path, caplog):
+    start(tmp_path)
+    Earlier(tmp_path).replace()
+    assert caplog.text == ""
 
 
 def test_results_without_a_journal_such_as_the_references_are_told_too(tmp_path, caplog):
@@ -101,6 +151,27 @@ def test_a_start_that_was_killed_costs_no_earlier_results(tmp_path):
     again = Earlier(tmp_path)
     again.restore()
     assert contents(tmp_path) == before
+
+
+def test_a_report_puts_back_what_a_start_that_was_killed_set_aside(tmp_path):
+    old(tmp_path)
+    before = contents(tmp_path)
+    assert not recover(tmp_path)
+    Earlier(tmp_path)
+    start(tmp_path)
+    assert set_aside(tmp_path)
+    assert recover(tmp_path)
+    assert contents(tmp_path) == before
+    assert not set_aside(tmp_path)
+
+
+def test_a_start_that_goes_on_keeps_what_it_set_aside(tmp_path):
+    old(tmp_path)
+    going_on = Earlier(tmp_path)
+    with pytest.raises(BadJournal, match="in use by another run or report"):
+        recover(tmp_path)
+    going_on.restore()
+    assert contents(tmp_path)["journal/run.json"] == "old"
 
 
 def test_what_was_set_aside_is_dropped_once_a_later_run_has_observed_something(tmp_path):

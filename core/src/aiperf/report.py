@@ -16,6 +16,7 @@ from aiperf.advice import advice
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load
 from aiperf.columns import Column, Floats, Ints, RecordBatch, ragged
+from aiperf.earlier import recover
 from aiperf.endpoint import Capabilities
 from aiperf.errorkinds import Counts
 from aiperf.errors import BadJournal
@@ -58,7 +59,10 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
 
     Raises:
         BadJournal: There is no run in it.
+        OSError: It can't be read or written.
     """
+    if recover(directory):
+        log.warning("%s: a start that was killed had set the results of an earlier run aside; they are back", directory)
     journal_path = directory / "journal"
     plan, clock = load_run(journal_path)
     if not journal.numbered(journal_path, "columns-*.*") and not journal.numbered(journal_path, "shard-*.seg"):

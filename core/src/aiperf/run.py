@@ -145,7 +145,7 @@ class Run:
         self._shown_s = self._logged_s = 0.0
 
     def execute(self) -> int:
-        """Run, and return the exit code.  Until the first phase begins, results of an earlier run can come back."""
+        """Run, and return the exit code.  A run that doesn't come to its first phase leaves the directory as it was."""
         self._prepare_directories()
         try:
             return self._execute()
@@ -168,7 +168,7 @@ class Run:
                 self._await_readiness(waiting)
                 self._load()
                 self._call("aiperf_run_configured", plan=self.plan)
-                self.earlier.replace()
+                self.earlier.replace(None if self.plan.source is None else Path(self.plan.source))
                 self._began = True
                 for phase in self.plan.phases:
                     if self.signals.count or self.incomplete:
@@ -194,11 +194,16 @@ class Run:
             self.earlier = Earlier(self.artifacts)
             try:
                 self.journal.mkdir(parents=True)
+            except OSError:
+                if not self.journal.exists():  # else somebody was quicker, and it is theirs
+                    self.earlier.restore()
+                raise
+            try:
                 self._lock = hold(self.journal)
+                logs.to_file(self.artifacts / "logs" / "aiperf.log")
             except (OSError, AiperfError):
                 self.earlier.restore()
                 raise
-            logs.to_file(self.artifacts / "logs" / "aiperf.log")
         except OSError as error:
             raise ConfigError(
                 f"{self.artifacts} can't be written: {error.strerror or error}", "choose another directory with --artifact-dir"

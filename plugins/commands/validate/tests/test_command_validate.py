@@ -264,6 +264,14 @@ def test_what_is_no_results_directory_gets_a_sentence(tmp_path, name):
         validate()
 
 
+def test_results_that_a_start_has_set_aside_are_not_judged(results, capsys):
+    results.write()
+    (results.path / "journal.earlier").mkdir()
+    with pytest.raises(AiperfError, match="results of an earlier run lie aside") as caught:
+        validate(results.path)
+    assert "aiperf report" in caught.value.hints[0]
+
+
 def test_of_several_directories_each_is_told(results, tmp_path, capsys):
     results.write()
     assert validate(tmp_path, results.path) == 1

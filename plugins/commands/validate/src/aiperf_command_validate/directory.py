@@ -8,6 +8,7 @@ from typing import Any
 
 from aiperf import AiperfError, Target
 from aiperf.artifacts import MARKER, target_for
+from aiperf.earlier import set_aside
 from aiperf.rundir import load_run
 from msgspec.structs import replace
 
@@ -40,6 +41,12 @@ class Directory:
         if not path.is_dir():
             kind = "a file" if path.exists() else "not there"
             raise AiperfError(f"{path} is {kind}; results are a directory", "give the artifact directory of a run")
+        if set_aside(path):
+            raise AiperfError(
+                f"{path} is in the hands of a run that has not begun, or was killed before it did: results of an earlier run"
+                " lie aside",
+                f"wait for that run; or aiperf report {path} puts them back",
+            )
         if (path / "journal" / "run.json").exists():
             plan, clock = load_run(path / "journal")
             target = replace(target_for(plan, clock), directory=path, journal=path / "journal")
