@@ -22,6 +22,9 @@ class Shape(Options):
     length: int = option("--isl", ge=0, default=550, help="Mean prompt length.")
     slos: list[str] = option("--goodput", "-g", default=[], help="Objectives.")
 
+    def problems(self, typed: dict[str, str]) -> list[str]:
+        return [f"{typed['length']} 13 is unlucky\ngive another"] if self.length == 13 else []
+
 
 class Other(Options):
     length: int | None = option("--isl", ge=0, help="Mean prompt length.")
@@ -123,6 +126,7 @@ def test_a_command_may_take_the_options_of_plugins_like_profile_does(run: Any) -
     assert "--isl INT" in run("rescore --help")[1]
     code, _, err = run("rescore dir --isl long")
     assert (code, "--isl: 'long' is not a whole number" in err) == (2, True)
+    assert run("rescore dir --isl 13") == (1, "", "error: --isl 13 is unlucky\n  give another\n")
 
 
 @pytest.mark.parametrize("line", ["", "--help", "-h"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -204,6 +204,7 @@ def _plugin_face(registry: Registry, one: Descriptor, *, whole: bool) -> Face:
         command = found() if isinstance(found, type) else found
         if categories:
             models = _plugin_models(registry, others, values, read)
+            together(_conflicts(models, values, read))
             command.others = Others(registry, models, {owner: tuple(fields) for owner, fields in values.items()})
         code: int = command.run(options, words)
         return code
@@ -258,6 +259,14 @@ def _plugin_models(registry: Registry, plugins: Iterable[Descriptor], values: Va
             models[owner] = made
     together(_distinct(errors))
     return models
+
+
+def _conflicts(models: Mapping[str, Any], values: Values, read: Scan) -> list[AiperfError]:
+    """What is wrong among the options that were given, as their plugins say."""
+    from aiperf.optionspec import conflicts
+
+    given = [owner for owner in models if owner in values]
+    return [error for owner in given for error in conflicts(owner, models[owner], _typed(read, owner))]
 
 
 def _profile_face(registry: Registry, *, whole: bool) -> Face:

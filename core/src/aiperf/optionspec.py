@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails, PydanticUndefined
 
 from aiperf.argv import REDACTED, redact
 from aiperf.descriptor import OptionSpec, canonical
-from aiperf.errors import AiperfError, UsageError
+from aiperf.errors import AiperfError, ConfigError, PluginError, UsageError
 
 _METAVARS = {"int": "INT", "float": "NUMBER", "path": "PATH", "str": "TEXT", "choice": "WORD"}
 
@@ -128,6 +128,20 @@ def validate(
             errors.append(UsageError(f"{flag}: {sentence}" if flag else sentence))
         return None, errors
     return (None, errors) if errors else (made, [])
+
+
+def conflicts(owner: str, model: Any, typed: Mapping[str, str]) -> list[AiperfError]:
+    """What *model*, the options of the plugin *owner*, finds wrong among themselves.
+
+    *typed*: the flags as they were typed, by field.
+    """
+    problems: Callable[[dict[str, str]], list[str]] | None = getattr(model, "problems", None)
+    if problems is None:
+        return []
+    try:
+        return [ConfigError(*sentence.split("\n")) for sentence in problems(dict(typed))]
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        return [PluginError(f"the plugin {owner} can't check its options: {type(error).__name__}: {error}")]
 
 
 def _chosen(spec: OptionSpec, value: Text, flag: str) -> Text:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aiperf.descriptor import Descriptor, PluginRef
-from aiperf.errors import PluginError
 from aiperf.findings import Findings
 
 if TYPE_CHECKING:
@@ -102,19 +100,12 @@ class Selection:
 
     def ask_problems(self, key: str, model: Any) -> None:
         """Conflicts that a plugin's option model finds among its own options."""
-        problems: Callable[[dict[str, str]], list[str]] | None = getattr(model, "problems", None)
-        if problems is None:
-            return
+        from aiperf.optionspec import conflicts
+
         typed = {
             field.rpartition(".")[2]: flag for field, flag in self.settings.typed.items() if field.rpartition(".")[0] == key
         }
-        try:
-            for sentence in problems(typed):
-                self.findings.refuse(*sentence.split("\n"))
-        except Exception as error:  # noqa: BLE001  # strangers' code
-            self.findings.errors.append(
-                PluginError(f"the plugin {key} can't check its options: {type(error).__name__}: {error}")
-            )
+        self.findings.errors += conflicts(key, model, typed)
 
 
 def ref_to(found: Descriptor) -> PluginRef:
