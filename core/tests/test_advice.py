@@ -75,6 +75,13 @@ def test_token_counts_and_lengths_that_disagree_are_told(plan: Plan, tmp_path: A
     assert said(kept, Census(), result("osl_mismatch_count", 3.0)) == "3 answers don't have the length that was asked for"
 
 
+def test_one_answer_is_one(plan: Plan, tmp_path: Any) -> None:
+    assert "with 1 answer the server's" in said(plan, Census(), result("usage_discrepancy_count", 1.0))
+    assert "reasoning tokens with 1 answer without" in said(plan, Census(hidden_reasoning=1))
+    kept = plan_for(tmp_path, phases=(PHASE,), extra={"min_tokens": 9})
+    assert said(kept, Census(), result("osl_mismatch_count", 1.0)) == "1 answer doesn't have the length that was asked for"
+
+
 def test_the_census_has_the_same_facts_however_a_batch_is_cut() -> None:
     batch = sample_batch(40)
     batch.columns["first_output_ns"] = np.where(np.arange(40) % 3 == 0, batch["first_token_ns"], batch["first_token_ns"] + 5)

@@ -47,8 +47,8 @@ def _cold_start(plan: Plan, phase: PhasePlan, census: Census, results: Mapping[s
 def _hidden_reasoning(census: Census) -> Iterator[str]:
     if census.hidden_reasoning:
         yield (
-            f"the server counts reasoning tokens with {census.hidden_reasoning:,} answers that show none: time to first token"
-            " is to the first word behind the reasoning; is a reasoning parser switched on?"
+            f"the server counts reasoning tokens with {_answers(census.hidden_reasoning)} without any to be seen: time to first"
+            " token is to the first word behind the reasoning; is a reasoning parser switched on?"
         )
 
 
@@ -68,11 +68,16 @@ def _mismatches(plan: Plan, results: Mapping[str, Result]) -> Iterator[str]:
     counted = results.get("usage_discrepancy_count")
     if counted is not None and counted.stats["avg"]:
         yield (
-            f"with {counted.stats['avg']:,.0f} answers the server's token counts are far from those counted here: is"
+            f"with {_answers(counted.stats['avg'])} the server's token counts are far from those counted here: is"
             " --tokenizer the model's? --use-server-token-count takes the server's"
         )
     lengths = results.get("osl_mismatch_count")
     if lengths is not None and lengths.stats["avg"]:
         free = not any(field in plan.extra for field in _LENGTH_FIELDS)
         hint = "; where the server knows it, --extra-inputs ignore_eos:true or min_tokens makes it keep to them" if free else ""
-        yield f"{lengths.stats['avg']:,.0f} answers don't have the length that was asked for{hint}"
+        have = "doesn't" if lengths.stats["avg"] == 1 else "don't"
+        yield f"{_answers(lengths.stats['avg'])} {have} have the length that was asked for{hint}"
+
+
+def _answers(count: float) -> str:
+    return "1 answer" if count == 1 else f"{count:,.0f} answers"
