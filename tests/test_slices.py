@@ -22,6 +22,11 @@ def total(slices: list[dict[str, Any]], tag: str) -> float:
     return float(sum(one[tag]["avg"] for one in slices if tag in one))
 
 
+def assert_valid(aiperf: Program, done: Done) -> None:
+    judged = aiperf("validate", done.artifacts)
+    assert judged.code == 0, judged.out
+
+
 @pytest.fixture
 def done(aiperf: Program) -> Done:
     """A run at two URLs, the second of which cuts every answer short."""
@@ -56,7 +61,10 @@ def test_slices_add_up_to_the_run_and_an_index_times_the_width_is_the_time_since
     assert counts == [one["request_count"]["avg"] for one in slices]
 
 
-def test_each_url_has_its_own_numbers_and_failures_are_told_by_kind_and_as_infinitely_slow(done: Done) -> None:
+def test_each_url_has_its_own_numbers_and_failures_are_told_by_kind_and_as_infinitely_slow(
+    aiperf: Program, done: Done
+) -> None:
+    assert_valid(aiperf, done)
     summary = done.json()
     whole, cutting = summary["urls"]
     assert (whole["started"], whole["outcomes"], whole["error_summary"]) == (40, {"completed": 40}, [])
@@ -104,6 +112,7 @@ def test_requests_cut_off_at_the_end_lasted_at_least_so_long(aiperf: Program) ->
     assert survival["count"] == aborted + summary["request_count"]["avg"]
     assert survival.get("p90", 1e9) > 1.5 * summary["request_latency"]["p90"]
     assert "requests in flight at the end" in done.out
+    assert_valid(aiperf, done)
 
 
 def test_results_of_another_tool_are_refused(aiperf: Program, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread
+from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread, UrlSummary
 from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_json import SummaryJson
 from aiperf_exporter_json.document import iso
@@ -65,6 +65,34 @@ def written(tmp_path, summary: Summary) -> dict:
         if tag in content and tag not in SCHEMA["properties"]:
             jsonschema.validate(content[tag], SCHEMA["$defs"]["MetricStats"])
     return content
+
+
+def test_every_field_there_can_be_is_in_the_schema(tmp_path):
+    survived = {name: LATENCY[name] for name in ("p50", "p90", "p99")} | {"count": 25.0, "censored": 5.0}
+    url = UrlSummary("http://a", SUMMARY.results, 12, {"completed": 10, "cut": 2}, SUMMARY.errors)
+    full = replace(
+        SUMMARY, complete=False, incomplete_reason="the run was cancelled", warnings=("slow",), urls=(url, url),
+        outcomes={"completed": 20, "failed": 5}, survival={"request_latency": Result("request_latency", "", "ms", survived)},
+    )  # fmt: skip
+    content = written(tmp_path, full)
+    assert content.keys() - full.results.keys() == SCHEMA["properties"].keys()
+    assert content["survival"]["request_latency"]["censored"] == 5
+    assert content["urls"][0]["metrics"]["inter_token_latency"]["p50"] == LATENCY["p50"]
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("outcomes", {"lost": 1}),
+        ("outcomes", {"completed": 1.5}),
+        ("survival", {"request_latency": {"unit": "ms", "count": 3}}),
+        ("urls", [{"url": "http://a"}]),
+    ],
+)
+def test_what_is_ours_has_a_shape_too(tmp_path, field, wrong):
+    content = written(tmp_path, SUMMARY)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content | {field: wrong}, SCHEMA)
 
 
 def test_keys_come_in_the_references_order_and_other_metrics_last_by_tag(tmp_path):
