@@ -25,6 +25,17 @@ class Run:
         self.valid, self.failed = valid, failed
 
 
+# 18 good answers and 12 failures, two of which say that the context is full.
+WORKED = {"error_request_count": 12.0, "context_overflow_count": 2.0, "request_error_rate": 40.0}
+
+
+def test_values_are_those_worked_out_by_hand():
+    said = ["busy"] * 10 + ["maximum context length is 4096", "prompt is too long: 9 tokens"]
+    failures = RecordBatch({}, np.zeros(12, dtype=bool), {"error": said})
+    found = {kind.tag: kind().column(failures).sum() for kind in (ErrorRequestCount, ContextOverflowCount)}
+    assert found | {RequestErrorRate.tag: RequestErrorRate().number(Run(18, 12))} == WORKED
+
+
 @pytest.mark.parametrize(("valid", "failed", "rate"), [(18, 12, 40.0), (5, 0, 0.0), (0, 3, 100.0), (0, 0, None)])
 def test_the_error_rate_is_of_all_that_came_to_an_end(valid, failed, rate):
     assert RequestErrorRate().number(Run(valid, failed)) == rate

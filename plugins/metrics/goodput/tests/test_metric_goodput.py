@@ -200,6 +200,30 @@ class Run:
         return self.statistics.get(f"{tag}_{name}")
 
 
+# Three answers, of which the second is too slow and the third starts too late, and a failure, in 4 s; ninety-nine of a
+# hundred first tokens after at most 12 ms, where 20 are allowed.
+WORKED = {
+    "good_request_count": [1, 0, 0],
+    "slo_request_latency_failed_alone": [0, 1, 0],
+    "slo_time_to_first_token_failed_alone": [0, 0, 1],
+    "goodput": 0.25,
+    "good_request_fraction": 0.25,
+    "slo_time_to_first_token_p99_attained": 1,
+    "slo_time_to_first_token_p99_margin": 8,
+}
+
+
+def test_values_are_those_worked_out_by_hand():
+    words = ("request_latency:100", "time_to_first_token:20", "time_to_first_token:p99<20")
+    requests = {"last_token_ns": [100, 101, 100], "first_token_ns": [20, 10, 21]}
+    run = Run(good=1, valid=3, failed=1, time_to_first_token_p99=12.0)
+    found = {
+        tag: metric.number(run) if isinstance(metric, RunMetric) else scores(tag, *words, **requests)
+        for tag, metric in family(*words).items()
+    }
+    assert found == WORKED
+
+
 @pytest.mark.parametrize(
     ("run", "rate", "share"),
     [

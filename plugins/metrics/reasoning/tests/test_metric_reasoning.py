@@ -45,6 +45,21 @@ def column(metric: Metric, reasoning: list[float], output: list[float]) -> list[
     return [None if np.isnan(each) else float(each) for each in columns_of((*NEEDED, metric), batch)[metric.tag]]
 
 
+# Two answers: 12 tokens of reasoning before 8 of output, and 18 before 32.
+WORKED = {
+    "reasoning_token_count": [12, 18],
+    "thinking_efficiency": [1.5, 0.5625],
+    "total_reasoning_tokens": 30,
+    "overall_thinking_efficiency": 0.75,
+}
+
+
+def test_values_are_those_worked_out_by_hand():
+    run = Run(reasoning_token_count=30.0, total_reasoning_tokens=30.0, total_output_tokens=40.0)
+    found = {kind.tag: column(kind(), [12.0, 18.0], [8.0, 32.0]) for kind in (ReasoningTokenCount, ThinkingEfficiency)}
+    assert found | {kind.tag: kind().number(run) for kind in (TotalReasoningTokens, OverallThinkingEfficiency)} == WORKED
+
+
 def test_reasoning_that_nobody_saw_is_absent_and_what_a_server_counts_as_zero_stays_zero():
     assert column(ReasoningTokenCount(), [4.0, ABSENT, 0.0], [8.0, 8.0, 8.0]) == [4, None, 0]
 

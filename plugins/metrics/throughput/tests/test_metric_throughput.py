@@ -55,19 +55,30 @@ class Run:
 RUN = Run(1.5, valid=18, failed=12, request_count=18.0, total_isl=600.0, total_osl=2400.0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (CompletedRequestCount, 30),
-        (BenchmarkDuration, 1.5),
-        (RequestThroughput, 12.0),
-        (OutputTokenThroughput, 1600.0),
-        (InputTokenThroughput, 400.0),
-        (TotalTokenThroughput, 2000.0),
-    ],
-)
-def test_values_are_those_worked_out_by_hand(kind, expected):
-    assert kind().number(RUN) == expected
+WORKED = {
+    "completed_request_count": 30,
+    "benchmark_duration": 1.5,
+    "request_throughput": 12.0,
+    "output_token_throughput": 1600.0,
+    "input_token_throughput": 400.0,
+    "total_token_throughput": 2000.0,
+    # of one request, from 5 to its last content at 9
+    "request_count": 1.0,
+    "min_request_timestamp": 5.0,
+    "max_response_timestamp": 9.0,
+}
+
+
+@pytest.mark.parametrize("kind", DERIVED, ids=lambda kind: kind.tag)
+def test_numbers_of_the_run_are_those_worked_out_by_hand(kind):
+    assert kind().number(RUN) == WORKED[kind.tag]
+
+
+@pytest.mark.parametrize("kind", PER_REQUEST, ids=lambda kind: kind.tag)
+def test_values_of_a_request_are_those_worked_out_by_hand(kind):
+    times = {"started_ns": 5.0, "first_token_ns": 7.0, "last_token_ns": 9.0, "last_byte_ns": 11.0, "ended_ns": 12.0}
+    batch = RecordBatch({name: np.array([at]) for name, at in times.items()}, np.array([True]))
+    assert kind().column(batch).tolist() == [WORKED[kind.tag]]
 
 
 def test_throughput_times_duration_is_the_count():
@@ -88,12 +99,6 @@ def test_counts_and_extremes_are_of_requests_that_succeeded():
     assert [(kind.fold, kind.over) for kind in PER_REQUEST] == [
         (Fold.SUM, Over.VALID), (Fold.MIN, Over.VALID), (Fold.MAX, Over.VALID),
     ]  # fmt: skip
-
-
-def test_the_extremes_are_the_start_and_the_last_content():
-    batch = RecordBatch({"started_ns": np.array([5.0]), "last_token_ns": np.array([9.0])}, np.array([True]))
-    assert MinRequestTimestamp().column(batch).tolist() == [5.0]
-    assert MaxResponseTimestamp().column(batch).tolist() == [9.0]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,31 @@ def column(kind: type[Metric], **columns: list[float]) -> list[float | None]:
     return [None if np.isnan(each) else float(each) for each in values]
 
 
+# Four answers: 32 tokens asked with each; 96, 100, 102 and 60 of output, the last behind 45 of reasoning; 100 asked for.
+WORKED = {
+    "input_sequence_length": [32, 32, 32, 32],
+    "output_sequence_length": [96, 100, 102, 105],
+    "output_token_count": [96, 100, 102, 60],
+    "error_isl": [32, 32, 32, 32],
+    "osl_mismatch_diff_pct": [-4, 0, 2, 5],
+    "osl_mismatch_count": [0, 0, 0, 0],
+    "total_isl": 128,
+    "total_osl": 403,
+    "total_output_tokens": 358,
+    "total_error_isl": 128,
+}
+
+
+def test_values_are_those_worked_out_by_hand():
+    counts = {
+        "input_tokens": [32.0] * 4, "output_tokens": [96.0, 100.0, 102.0, 60.0], "requested_tokens": [100.0] * 4,
+        "reasoning_tokens": [ABSENT, ABSENT, ABSENT, 45.0],
+    }  # fmt: skip
+    found = {kind.tag: column(kind, **counts) for kind in PER_REQUEST}
+    totals = {kind.tag: kind().number(Run(of, sum(found[of]))) for kind, of in TOTALS.items()}
+    assert found | totals == WORKED
+
+
 COUNTED = {"output_tokens": [8, ABSENT, 5, 0, ABSENT], "reasoning_tokens": [ABSENT, 3, 2, ABSENT, ABSENT]}
 
 
@@ -115,11 +140,11 @@ class Run:
     duration_s = window_s = 1.0
     valid = failed = 1
 
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
+    def __init__(self, tag: str, total: float = 123.0) -> None:
+        self.tag, self.total = tag, total
 
     def sum(self, tag: str) -> float | None:
-        return 123.0 if tag == self.tag else None
+        return self.total if tag == self.tag else None
 
     def count(self, tag: str) -> int:
         return 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from aiperf import ConfigError, Fold, Metric, Needs, RecordBatch, RunMetric, Unit
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of, sample_batch
+from aiperf.testing.batches import columns_of
 from aiperf.testing.manifests import check_row
 from aiperf_metric_usage import (
     OverallUsagePromptCacheReadPct,
@@ -79,11 +79,57 @@ def column(metric: Metric, **columns: list[float]) -> list[float | None]:
     return [None if np.isnan(each) else float(each) for each in columns_of((*NEEDED, *DIFFERENCES, metric), batch)[metric.tag]]
 
 
-def test_each_count_is_a_column_of_its_own():
-    batch = sample_batch()
-    columns = {kind.tag: kind().column(batch).tobytes() for kind in SAID}
-    assert len(columns) == 13
-    assert len({kind.said for kind in SAID}) == 13
+# One answer, for which the server counts 120 tokens of prompt and 45 of answer where 100 and 50 are counted here.
+SERVER = {
+    "usage_prompt_tokens": 120, "usage_cached_tokens": 30, "usage_cache_write_tokens": 17, "usage_cache_miss_tokens": 90,
+    "usage_prompt_audio_tokens": 11, "usage_tool_tokens": 7, "usage_audio_s": 1.25, "usage_completion_tokens": 45,
+    "usage_reasoning_tokens": 12, "usage_completion_audio_tokens": 9, "usage_accepted_tokens": 6, "usage_rejected_tokens": 2,
+    "usage_total_tokens": 165, "input_tokens": 100, "output_tokens": 50, "reasoning_tokens": 16,
+}  # fmt: skip
+WORKED = {
+    "usage_prompt_tokens": 120,
+    "usage_prompt_cache_read_tokens": 30,
+    "usage_prompt_cache_write_tokens": 17,
+    "usage_prompt_cache_miss_tokens": 90,
+    "usage_prompt_audio_tokens": 11,
+    "usage_tool_use_prompt_tokens": 7,
+    "usage_prompt_audio_seconds": 1.25,
+    "usage_completion_tokens": 45,
+    "usage_reasoning_tokens": 12,
+    "usage_completion_audio_tokens": 9,
+    "usage_accepted_prediction_tokens": 6,
+    "usage_rejected_prediction_tokens": 2,
+    "usage_total_tokens": 165,
+    "usage_prompt_tokens_diff_pct": 20,
+    "usage_completion_tokens_diff_pct": 10,
+    "usage_reasoning_tokens_diff_pct": 25,
+    "usage_discrepancy_count": 1,
+    # the totals of this one answer
+    "total_usage_prompt_tokens": 120,
+    "total_usage_prompt_cache_read_tokens": 30,
+    "total_usage_prompt_cache_write_tokens": 17,
+    "total_usage_prompt_cache_miss_tokens": 90,
+    "total_usage_prompt_audio_tokens": 11,
+    "total_usage_tool_use_prompt_tokens": 7,
+    "total_usage_prompt_audio_seconds": 1.25,
+    "total_usage_completion_tokens": 45,
+    "total_usage_reasoning_tokens": 12,
+    "total_usage_completion_audio_tokens": 9,
+    "total_usage_accepted_prediction_tokens": 6,
+    "total_usage_rejected_prediction_tokens": 2,
+    "total_usage_total_tokens": 165,
+    "overall_usage_prompt_cache_read_pct": 25,
+}
+
+
+def test_values_are_those_worked_out_by_hand():
+    batch = RecordBatch({name: np.array([float(value)]) for name, value in SERVER.items()}, np.ones(1, dtype=bool))
+    said = {kind.tag: kind() for kind in SAID}
+    columns = columns_of((*HERE, *said.values(), *DIFFERENCES, UsageDiscrepancyCount()), batch)
+    found = {tag: float(column[0]) for tag, column in columns.items() if tag in EVERY}
+    run = Run(**found)
+    totals = {tag: kind().number(run) for tag, kind in EVERY.items() if issubclass(kind, RunMetric)}
+    assert found | totals == WORKED
 
 
 @pytest.mark.parametrize(
