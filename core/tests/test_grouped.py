@@ -17,7 +17,7 @@ from aiperf.metric import Declared, Metric, Needs, RunMetric, Totals, Unit
 from aiperf.metric import Fold as How
 from aiperf.pipeline import Catalogue, Pipeline
 from aiperf.summary import Result
-from aiperf.testing.batches import sample_batch
+from aiperf.testing.batches import busy_batch, sample_batch
 from aiperf.totals import load_folds, parts, survival
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,19 +81,6 @@ class Rate(RunMetric):
 def listing() -> Catalogue:
     metrics: Sequence[Declared] = (Latency(), FirstToken(), Tokens(), Gaps(), Count(), TotalTokens(), Rate())
     return Catalogue([("a-package 1", metric) for metric in metrics], Needs.NOTHING)
-
-
-def busy_batch(count: int = 60) -> RecordBatch:
-    """Requests of every fate, to three URLs, some of which never ended."""
-    batch = sample_batch(count, seed=3)
-    rows = batch["n"]
-    outcome = batch["outcome"].copy()
-    outcome[rows % 7 == 2], outcome[rows % 11 == 5] = journal.ABORTED, journal.UNFINISHED
-    columns = {**batch.columns, "outcome": outcome, "url": rows % 3}
-    columns["ended_ns"] = np.where(rows % 22 == 5, np.nan, batch["ended_ns"])
-    columns["first_token_ns"] = np.where(rows % 14 == 2, np.nan, batch["first_token_ns"])
-    columns["fault"] = np.where(outcome == journal.ERROR, rows // 4 % 3, np.nan)
-    return RecordBatch(columns, outcome == journal.COMPLETED, batch.texts)
 
 
 Found = dict[int, tuple[Tally, dict[str, Result]]]

@@ -110,6 +110,19 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
     return RecordBatch(columns, ~failed, texts)
 
 
+def busy_batch(count: int = 60) -> RecordBatch:
+    """Requests of every fate, to three URLs, some of which never ended."""
+    batch = sample_batch(count, seed=3)
+    rows = batch["n"]
+    outcome = batch["outcome"].copy()
+    outcome[rows % 7 == 2], outcome[rows % 11 == 5] = journal.ABORTED, journal.UNFINISHED
+    columns = {**batch.columns, "outcome": outcome, "url": rows % 3}
+    columns["ended_ns"] = np.where(rows % 22 == 5, np.nan, batch["ended_ns"])
+    columns["first_token_ns"] = np.where(rows % 14 == 2, np.nan, batch["first_token_ns"])
+    columns["fault"] = np.where(outcome == journal.ERROR, rows // 4 % 3, np.nan)
+    return RecordBatch(columns, outcome == journal.COMPLETED, batch.texts)
+
+
 def absent(batch: RecordBatch) -> RecordBatch:
     """The same requests with nothing known of them but which they were."""
     known = ("n", "session", "turn", "entry", "phase", "outcome", "shard", "request", "url", "model")

@@ -1,0 +1,141 @@
+"""However a run's requests are cut into batches and spread over reducers: the whole summary, with all that is installed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiperf import fold, journal, kept
+from aiperf.columns import RecordBatch
+from aiperf.fold import Buckets
+from aiperf.metric import Metric, RunMetric
+from aiperf.pipeline import Pipeline, catalogue
+from aiperf.plan import PhasePlan
+from aiperf.reduce import Folded, groupings
+from aiperf.registry import Registry
+from aiperf.report import write_summary
+from aiperf.selection import ref_to
+from aiperf.summary import Summary
+from aiperf.testing.batches import busy_batch
+from aiperf.testing.journals import CLOCK, Plain, Recording
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+MS = 10**6
+ENDS_MS = 300
+SLOS = [
+    "request_latency:15", "time_to_first_token:12", "inter_chunk_latency:3.5", "output_token_throughput_per_user:1000",
+    "request_latency:p50<25", "time_to_first_token:p99<5",
+]  # fmt: skip
+PHASES = (
+    PhasePlan("warmup", "warmup", 0, "burst", request_count=10),
+    PhasePlan("profiling", "profiling", 1, "request_rate", request_count=60, rate=300.0, due_file="due"),
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def experimental() -> Any:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", "true")
+        yield
+
+
+def requests() -> RecordBatch:
+    """Of both phases, some failed in one way and some in another."""
+    batch = busy_batch(70)
+    rows = batch["n"]
+    phase = np.where(rows < 10, 0.0, 1.0)
+    columns = {**batch.columns, "phase": phase, "n": np.where(rows < 10, rows, rows - 10)}
+    texts = {**batch.texts, "error": [_error(row, text) for row, text in enumerate(batch.texts["error"])]}
+    return RecordBatch(columns, batch.valid, texts)
+
+
+def _error(row: int, text: str | None) -> str | None:
+    return text if text is None or row % 3 else '{"message":"maximum context length is 10","code":400}'
+
+
+def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary:
+    """The summary that the batches of each of some reducers come to."""
+    installed = [ref_to(one) for one in Registry.discover().all("metrics")]
+    made = Recording(
+        directory, metrics=tuple(installed), options={"metrics:goodput": {"goodput": SLOS}}, phases=PHASES, slice_ns=20 * MS,
+        urls=("http://a", "http://b", "http://c"), reducers=len(cut),
+    )  # fmt: skip
+    (made.journal / "due").write_bytes(np.arange(60, dtype=np.int64).tobytes())
+    zero = CLOCK.started_mono_ns
+    marks = [
+        (0, journal.PHASE, {"phase": phase, "event": event, "at_ns": zero + at_ms * MS})
+        for phase, event, at_ms in ((0, "begin", 0), (0, "end", 40), (1, "begin", 20), (1, "end", ENDS_MS))
+    ]
+    for index, batches in enumerate(cut):
+        pipeline = Pipeline(catalogue(made.plan, Plain.capabilities), made.journal, str(index), groupings(made.plan))
+        pipeline.begins_ns = {0: 0.0, 1: 20.0 * MS}
+        for batch in batches:
+            pipeline.feed(pipeline.score(batch))
+        folded = Folded(
+            pipeline.dump(), pipeline.census, [] if index else marks, 0, Buckets(), Buckets(), off=pipeline.off,
+            groups=pipeline.dump_groups(), kept=pipeline.dump_kept(),
+        )  # fmt: skip
+        (made.journal / f"folds-{index}").write_bytes(msgspec.msgpack.encode(folded))
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
+    return msgspec.structs.replace(found, config={})
+
+
+def shuffled(batch: RecordBatch, reducers: int, seed: int) -> list[list[RecordBatch]]:
+    """Its requests in any order, in batches of any size, each to one of the reducers; some may get none."""
+    draw = random.Random(seed)
+    rows = list(range(len(batch)))
+    draw.shuffle(rows)
+    cut: list[list[RecordBatch]] = [[] for _ in range(reducers)]
+    while rows:
+        size = draw.randint(1, len(rows))
+        draw.choice(cut).append(batch.take(np.array(rows[:size])))
+        del rows[:size]
+    return cut
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["exact", "bucketed"])
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The summary of one batch in one reducer, while lists go into buckets or don't."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUDGET", 40 if request.param else 10**6)
+        patched.setattr(fold, "IN_MEMORY", 16)
+        patched.setattr(kept, "LISTED", 80 if request.param else 10**6)
+        yield summarised(tmp_path_factory.mktemp("whole"), [[requests()]])
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10**6), reducers=st.integers(1, 3))
+def test_shuffling_splitting_and_merging_change_nothing_of_the_summary(
+    tmp_path_factory: pytest.TempPathFactory, whole: Summary, seed: int, reducers: int
+) -> None:
+    found = summarised(tmp_path_factory.mktemp("cut"), shuffled(requests(), reducers, seed))
+    for field in Summary.__struct_fields__:
+        assert getattr(found, field) == getattr(whole, field), field
+
+
+def test_every_installed_metric_has_a_result_in_it(whole: Summary) -> None:
+    installed = Registry.discover()
+    kinds = {one.name: installed.load("metrics", one.name) for one in installed.all("metrics")}
+    shown = {tag for tag, kind in kinds.items() if issubclass(kind, Metric | RunMetric) and not kind.hidden}
+    assert not shown - whole.results.keys()
+    assert {"goodput", "tokens_in_flight", "slo_request_latency_p50_margin", "adj_time_to_first_token"} <= whole.results.keys()
+    assert not [sentence for sentence in whole.warnings if "switched off" in sentence or "left out" in sentence]
+
+
+def test_every_part_of_the_summary_that_numbers_come_to_is_there(whole: Summary) -> None:
+    assert whole.outcomes.keys() == {"completed", "failed", "cut", "empty", "aborted", "unfinished"}
+    assert {"request_latency", "time_to_first_token"} <= whole.survival.keys()
+    assert whole.survival["request_latency"].stats["censored"] > 0
+    assert len(whole.urls) == 3 and all(one.results and one.errors for one in whole.urls)
+    assert len(whole.slices) == (ENDS_MS - 20) // 20
+    assert sum(one.started for one in whole.slices) == sum(whole.outcomes.values()) == 60
+    assert {tag for one in whole.slices for tag in one.results} >= {"goodput", "total_osl", "adj_request_latency"}
+    assert [len(phase.results) > 50 for phase in whole.phases] == [True, True]
+    assert len(whole.errors) == 2
