@@ -106,7 +106,7 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fold, "BUDGET", 40 if request.param else 10**6)
         patched.setattr(fold, "IN_MEMORY", 16)
-        patched.setattr(kept, "LISTED", 80 if request.param else 10**6)
+        patched.setattr(kept, "LISTED", 200 if request.param else 10**6)
         yield summarised(tmp_path_factory.mktemp("whole"), [[requests()]])
 
 
