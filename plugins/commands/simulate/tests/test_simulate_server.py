@@ -234,6 +234,17 @@ def test_a_request_can_ask_to_fail(simulator, fault, status, retry, outcome):
     assert simulator.summary()["outcomes"] == {outcome: 1}
 
 
+def test_a_failure_can_take_its_time(simulator):
+    status, _, _ = post(simulator, chat(), fault="fail=500,slow_first=0.06")
+    with connected(simulator) as sock:
+        sock.sendall(wire(chat(), **{"X-Simulate": "fail=500,slow_first=60"}))
+        eventually(lambda: simulator.summary()["requests"], 2)
+    eventually(lambda: simulator.summary()["outcomes"], {"failed": 1, "client disconnected": 1})
+    row = simulator.truth()["requests"][0]
+    assert (status, row["status"]) == (500, 500)
+    assert row["ended_mono_ns"] - row["received_mono_ns"] >= 60_000_000
+
+
 @pytest.mark.parametrize("chunks", [0, 3, 5])
 def test_a_cut_stream_ends_in_the_middle_of_its_body(simulator, chunks):
     with connected(simulator) as sock:

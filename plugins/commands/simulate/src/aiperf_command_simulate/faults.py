@@ -34,10 +34,10 @@ class FaultError(ValueError):
 class Faults(Struct, frozen=True, omit_defaults=True):
     """How one answer is given.  Counts of chunks are of those with content.
 
-    status: answer at once with this status instead.  retry_after_s: header of a 429 or 503.
+    status: answer with this status instead, at once.  retry_after_s: header of a 429 or 503.
     silent: take the request and say nothing.  cut, reset: close, or reset, the connection after so many chunks.
     error: after so many chunks say an error in-band and end.  error_event: as an ``event: error``.
-    stall_after, stall_ns: after so many chunks make a pause.  slow_first_ns: hold the first token back.
+    stall_after, stall_ns: after so many chunks make a pause.  slow_first_ns: hold the first token, or the *status*, back.
     tokens, reasoning: length of the answer and of its reasoning, whatever the request and the options say.
     """
 

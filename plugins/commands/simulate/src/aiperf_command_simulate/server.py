@@ -131,7 +131,13 @@ class Server:
             record.fault = fault_language.changes(faults) or None
             if faults.status is not None:
                 message = f"the simulator was told to fail with status {faults.status}"
-                raise RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults))
+                refusal = RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults))
+                if not faults.slow_first_ns:
+                    raise refusal
+                self._answering[connection] = record, None
+                delay_s = faults.slow_first_ns / 1e9
+                asyncio.get_running_loop().call_later(delay_s, self._refuse_late, connection, record, refusal)
+                return
             ask = dialect.read(request.body)
             self._start(connection, record, dialect, ask, faults)
         except RefusedError as refusal:
@@ -251,6 +257,11 @@ class Server:
         connection.respond(refusal.status, msgspec.json.encode({"error": error}), headers)
         self.truth.end(record, REFUSED if refusal.status < 500 else FAILED, time.monotonic_ns())
         connection.release()
+
+    def _refuse_late(self, connection: Connection, record: Record, refusal: RefusedError) -> None:
+        if self._answering.get(connection, (None, None))[0] is record:  # the client hasn't left meanwhile
+            del self._answering[connection]
+            self._refuse(connection, record, refusal)
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
