@@ -242,7 +242,7 @@ def test_a_failure_can_take_its_time(simulator):
     eventually(lambda: simulator.summary()["outcomes"], {"failed": 1, "client disconnected": 1})
     row = simulator.truth()["requests"][0]
     assert (status, row["status"]) == (500, 500)
-    assert row["ended_mono_ns"] - row["received_mono_ns"] >= 60_000_000
+    assert row["ended_mono_ns"] - row["received_mono_ns"] > 59_000_000, "timers of a loop are right to a millisecond"
 
 
 @pytest.mark.parametrize("chunks", [0, 3, 5])
