@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf import argv, configure, sizing
+from aiperf import argv, configure, environment, sizing
 from aiperf.cli import profile_settings
 from aiperf.commandline import options_of, text_of
 from aiperf.descriptor import Descriptor
@@ -580,3 +581,12 @@ def test_the_environment_says_how_much_of_the_machine_workers_may_take(
 def test_a_variable_out_of_range_is_one_line(variable: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, value)
     assert refusals(BURST) == [f"{variable} is {value!r}; it must be {allowed}"]
+
+
+def test_what_the_environment_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("SERVICE_START_TIMEOUT", "HTTP_IP_VERSION", "HTTP_SO_RCVBUF", "HTTP_SO_SNDBUF"):
+        monkeypatch.delenv(f"AIPERF_{variable}", raising=False)
+    assert environment.start_s() == 60
+    assert environment.ip_version() == "auto"
+    sizes = {option for level, option, _ in environment.socket_options() if level == socket.SOL_SOCKET}
+    assert not sizes & {socket.SO_RCVBUF, socket.SO_SNDBUF}, "the system's own grow as needed"

@@ -178,6 +178,12 @@ def test_a_trace_starts_at_its_offset(window: dict[str, Any], starts_s: list[flo
     assert (found.zero_ns, found.spacing_ns) == (zero_s * 1e9, None)
 
 
+def test_a_window_keeps_a_conversation_whole_or_leaves_it_out() -> None:
+    """The first begins before the window, the last behind it; of the one that begins in it all three turns stay."""
+    found = replayed([900, 1200, 1600], [2, 3, 4], start_ms=1000, end_ms=1500).starts(0, 9)
+    assert table(found) == [(0.0, 3)]
+
+
 def test_conversations_go_by_their_first_time_and_ties_by_the_file() -> None:
     found = replayed([30, 10.5, 30, 0], [1, 2, 3, 4]).starts(0, 9)
     assert found.entry.tolist() == [3, 1, 0, 2]

@@ -1,0 +1,356 @@
+"""Each deliberate difference from the reference that shows in a number, a count, a unit or a file is held by a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "differences.md"
+NEVER = ("Refused, where the reference accepts and ignores", "Plugins")
+"""Sections of no number: what is refused has its row in the tables of test_load_options."""
+
+HELD = {
+    # Time and metrics
+    "arrival of a chunk": (
+        "test_reduce.py::test_a_streamed_answer_becomes_a_row_with_every_instant_on_the_runs_clock",
+        "test_reduce.py::test_reads_without_a_kernel_stamp_have_the_reads_own",
+        "test_transport_quirks.py::test_every_read_of_a_stream_has_the_kernels_stamp",
+        "test_trust.py::test_the_report_says_what_stamps_are_worth_here",
+    ),
+    "several events in one read": (
+        "test_answer.py::test_events_sent_together_share_their_instant_and_none_is_marked",
+        "test_answer.py::test_of_merged_segments_all_events_but_the_last_are_marked_with_their_interval",
+        "test_reduce.py::test_what_came_in_one_read",
+    ),
+    "inter-token latency when the whole answer came with one stamp": (
+        "test_metric_latency.py::test_many_tokens_at_one_instant_have_no_time_between_them_and_never_zero",
+        "test_metrics.py::test_one_token_has_no_time_between_tokens_and_none_is_zero",
+    ),
+    "time base of throughput": (
+        "test_wrong_numbers.py::test_the_time_base_of_throughput_is_from_the_first_request_to_the_last_answer_failed_ones_too",
+        "test_report.py::test_the_duration_is_from_the_first_start_to_the_last_end_of_all_that_was_sent",
+    ),
+    "an overdue arrival": ("test_drivers.py::test_overdue_arrivals_leave_at_once_and_keep_their_due_times",),
+    "a rate with `--concurrency`": (
+        "test_timing.py::test_under_a_ceiling_an_arrival_leaves_the_moment_a_slot_frees",
+        "test_drivers.py::test_an_arrival_without_a_slot_waits_and_leaves_when_one_frees",
+    ),
+    "latency from the due time": (
+        "test_wrong_numbers.py::test_failures_enter_no_latency",
+        "test_metric_latency.py::test_values_are_those_worked_out_by_hand",
+        "test_metric_latency.py::test_what_was_never_due_has_neither_slip_nor_response_latency",
+    ),
+    "end of a request with an HTTP error": (
+        "test_wrong_numbers.py::test_the_end_of_a_request_with_an_http_error_is_its_real_end",
+    ),
+    "requests aborted by grace expiry or Ctrl-C": (
+        "test_timing.py::test_what_the_grace_period_cuts_is_aborted_and_counted",
+        "test_timing.py::test_one_ctrl_c_leaves_partial_results_that_say_so",
+    ),
+    "a measurement section and a verdict": (
+        "test_trust.py::test_a_run_with_nothing_to_object_to_is_trustworthy",
+        "test_trust.py::test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap",
+        "test_trust.py::test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred",
+    ),
+    "what a time slice holds": (
+        "test_grouped.py::test_a_request_counts_where_it_ends_its_start_where_it_starts_and_its_chunks_and_tokens_where_they_arrive",
+        "test_slices.py::test_slices_add_up_to_the_run_and_an_index_times_the_width_is_the_time_since_the_phase_began",
+    ),
+    "latency of requests in flight at the cut-off": (
+        "test_slices.py::test_requests_cut_off_at_the_end_lasted_at_least_so_long",
+        "test_survival.py::test_the_product_limit_is_the_one_worked_out_by_hand",
+    ),
+    "how requests failed": (
+        "test_wrong_numbers.py::test_what_became_of_each_request_is_what_the_server_did",
+        "test_reduce.py::test_a_good_status_without_a_good_answer_is_an_error",
+    ),
+    "parts of an HTTP exchange": (
+        "test_metrics.py::test_the_parts_of_every_exchange_add_up",
+        "test_metric_http_trace.py::test_values_are_those_worked_out_by_hand",
+    ),
+    "`http_req_chunks_sent`": ("test_wrong_numbers.py::test_how_writes_were_cut_is_no_metric",),
+    "`--goodput`": (
+        "test_metric_goodput.py::test_values_are_those_worked_out_by_hand",
+        "test_metric_goodput.py::test_of_a_list_every_element_must_be_good",
+        "test_metrics.py::test_goodput_has_the_denominator_of_the_throughput_and_follows_from_the_records",
+        "test_metrics.py::test_a_percentile_counts_failures_and_says_what_room_is_left",
+        "test_metrics.py::test_an_objective_that_cannot_be_refuses_the_run_before_anything_is_sent",
+    ),
+    "curves over time (`effective_…`, `active_…`)": (
+        "test_metric_concurrency.py::test_means_are_those_worked_out_by_hand",
+        "test_metric_concurrency.py::test_tokens_that_nobody_streams_or_counts_have_no_flow",
+        "test_metric_concurrency.py::test_beyond_the_budget_answers_are_written_evenly_however_many_reducers_there_are",
+        "test_metric_concurrency.py::test_concurrency_counts_failed_requests_and_idle_time",
+    ),
+    "`context_overflow_count`": (
+        "test_metric_errors.py::test_servers_that_say_the_context_is_full_are_understood",
+        "test_metrics.py::test_a_context_that_is_full_is_told_from_other_failures",
+    ),
+    "results of each of several URLs": (
+        "test_slices.py::test_each_url_has_its_own_numbers_and_failures_are_told_by_kind_and_as_infinitely_slow",
+    ),
+    "record `credit_issued_ns`": (
+        "test_wrong_numbers.py::test_requests_have_the_time_they_were_due_as_their_beginning",
+        "test_reference_readers.py::test_every_record_can_be_read_and_they_come_to_the_summary",
+    ),
+    # Load
+    "no stop condition, no rate": (
+        "test_configure.py::test_the_default_count_follows_the_concurrency",
+        "test_configure.py::test_a_chosen_count_is_said",
+    ),
+    "no stop condition, a series of rates": ("test_load_options.py::test_what_ends_a_phase",),
+    "`--prefill-concurrency` without `--concurrency` or a rate": (
+        "test_load_options.py::test_without_pacing_something_holds_requests_back",
+    ),
+    "grace period of a user-centric duration": (
+        "test_load_options.py::test_users_are_waited_for_where_no_grace_is_given",
+    ),
+    "warmup beside a series of rates": ("test_load_options.py::test_a_warmup_is_a_burst_or_paced_whatever_profiling_is",),
+    "warmup and profiling": (
+        "test_timing.py::test_a_warmup_changes_nothing_of_what_profiling_sends",
+        "test_configure.py::test_profiling_starts_at_the_first_entry_and_a_warmup_uses_others",
+    ),
+    "warmup with smoothness and no pattern": ("test_configure.py::test_a_warmup_inherits_what_it_was_not_given",),
+    "every warmup request fails": ("test_wrong_numbers.py::test_a_warmup_in_which_everything_failed_is_told",),
+    "a rate that is ramped": (
+        "test_rates.py::test_a_ramp_to_two_a_second_over_twenty_seconds_has_twenty_requests_in_the_mean",
+        "test_rates.py::test_the_load_under_a_ramp_is_the_area_under_its_curve",
+        "test_timing.py::test_a_ramped_rate_delivers_its_integral",
+    ),
+    "a series of rates": ("test_rates.py::test_a_series_follows_its_points_and_keeps_the_last_rate",),
+    "an arrival in user-centric mode whose conversation is shorter than its user's history": (
+        "test_timing.py::test_users_with_conversations_of_any_length_miss_no_slot",
+        "test_sessions.py::test_every_slot_has_one_request_whatever_the_conversations_lengths",
+    ),
+    "`--request-count` in user-centric and fixed-schedule mode": (
+        "test_starts.py::test_a_request_count_is_met_exactly_by_the_first_slots",
+        "test_starts.py::test_counts_and_durations_cut_the_trace",
+    ),
+    "a window of a trace": (
+        "test_sessions.py::test_a_trace_starts_at_its_offset",
+        "test_sessions.py::test_a_window_keeps_a_conversation_whole_or_leaves_it_out",
+        "test_timing.py::test_a_trace_is_replayed_at_its_times",
+    ),
+    "a trace's offset": (
+        "test_sessions.py::test_a_trace_starts_at_its_offset",
+        "test_load_options.py::test_a_trace_begins_at_its_first_request_unless_a_start_is_given",
+    ),
+    "model of a turn": ("test_wrong_numbers.py::test_turns_of_a_session_have_one_model",),
+    "a file that two formats know": (
+        "test_sources.py::test_a_file_that_several_formats_know_or_none_is_refused_with_their_names",
+        "test_dataset_single_turn.py::test_it_knows_its_rows",
+        "test_dataset_mooncake_trace.py::test_it_knows_its_rows",
+    ),
+    "errors in a data file": (
+        "test_sources.py::test_a_bad_row_is_named_with_its_line",
+        "test_dataset_single_turn.py::test_a_row_that_breaks_a_rule_is_named_with_its_line",
+    ),
+    "`--shared-system-prompt-length`, `--user-context-prompt-length` with a file": (
+        "test_recipes.py::test_r8_own_conversations_with_a_shared_system_prompt",
+    ),
+    "files that are gzipped": ("test_sources.py::test_rows_come_with_their_lines_also_from_a_compressed_file",),
+    "`payload` rows of a trace": ("test_dataset_mooncake_trace.py::test_chats_and_bodies_are_sent_as_they_are",),
+    "session and request ids": ("test_wrong_numbers.py::test_ids_are_of_this_run_alone",),
+    "waiting for a slot": (
+        "test_timing.py::test_who_waits_for_a_slow_server_uses_no_processor",
+        "test_slots.py::test_who_waits_for_a_shared_slot_is_called_when_one_frees",
+    ),
+    "random draws": (
+        "test_shards.py::test_inputs_due_times_and_arrivals_do_not_depend_on_the_number_of_workers",
+        "test_build.py::test_the_same_seed_gives_the_same_bytes_for_1_2_and_5_shards",
+        "test_schedule.py::test_numbers_of_a_seed_never_change",
+    ),
+    "`--ui-type`": ("test_display.py::test_a_display_that_fails_is_named_once_and_the_log_goes_on",),
+    "`--workers-max`": (
+        "test_configure.py::test_workers_come_from_the_load",
+        "test_load_options.py::test_workers_come_from_rates_limits_and_users",
+    ),
+    "connections": (
+        "test_wrong_numbers.py::test_the_limit_of_open_files_is_raised",
+        "test_wrong_numbers.py::test_a_limit_of_open_files_that_is_too_low_is_named",
+    ),
+    "retries": (
+        "transports.py::test_a_reused_connection_that_ends_without_an_answer_is_retried_once",
+        "transports.py::test_a_retry_that_fails_is_the_end_of_it",
+        "transports.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
+    ),
+    # Command line
+    "exit code of a usage error (unknown option, unreadable value, value out of range)": (
+        "test_bad_input.py::test_a_command_line_that_cannot_be_read_exits_2",
+    ),
+    "one Ctrl-C": (
+        "test_signals.py::test_ctrl_c_writes_what_there_is_and_exits_130",
+        "test_signals.py::test_requests_in_flight_may_finish_after_the_first_ctrl_c",
+    ),
+    "two Ctrl-C": ("test_signals.py::test_a_second_ctrl_c_ends_it_now_and_the_journal_makes_the_report",),
+    "SIGTERM": ("test_signals.py::test_sigterm_does_the_same_and_exits_143",),
+    "every request failed": ("test_bad_input.py::test_a_server_that_answers_404_to_everything",),
+    "log lines": ("test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",),
+    "command in the report": (
+        "test_cli.py::test_the_command_is_kept_as_typed_without_secrets",
+        "test_exporter_console.py::test_the_command_is_printed_as_typed",
+    ),
+    "`--header` values": ("test_pairs.py::test_header_values_are_opaque",),
+    "lists (`--url a b`)": ("test_argv.py::test_arities",),
+    '`--endpoint ""`': (
+        "test_pairs.py::test_urls_are_joined_without_repeating",
+        "test_configure.py::test_the_path_is_the_endpoints_or_the_one_given",
+    ),
+    "unknown option": (
+        "test_argv.py::test_hints_are_close_matches_or_nothing",
+        "test_cli.py::test_options_of_genai_perf_get_their_sentence",
+    ),
+    "console titles": ("test_exporter_console.py::test_no_vendor_is_named",),
+    "progress without a terminal": (
+        "test_display.py::test_elsewhere_than_on_a_terminal_the_simple_display_is_a_line_now_and_then",
+        "test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",
+    ),
+    "`--request-cancellation-rate 0`": ("test_load_options.py::test_cancellation_is_a_share_and_never_the_warmups",),
+    "`--ramp`": (
+        "test_load_options.py::test_the_curve_of_a_ramp_is_chosen_by_name",
+        "test_ramps.py::test_an_exponential_ramp_reaches_a_level_at_the_root_of_its_share",
+    ),
+    "`--url-strategy`": ("test_load_options.py::test_urls_may_carry_weights",),
+    "request that asks whether the server is ready": (
+        "test_readiness.py::test_a_request_as_the_endpoint_encodes_it_is_sent_to_where_the_load_goes",
+        "test_readiness.py::test_every_model_is_asked_at_every_url",
+        "test_readiness.py::test_every_url_must_be_ready_and_those_that_are_not_are_named",
+    ),
+    "a variable of the environment out of range": ("test_load_options.py::test_a_variable_out_of_range_is_one_line",),
+    "`AIPERF_SERVICE_START_TIMEOUT`": ("test_load_options.py::test_what_the_environment_leaves_open",),
+    "`AIPERF_HTTP_SO_RCVBUF`, `_SO_SNDBUF`": (
+        "test_load_options.py::test_what_the_environment_leaves_open",
+        "test_kernel_transport.py::test_a_peer_that_is_gone_is_noticed_as_the_environment_says",
+    ),
+    "`AIPERF_HTTP_IP_VERSION`": (
+        "test_wrong_numbers.py::test_a_server_on_ipv6_alone_is_reached",
+        "test_load_options.py::test_what_the_environment_leaves_open",
+    ),
+    # Files
+    "summary JSON": (
+        "test_exporter_json.py::test_every_field_there_can_be_is_in_the_schema",
+        "test_exporter_json.py::test_the_measurement_has_its_verdict_and_nothing_unknown",
+    ),
+    "`aiperf_version`, `schema_version`": ("test_files.py::test_the_summary_opens_with_where_it_comes_from",),
+    "`start_time`, `end_time`": ("test_exporter_json.py::test_times_say_that_they_are_utc",),
+    "order of rows and keys": (
+        "test_exporter_json.py::test_the_same_summary_gives_the_same_bytes",
+        "test_exporter_json.py::test_keys_come_in_the_references_order_and_other_metrics_last_by_tag",
+        "test_exporter_csv.py::test_the_two_sections_are_sorted_by_tag_and_lines_end_in_cr_lf",
+    ),
+    "`profile_export_arrivals.jsonl`, `journal/`": (
+        "test_files.py::test_every_planned_arrival_is_accounted_for",
+        "test_files.py::test_the_ledger_knows_the_records",
+        "test_kill.py::test_a_killed_parent_loses_nothing_that_was_observed",
+    ),
+    "records": (
+        "test_files.py::test_a_record_has_the_reference_fields",
+        "test_exporter_records.py::test_a_line_has_the_references_fields",
+    ),
+    "directory of an earlier run": (
+        "test_directory.py::test_a_second_run_replaces_the_first_with_a_warning_and_leaves_none_of_its_files",
+        "test_directory.py::test_a_run_that_is_refused_leaves_nothing_where_there_was_nothing",
+        "test_directory.py::test_a_start_that_was_killed_costs_no_results_and_a_report_puts_them_back",
+        "test_directory.py::test_two_runs_at_once_into_one_directory_are_refused_by_name",
+    ),
+    "`.aiperf_results_ready.json`": (
+        "test_artifacts.py::test_the_marker_says_how_it_went_to_its_owner_alone",
+        "test_artifacts.py::test_a_whole_export_lists_what_was_written_before_the_load_too",
+    ),
+    "`profile_export_raw.jsonl`": (
+        "test_exporter_raw.py::test_lines_follow_the_records_whatever_was_left_out_of_them",
+        "test_exporter_raw.py::test_a_stream_is_its_events_each_when_it_came",
+        "test_exporter_raw.py::test_an_answer_that_does_not_stream_is_one_response",
+    ),
+    "`trace_data`": (
+        "test_exporter_records.py::test_a_fresh_connections_steps_follow_each_other",
+        "test_trace.py::test_headers_that_look_like_credentials_are_not_shown",
+    ),
+    "headers in files": (
+        "test_files.py::test_no_secret_is_in_any_file",
+        "test_trace.py::test_the_persons_own_headers_are_not_shown_whatever_their_name_and_others_are",
+    ),
+    "distinct error messages": (
+        "test_errorkinds.py::test_too_many_messages_of_one_kind_are_one_and_other_kinds_are_left_alone",
+        "test_errorkinds.py::test_types_and_codes_are_bounded_too",
+    ),
+    "latencies from the due time on the console": (
+        "test_exporter_console.py::test_latencies_from_the_due_time_are_shown_once_requests_are_late",
+    ),
+    "warnings on answers": (
+        "test_advice.py::test_token_counts_and_lengths_that_disagree_are_told",
+        "test_advice.py::test_a_cold_server_is_one_whose_whole_first_wave_was_slow",
+        "test_advice.py::test_a_warm_prefix_cache_is_suspected_where_a_conversation_does_not_explain_it",
+        "test_advice.py::test_reasoning_that_is_counted_and_not_shown_is_told",
+    ),
+    "`aiperf validate`": (
+        "test_command_validate.py::test_what_is_wrong_is_said_where_it_is",
+        "test_command_validate.py::test_files_that_are_as_they_should_be_have_no_fault",
+    ),
+    "`aiperf report DIR --definitions`": (
+        "test_definition_tools.py::test_each_tool_reads_its_own_numbers",
+        "test_definitions.py::test_a_run_is_read_as_each_tool_would_and_its_files_stay",
+    ),
+    "Parquet": (
+        "test_exporter_parquet.py::test_a_row_a_record_with_a_column_a_metric",
+        "test_exporter_parquet.py::test_every_chunk_is_a_row_with_its_instant_and_the_gap_before_it",
+    ),
+    "`input_config`": (
+        "test_configure.py::test_the_configuration_shown_holds_what_was_set_or_derived",
+        "test_reference_readers.py::test_the_summary_has_its_fields_and_every_metric_is_one",
+    ),
+    # Answers
+    "event streams": (
+        "test_sse.py::test_a_whole_stream_gives_its_events",
+        "test_sse.py::test_one_cut_anywhere_changes_nothing",
+        "test_sse.py::test_any_partition_gives_the_same_events",
+    ),
+    '`{"error": …}` with status 200, or in a stream': (
+        "test_wrong_numbers.py::test_an_error_within_a_stream_keeps_what_the_server_said",
+        "test_answer.py::test_an_error_in_band_keeps_what_came_before_and_what_the_server_said",
+    ),
+    "`event: error`": (
+        "test_wrong_numbers.py::test_an_error_within_a_stream_keeps_what_the_server_said",
+        "test_answer.py::test_an_event_named_error_is_one_whatever_it_carries",
+    ),
+    "an answer without `object`": ("test_endpoint_chat.py::test_an_event_means",),
+    "completions with several turns": ("test_build.py::test_what_the_endpoint_cannot_take_is_refused_before_load",),
+    "`--tokenizer builtin`": (
+        "test_tokenizer_builtin.py::test_opening_needs_no_network",
+        "test_recipes.py::test_r15_no_network",
+    ),
+}  # fmt: skip
+"""Of each row its tests, as FILE::FUNCTION; names of test files are unique here."""
+
+
+def sections() -> dict[str, list[str]]:
+    """The first cells of the tables, by heading."""
+    found: dict[str, list[str]] = {}
+    for heading, text in re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        rows = [line for line in text.splitlines() if line.startswith("|")]
+        found[heading] = [re.split(r"(?<!\\)\|", row)[1].strip() for row in rows[2:]]
+    return found
+
+
+def functions(name: str) -> set[str]:
+    """The test functions of the file of that name, methods of contracts too."""
+    (path,) = [*ROOT.glob(f"*/tests/{name}"), *ROOT.glob(f"tests/{name}"), *ROOT.glob(f"plugins/*/*/tests/{name}"),
+               *ROOT.glob(f"core/src/aiperf/testing/{name}")]  # fmt: skip
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_row_is_held_by_a_test() -> None:
+    rows = [cell for heading, cells in sections().items() if heading not in NEVER for cell in cells]
+    assert len(rows) == len(set(rows)), "two rows of one name"
+    assert [row for row in rows if row not in HELD] == [], "a difference without a test"
+    assert [row for row in HELD if row not in rows] == [], "docs/differences.md doesn't know it"
+
+
+@pytest.mark.parametrize("row", HELD)
+def test_the_tests_of_a_row_are_there(row: str) -> None:
+    for name, _, function in (test.partition("::") for test in HELD[row]):
+        assert function.startswith("test_") and function in functions(name), f"{name} has no {function}"
