@@ -75,6 +75,26 @@ def test_pieces_that_show_nothing_have_no_instant() -> None:
     assert (answer.stamps, answer.finish, answer.usage) == ([10], "stop", {"x": 1})
 
 
+@pytest.mark.parametrize(
+    ("closing", "events", "last"),
+    [
+        (b"", 2, 10),
+        (event(finish="stop"), 3, 20),
+        (event(usage={"x": 1}), 2, 10),  # stands alone: says nothing of the answer
+        (event(finish="stop", usage={"x": 1}), 3, 20),
+        (event(text=""), 3, 20),
+    ],
+)
+def test_the_first_and_the_last_event_say_more_than_usage(closing: bytes, events: int, last: int) -> None:
+    answer = streamed(read(5, event(text="")), read(10, event(text="a")), read(20, closing), read(30, DONE))
+    assert (answer.events, answer.first_event_ns, answer.last_event_ns) == (events, 5, last)
+
+
+def test_an_answer_that_says_nothing_has_no_event() -> None:
+    answer = streamed(read(10, DONE))
+    assert (answer.events, answer.first_event_ns, answer.last_event_ns) == (0, None, None)
+
+
 def test_first_output_is_behind_reasoning_and_before_or_at_a_tool_call() -> None:
     answer = streamed(read(10, event(reasoning="hm")), read(20, event(tool="f{}")), read(30, event(text="a", reasoning="b")))
     assert (answer.first_output_ns, answer.stamps[0]) == (20, 10)

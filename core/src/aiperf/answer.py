@@ -40,11 +40,12 @@ class Answer:
     """Facts about one answer; times in ns since the run's start, None where it never came to that.
 
     first_usage: what the server counted by the first content, where it counts with every chunk.
+    events, first_event_ns, last_event_ns: of a stream's events that say more than usage, one with a role alone included.
     """
 
     __slots__ = (
-        "error", "extra", "finish", "first_output_ns", "first_usage", "intervals", "items", "kinds", "marked", "reasoning",
-        "stamps", "text", "usage",
+        "error", "events", "extra", "finish", "first_event_ns", "first_output_ns", "first_usage", "intervals", "items", "kinds",
+        "last_event_ns", "marked", "reasoning", "stamps", "text", "usage",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -56,6 +57,9 @@ class Answer:
         self.first_usage: dict[str, Any] | None = None
         self.finish: str | None = None
         self.first_output_ns: int | None = None
+        self.events = 0
+        self.first_event_ns: int | None = None
+        self.last_event_ns: int | None = None
         self.items = 0
         self.marked = 0
         self.intervals: list[int] = []
@@ -123,9 +127,12 @@ def _plain(reads: list[Read], decode: Callable[[bytes], Delta | None], *, repeat
             instants = list(chain.from_iterable(map(repeat, stamps, lengths)))
     try:
         said = _said_by(data, decode, repeats=repeats)
+        events = _speaking(data, decode)
     except Exception:  # noqa: BLE001  # read again with care, which says what there is to say
         return None
     answer = Answer()
+    if events:
+        answer.events, answer.first_event_ns, answer.last_event_ns = events, instants[0], instants[events - 1]
     answer.usage = next(filter(None, reversed(said.usages)), None)
     answer.first_usage = said.first_usage
     answer.finish = next((finish for finish in reversed(said.finishes) if finish is not None), None)
@@ -177,6 +184,22 @@ def _said_by(events: list[bytes], decode: Callable[[bytes], Delta | None], *, re
     return _Columns(texts, reasonings, tools, items, usages, finishes, extras, first_usage)
 
 
+def _speaking(events: list[bytes], decode: Callable[[bytes], Delta | None]) -> int:
+    """How many events there are up to the last that says more than usage.
+
+    A usage of its own closes a stream; one that comes with every event never stands alone before that.
+    """
+    for count in range(len(events), 0, -1):
+        delta = decode(events[count - 1])
+        if delta is not None and _speaks(delta):
+            return count
+    return 0
+
+
+def _speaks(delta: Delta) -> bool:
+    return delta.usage is None or delta.content or delta.finish is not None
+
+
 def _mark(
     answer: Answer,
     kinds: bytearray,
@@ -211,7 +234,7 @@ def _careful(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answ
     texts: list[str] = []
     reasonings: list[str] = []
     splitter = Splitter()
-    before = now = 0
+    before = now = began = count = 0
     first_output = None
     unreadable: BadResponse | None = None
     try:
@@ -223,6 +246,9 @@ def _careful(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answ
             doubtful = len(events) - body.endswith((b"\n", b"\r")) if hidden else 0
             shown = bool(stamps)
             for event, name in events:
+                count += 1
+                if count == 1:
+                    began = now
                 mark = 0
                 if doubtful > 0:
                     doubtful -= 1
@@ -238,6 +264,8 @@ def _careful(reads: list[Read], decode: Callable[[bytes], Delta | None]) -> Answ
                     continue
                 if delta is None:
                     continue
+                if _speaks(delta):
+                    answer.events, answer.first_event_ns, answer.last_event_ns = count, began, now
                 if delta.usage:
                     answer.usage = delta.usage
                 if delta.finish is not None:
@@ -297,6 +325,10 @@ def _take_last(answer: Answer, delta: Delta | None, stamp: int, texts: list[str]
     """An event that the end of the stream completed."""
     if delta is None:
         return
+    if _speaks(delta):
+        answer.events, answer.last_event_ns = answer.events + 1, stamp
+        if answer.first_event_ns is None:
+            answer.first_event_ns = stamp
     answer.usage = delta.usage or answer.usage
     answer.finish = delta.finish or answer.finish
     answer.extra = delta.extra or answer.extra

@@ -45,6 +45,8 @@ Columns the kernel gives (``batch["started_ns"]``):
 ``fault``               of an outcome ``error``, how: 0 failed, 1 the answer began and was cut, 2 it was empty; absent otherwise
 ``coalesced``           content pieces whose instant is only known as an interval
 ``reads``               how often bytes of the answer's body were read
+``events``              of a stream, events that say more than usage, one with a role alone included; 0 without a stream
+``first_event_ns`` ``last_event_ns``  the first and the last of them; absent where there is none
 ``images``              pictures in the payload, those of earlier turns included
 ``graded``              1 where the answer was graded, 0 where there was none to grade; absent where nothing is expected
 ``correct`` ``unparsed`` ``score``  of graded answers, as :class:`aiperf.grader.Grade` says

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -65,22 +65,37 @@ def _numbers(definition: Definition, parts: list[Readings]) -> Numbers:
     begins = [part.begin_ns for part in parts if part.begin_ns == part.begin_ns]
     ends = [part.end_ns for part in parts if part.end_ns == part.end_ns]
     span_s = (max(ends) - min(begins)) / 1e9 if begins and ends else 0.0
+    spread = _mixed if definition.quantiles == "linear" else _occurring
     return Numbers(
         definition.title,
         definition.source,
         definition.differs,
-        _spread((part.ttft_ns, None) for part in parts),
-        _spread((part.itl_ns, part.itl_weights) for part in parts),
-        _spread((part.tpot_ns, part.tpot_weights) for part in parts),
+        spread([(part.ttft_ns, None) for part in parts]),
+        spread([(part.itl_ns, part.itl_weights) for part in parts]),
+        spread([(part.tpot_ns, part.tpot_weights) for part in parts]),
         sum(part.requests for part in parts) / span_s if span_s > 0 else None,
         sum(part.tokens for part in parts) / span_s if span_s > 0 else None,
     )
 
 
-def _spread(parts: Iterable[tuple[Floats, Floats | None]]) -> Spread | None:
-    pairs = [(values, np.ones(len(values)) if weights is None else weights) for values, weights in parts]
-    values = np.concatenate([each for each, _ in pairs]) if pairs else np.empty(0)
-    weights = np.concatenate([each for _, each in pairs]) if pairs else np.empty(0)
+_Part = tuple[Floats, Floats | None]
+"""Values in ns, and their weights."""
+
+
+def _mixed(parts: list[_Part]) -> Spread | None:
+    """Of values that weigh the same; a quantile lies between two of them."""
+    values = np.concatenate([each for each, _ in parts] or [np.empty(0)])
+    values = values[~np.isnan(values)] / 1e6
+    if not len(values):
+        return None
+    p50, p99 = np.quantile(values, (0.5, 0.99)).tolist()
+    return Spread(float(values.mean()), p50, p99)
+
+
+def _occurring(parts: list[_Part]) -> Spread | None:
+    """Of weighted values; a quantile is the first of them that so much of the weight doesn't exceed."""
+    values = np.concatenate([each for each, _ in parts] or [np.empty(0)])
+    weights = np.concatenate([np.ones(len(each)) if given is None else given for each, given in parts] or [np.empty(0)])
     there = ~np.isnan(values) & (weights > 0)
     values, weights = values[there] / 1e6, weights[there]
     if not len(values):

@@ -54,7 +54,7 @@ NUMBERS = (
     "usage_cache_write_tokens", "usage_cache_miss_tokens", "usage_prompt_audio_tokens", "usage_completion_audio_tokens",
     "usage_accepted_tokens", "usage_rejected_tokens", "usage_tool_tokens", "usage_audio_s",
     "bytes_sent", "bytes_received", "dns_ns", "connect_ns", "tls_ns", "reused", "reconnected", "coalesced", "shard", "request",
-    "url", "model", "fault", "first_tokens", "reads", "images",
+    "url", "model", "fault", "first_tokens", "reads", "images", "events", "first_event_ns", "last_event_ns",
 )  # fmt: skip
 """Columns with one number per request, as a batch is stored."""
 
@@ -411,7 +411,8 @@ class Reducer:
             received, dns, connect, tls,
             1.0 if flags & journal.REUSED else 0.0, 1.0 if flags & journal.RECONNECTED else 0.0, answer.marked,
             shard.number, request, url, model, _fault(done[1], status, answer, error), self._first_tokens(answer),
-            len(reads), self._store.images(entry_number, turn),
+            len(reads), self._store.images(entry_number, turn), answer.events, _known(answer.first_event_ns),
+            _known(answer.last_event_ns),
         ))  # fmt: skip
         if error is not None:
             self._errors[len(self._rows) - 1] = msgspec.json.encode(error).decode()

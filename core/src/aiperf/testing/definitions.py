@@ -45,6 +45,7 @@ class DefinitionContract:
         read = self._read(self.batch())
         for values, weights in ((read.itl_ns, read.itl_weights), (read.tpot_ns, read.tpot_weights)):
             assert weights is None or len(weights) == len(values)
+            assert weights is None or self.definition.quantiles == "inverted_cdf", "only its quantiles know weights"
 
     def test_the_same_batch_gives_the_same_readings(self) -> None:
         _assert_alike([self._read(self.batch())], [self._read(self.batch())])

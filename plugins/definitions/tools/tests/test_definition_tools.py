@@ -1,4 +1,6 @@
-"""Hand-computed: two good requests and a failed one, read four ways."""
+"""Hand-computed: two good requests, one cut and one empty, read four ways."""
+
+import re
 
 import numpy as np
 import pytest
@@ -12,46 +14,93 @@ NAN = float("nan")
 
 
 def batch() -> RecordBatch:
-    """In ms.  A: role at 10, content at 20 and 60 (5 tokens, several a chunk), usage at 70.  B: one token, at 130.
-    C fails at 500."""
+    """In ms.  A: role at 10, content at 20 and 60 (5 tokens, several a chunk), a closing event at 64, usage at 70.  B: 2 tokens
+    in one event, at 130.  C fails at 500, after two pieces, at 300 and 340.  D ends well at 260, with a role at 240 alone."""
     rows = {
-        "started_ns": [0, 100, 200], "ended_ns": [70, 130, 500], "first_byte_ns": [10, 130, NAN],
-        "last_byte_ns": [70, 130, NAN], "first_token_ns": [20, 130, NAN], "first_output_ns": [20, 130, NAN],
-        "last_token_ns": [60, 130, NAN],
+        "started_ns": [0, 100, 200, 220], "ended_ns": [70, 130, 500, 260], "first_event_ns": [10, 130, 300, 240],
+        "last_event_ns": [64, 130, 340, 240], "first_token_ns": [20, 130, 300, NAN],
+        "first_output_ns": [20, 130, 300, NAN], "last_token_ns": [60, 130, 340, NAN],
     }  # fmt: skip
     columns = {name: np.array(values, dtype=float) * MS for name, values in rows.items()}
     columns |= {
-        "output_tokens": np.array([5, 1, NAN]), "reasoning_tokens": np.full(3, NAN), "first_tokens": np.full(3, NAN),
-        "usage_completion_tokens": np.array([5, 1, NAN]),
-        "gap_ns": ragged([[40 * MS], [], []], [[60 * MS], [], []]),
-        "piece_count": ragged([[1, 1], [1], []], [[20 * MS, 60 * MS], [130 * MS], []]),
+        "output_tokens": np.array([5, 2, 3, NAN]), "reasoning_tokens": np.full(4, NAN), "first_tokens": np.full(4, NAN),
+        "usage_completion_tokens": np.array([5, 2, NAN, 0]), "events": np.array([4.0, 1, 2, 1]),
+        "fault": np.array([NAN, NAN, 1, 2]),
     }  # fmt: skip
-    return RecordBatch(columns, np.array([True, True, False]))
+    instants = [[20 * MS, 60 * MS], [130 * MS], [300 * MS, 340 * MS], []]
+    columns |= {
+        "chunk_ns": ragged(instants, instants),
+        "piece_count": ragged([[1] * len(each) for each in instants], instants),
+    }
+    return RecordBatch(columns, np.array([True, True, False, False]))
 
 
 @pytest.mark.parametrize(
-    ("definition", "ttft", "itl", "tpot", "span_s"),
+    ("definition", "ttft", "itl", "tpot", "requests", "tokens", "span_s"),
     [
-        (This(), 25, 10, 10, 0.5),  # (20 + 30) / 2; 40 / 4; to the failure's end
-        (Vllm(), 20, 25, 15, 0.5),  # (10 + 30) / 2; gaps 10 and 40; (70 - 10) / 4
-        (GuideLlm(), 25, 10, 15, 0.5),  # (60 / 5 x 5 + 30 x 1) / 6
-        (GenaiPerf(), 25, 10, 10, 0.13),  # ends with the last content
+        (This(), 25, 10, 10, 2, 7, 0.5),  # (20 + 30) / 2; 40 / 4, B's came at once; to the failure's end
+        # (10 + 30 + 20) / 3, the empty D too; gaps 10, 40 and 4; A's 54 / 4 and B's 0
+        (Vllm(), 20, 18, 6.75, 3, 7, 0.5),
+        # (40 / 4 x 4 + 0 x 1) / 5; (60 / 5 x 5 + 30 / 2 x 2) / 7; all four, with C's pieces for tokens
+        (GuideLlm(), 25, 8, 90 / 7, 4, 9, 0.5),
+        (GenaiPerf(), 25, 10, 10, 3, 7, 0.13),  # D counts for the rate alone; ends with the last content of a good one
     ],
 )
-def test_each_tool_reads_its_own_numbers(definition, ttft, itl, tpot, span_s):
+def test_each_tool_reads_its_own_numbers(definition, ttft, itl, tpot, requests, tokens, span_s):
     found = numbers(definition, batch())
     assert found.ttft_ms.mean == pytest.approx(ttft)
     assert found.itl_ms.mean == pytest.approx(itl)
     assert found.tpot_ms.mean == pytest.approx(tpot)
-    assert found.requests_per_s == pytest.approx(2 / span_s)
-    assert found.output_tokens_per_s == pytest.approx(6 / span_s)
+    assert found.requests_per_s == pytest.approx(requests / span_s)
+    assert found.output_tokens_per_s == pytest.approx(tokens / span_s)
+
+
+@pytest.mark.parametrize(
+    ("definition", "p50", "p99"),
+    [(This(), 25, 29.9), (Vllm(), 20, 29.8), (GuideLlm(), 20, 30), (GenaiPerf(), 25, 29.9)],
+)
+def test_percentiles_of_ttft_lie_where_each_tool_puts_them(definition, p50, p99):
+    """Of 20 and 30 (vLLM: 10, 20 and 30): half-way for those that mix neighbours, one of both for GuideLLM."""
+    found = numbers(definition, batch()).ttft_ms
+    assert (found.p50, found.p99) == (pytest.approx(p50), pytest.approx(p99))
+
+
+def test_vllm_sees_a_gap_of_nothing_where_events_come_together():
+    """B's answer again, with its role and a closing event in the same read: 3 events, 2 gaps of 0 beside 10, 40 and 4."""
+    columns = {**batch().columns, "events": np.array([4.0, 3, 2, 1])}
+    found = numbers(Vllm(), RecordBatch(columns, batch().valid))
+    assert found.itl_ms.mean == pytest.approx(54 / 5)
+    assert found.itl_ms.p50 == pytest.approx(4)
+
+
+def test_vllm_counts_text_where_the_server_counts_nothing():
+    columns = {**batch().columns, "usage_completion_tokens": np.full(4, NAN)}
+    assert numbers(Vllm(), RecordBatch(columns, batch().valid)).output_tokens_per_s == pytest.approx(7 / 0.5)
+
+
+def test_reasoning_begins_ttft_for_all_but_genai_perf_and_is_no_token_there():
+    """A's first content is thought: 3 of 8 tokens, and its first output comes at 60."""
+    columns = {**batch().columns, "reasoning_tokens": np.array([3, NAN, NAN, NAN])}
+    columns["usage_completion_tokens"] = np.array([8.0, 2, NAN, 0])
+    columns["first_output_ns"] = np.array([60, 130, 300, NAN]) * MS
+    found = {type(one): numbers(one, RecordBatch(columns, batch().valid)) for one in (This(), Vllm(), GuideLlm(), GenaiPerf())}
+    assert [each.ttft_ms.mean for each in found.values()] == pytest.approx([25, 20, 25, 45])
+    assert found[This].itl_ms.mean == pytest.approx(40 / 7)
+    assert found[GenaiPerf].itl_ms is None  # one output in one event each
+    assert found[GenaiPerf].output_tokens_per_s == pytest.approx(7 / 0.13)
+
+
+@pytest.mark.parametrize("definition", [Vllm(), GuideLlm(), GenaiPerf()])
+def test_each_source_names_repository_version_and_path(definition):
+    repository, path = definition.source.split(", ", 1)
+    assert re.fullmatch(r"github\.com/[\w-]+/[\w-]+ (at [0-9a-f]{12}|v\d+\.\d+\.\d+)", repository)
+    assert path.endswith(".py")
 
 
 @pytest.mark.parametrize("definition", [This(), Vllm(), GuideLlm(), GenaiPerf()])
 def test_where_every_request_failed_nothing_is_measured(definition):
-    found = numbers(definition, batch().select(np.array([False, False, True])))
+    found = numbers(definition, batch().select(np.array([False, False, True, False])))
     assert (found.ttft_ms, found.itl_ms, found.tpot_ms) == (None, None, None)
-    assert not found.requests_per_s
 
 
 class TestThisKeepsTheContract(DefinitionContract):

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_EMPTY = 2
+"""As a batch's ``fault``: the answer ended well and said nothing."""
+
 
 def _per(duration: Floats, tokens: Floats) -> Floats:
     quotients: Floats = np.divide(duration, tokens, out=np.full(len(duration), np.nan), where=tokens >= 1)
@@ -27,9 +30,31 @@ def _all_tokens(batch: RecordBatch) -> Floats:
 
 
 def _served_tokens(batch: RecordBatch, otherwise: Floats) -> Floats:
-    """The server's count, *otherwise* where it gave none."""
+    """The server's count, *otherwise* where it gave none, or 0."""
     counted = batch["usage_completion_tokens"]
-    return np.where(np.isnan(counted), otherwise, counted)
+    return np.where(counted > 0, counted, otherwise)
+
+
+def _answered(batch: RecordBatch) -> NDArray[np.bool_]:
+    """Good requests, and those whose answer said nothing, which only we call failed."""
+    answered: NDArray[np.bool_] = batch.valid | (batch["fault"] == _EMPTY)
+    return answered
+
+
+def _between(batch: RecordBatch) -> Floats:
+    """Times between neighbouring events, those that came together 0 apart; in no order.
+
+    The columns know when content came, and when the first and the last event did: an event without content in between is taken
+    to have come together with another.
+    """
+    arrivals = batch.lists("chunk_ns")
+    owners = np.repeat(np.arange(len(batch)), np.diff(arrivals.offsets))
+    within = np.diff(arrivals.values)[owners[1:] == owners[:-1]]
+    before, after = batch["first_token_ns"] - batch["first_event_ns"], batch["last_event_ns"] - batch["last_token_ns"]
+    silent = np.where(np.isnan(before), batch["last_event_ns"] - batch["first_event_ns"], np.nan)  # no content at all
+    known = np.concatenate((within, before[before > 0], after[after > 0], silent[silent > 0]))
+    together = np.maximum(batch["events"] - 1, 0).sum() - len(known)
+    return np.concatenate((known, np.zeros(max(0, int(together)))))
 
 
 class This(Definition):
@@ -52,64 +77,89 @@ class This(Definition):
 
 
 class Vllm(Definition):
-    """vllm-project/vllm, benchmarks/benchmark_serving.py and benchmarks/backend_request_func.py, as of 2025."""
+    """vllm-project/vllm at 02cfb534df56 (2026): ``vllm/benchmarks/serve.py``, ``vllm/benchmarks/lib/endpoint_request_func.py``.
+
+    The first event with a choice ends TTFT, whatever it holds; an event each ends an ITL and, the last of them, the latency.
+    Success is such an event in an answer of status 200; an error told after it, which is passed over there, is a failure here.
+    TPOT is the mean of requests, from their TTFT on, over the server's
+    tokens less one.  The duration spans all requests, and what passes before the first, which isn't known here.
+    """
 
     title = "vLLM bench serve"
-    source = "github.com/vllm-project/vllm, benchmarks/benchmark_serving.py and backend_request_func.py"
+    source = "github.com/vllm-project/vllm at 02cfb534df56, vllm/benchmarks/serve.py and lib/endpoint_request_func.py"
     differs = (
-        "TTFT ends with the first event, one with a role alone included; TPOT takes the time to the last event, usage included,"
-        " over the server's tokens; ITL is between events, however many tokens each has. Closing events are no gaps here."
+        "TTFT ends with the first event, one with a role alone included, so TPOT and ITL begin there; they end with the last"
+        " event, a closing one without content included (until early 2026 TPOT also took the usage after it). ITL is the time"
+        " between events, however many tokens each has, 0 for events that come together; tokens are the server's; an answer"
+        " without content is a success."
     )
 
     def read(self, batch: RecordBatch) -> Readings:
-        good = batch.select(batch.valid)
-        tokens = _served_tokens(good, _all_tokens(good))
-        first, last = good["first_byte_ns"], good["last_byte_ns"]
-        role = good["first_token_ns"] - first  # an event without content came before
-        together = np.zeros(int((good.lists("piece_count").values - 1).sum()))  # events of one read, some µs apart there
-        gaps = np.concatenate((role[role > 0], good.lists("gap_ns").values, together))
+        good = batch.select(_answered(batch) & ~np.isnan(batch["first_event_ns"]))
+        tokens = _served_tokens(good, np.nan_to_num(good["output_tokens"]))
+        first, last = good["first_event_ns"], good["last_event_ns"]
         return Readings(
-            first - good["started_ns"], gaps, _per(last - first, tokens - 1), len(good), float(tokens.sum()),
+            first - good["started_ns"], _between(good), _per(last - first, tokens - 1), len(good), float(tokens.sum()),
             _least(batch["started_ns"]), _most(batch["ended_ns"]),
         )  # fmt: skip
 
 
 class GuideLlm(Definition):
-    """vllm-project/guidellm, src/guidellm/schemas/request_stats.py and benchmark/schemas/generative/metrics.py."""
+    """vllm-project/guidellm v0.7.3: ``src/guidellm/schemas/request_stats.py``, ``benchmark/schemas/metrics.py``.
+
+    Latencies are those of successful requests, percentiles values that occurred, by weight (``schemas/statistics.py``).  The
+    rates that it prints (``benchmark/outputs/console.py``) are means, over time, of all requests: those that ended, and their
+    tokens, over the time from the first start to the last end.
+    """
 
     title = "GuideLLM"
-    source = "github.com/vllm-project/guidellm, src/guidellm/schemas/request_stats.py"
+    source = "github.com/vllm-project/guidellm v0.7.3, src/guidellm/schemas/request_stats.py and benchmark/schemas/metrics.py"
     differs = (
-        "TPOT includes the time to the first token; ITL and TPOT are weighted by tokens, so long answers count more; tokens are"
-        " the server's, else one a piece of content. Its rate distributions over time appear as their mean."
+        "The rates count failed and cancelled requests, too, with what they said. TPOT includes the time to the first token;"
+        " ITL and TPOT are weighted by tokens, so that long answers count more, and an answer that comes at once has an ITL of"
+        " 0; tokens are the server's, else one a piece of content. A percentile is a value that occurred, not one between two."
     )
+    quantiles = "inverted_cdf"
 
     def read(self, batch: RecordBatch) -> Readings:
-        good = batch.select(batch.valid)
-        pieces = good.lists("piece_count")
-        owners = np.repeat(np.arange(len(good)), np.diff(pieces.offsets))
-        tokens = _served_tokens(good, np.bincount(owners, pieces.values, len(good)).astype(np.float64))
+        good, over = batch.select(batch.valid), batch.select(~np.isnan(batch["ended_ns"]))
+        tokens, all_tokens = self._tokens(good), float(self._tokens(over).sum())
         start, first, last = good["started_ns"], good["first_token_ns"], good["last_token_ns"]
         return Readings(
-            first - start, _per(last - first, tokens - 1), _per(last - start, tokens), len(good), float(tokens.sum()),
+            first - start, _per(last - first, tokens - 1), _per(last - start, tokens), len(over), all_tokens,
             _least(batch["started_ns"]), _most(batch["ended_ns"]), tokens - 1, tokens,
         )  # fmt: skip
 
+    def _tokens(self, batch: RecordBatch) -> Floats:
+        pieces = batch.lists("piece_count")
+        owners = np.repeat(np.arange(len(batch)), np.diff(pieces.offsets))
+        return _served_tokens(batch, np.bincount(owners, pieces.values, len(batch)).astype(np.float64))
+
 
 class GenaiPerf(Definition):
-    """triton-inference-server/perf_analyzer, genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py."""
+    """triton-inference-server/perf_analyzer at 263c5f6e0c7a (genai-perf 0.0.16dev):
+    ``genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py``.
+
+    Responses without text are dropped before anything is measured, a request that has no other only counts for the rate.
+    Events of one read are one response, and ITL takes two.
+    """
 
     title = "genai-perf"
-    source = "github.com/triton-inference-server/perf_analyzer, llm_profile_data_parser.py"
+    source = (
+        "github.com/triton-inference-server/perf_analyzer at 263c5f6e0c7a,"
+        " genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py"
+    )
     differs = (
-        "Reasoning is no content: TTFT ends with the first output, and tokens are output alone, as the client counts them; the"
-        " time base ends with the last content of a good request, so a failure at the end shortens it."
+        "Reasoning is no content: TTFT ends with the first output, and tokens are output alone, as the client counts them. The"
+        " rate counts answers without output, too; its time ends with the last content of a good request, so that a failure at"
+        " the end shortens it."
     )
 
     def read(self, batch: RecordBatch) -> Readings:
-        good = batch.select(batch.valid & ~np.isnan(batch["first_output_ns"]))
-        tokens, first, last = np.nan_to_num(good["output_tokens"]), good["first_output_ns"], good["last_token_ns"]
-        itl = _per(last - first, tokens - 1)
+        said = batch.select(batch.valid & ~np.isnan(batch["first_output_ns"]))
+        tokens, first, last = np.nan_to_num(said["output_tokens"]), said["first_output_ns"], said["last_token_ns"]
+        itl = np.where(last > first, _per(last - first, tokens - 1), np.nan)
         return Readings(
-            first - good["started_ns"], itl, itl, len(good), float(tokens.sum()), _least(good["started_ns"]), _most(last)
-        )
+            first - said["started_ns"], itl, itl, int(_answered(batch).sum()), float(tokens.sum()),
+            _least(said["started_ns"]), _most(last),
+        )  # fmt: skip
