@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
 from aiperf import (
     AiperfError,
@@ -11,6 +12,7 @@ from aiperf import (
     BatchExporter,
     Capabilities,
     Conversation,
+    Definition,
     Delta,
     Endpoint,
     Fold,
@@ -20,6 +22,7 @@ from aiperf import (
     Over,
     PhasePlan,
     Plan,
+    Readings,
     SummaryExporter,
     Turn,
     Unit,
@@ -30,11 +33,13 @@ from aiperf import journal as frames
 from aiperf.command import Others
 from aiperf.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.plan import TlsPlan
+from aiperf.reduce import Reducer
 from aiperf.registry import Registry
-from aiperf.rundir import RunClock, save_run
+from aiperf.rundir import RunClock, load_run, save_run
 from aiperf.store import StoreWriter
 from aiperf.testing import CommandContract
 from aiperf_command_report import Report
+from msgspec.structs import replace
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
 
@@ -111,11 +116,11 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
 
 def report(
     *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
-    others: Others | None = None,
+    others: Others | None = None, definitions: bool = False,
 ) -> int:  # fmt: skip
     command = Report()
     command.others = others
-    options = SimpleNamespace(definitions=False, as_json=as_json, output=output, slice_duration_s=slices)
+    options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
     return command.run(options, [str(word) for word in words])
 
 
@@ -216,6 +221,56 @@ def test_a_metric_installed_since_is_computed_with_the_options_given_now(tmp_pat
     run = make_run(tmp_path / "run", exporters=(ref("json", Results),))
     assert report(run, others=installed(slo_ns)) == 0
     assert json.loads((run / "profile_export_aiperf.json").read_text()) == {"fast": {"avg": fast}}
+
+
+class Everything(Definition):
+    title, source, differs = "everything", "here", "It counts all that ended."
+
+    def read(self, batch):
+        nothing = batch["started_ns"][:0]
+        return Readings(
+            nothing, nothing, nothing, len(batch), 0.0, float(np.min(batch["started_ns"], initial=np.inf)),
+            float(np.max(batch["ended_ns"], initial=-np.inf)),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def defined() -> Others:
+    return Others(Registry([Descriptor("definitions", "all", f"{__name__}:Everything", "new", "2")]), {}, {})
+
+
+def columns_of(run: Path) -> Path:
+    """The run with its columns written, and no request left open."""
+    plan, clock = load_run(run / "journal")
+    reducer = Reducer(replace(plan, journal=str(run / "journal")), run / "journal", 0, 1, clock=clock)
+    reducer.finish()
+    return run
+
+
+def test_a_comparison_can_be_written_to_files(run, tmp_path, defined, capsys):
+    assert report(columns_of(run), definitions=True, output=tmp_path / "there", others=defined) == 0
+    written = json.loads((tmp_path / "there" / "definitions.json").read_text())
+    assert written["all"]["title"] == "everything"
+    assert "It counts all that ended." in (tmp_path / "there" / "definitions.txt").read_text()
+    assert capsys.readouterr().out.splitlines() == [
+        f"Definitions: {tmp_path / 'there' / name}" for name in ("definitions.json", "definitions.txt")
+    ]
+    assert not (run / "definitions.json").exists()
+
+
+def test_a_comparison_is_printed_as_a_table_or_as_json(run, defined, capsys):
+    assert report(columns_of(run), definitions=True, others=defined) == 0
+    assert capsys.readouterr().out.split()[0] == "everything"
+    assert report(run, definitions=True, as_json=True, others=defined) == 0
+    assert json.loads(capsys.readouterr().out)["all"]["source"] == "here"
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"), [({"slices": 1.0}, "--slice-duration"), ({"others": installed(50.0)}, "--slo")]
+)
+def test_a_comparison_refuses_what_makes_another_report(run, options, flag):
+    with pytest.raises(UsageError, match=f"--definitions reads a run as it was made, and {flag} would"):
+        report(run, definitions=True, **options)
 
 
 def test_results_of_another_tool_are_refused_by_name(tmp_path):

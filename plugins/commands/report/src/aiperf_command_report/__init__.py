@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError, Artifact, Command, Plan, Summary, Target, UsageError
+from aiperf.model import names
 from msgspec.structs import replace
 
-from aiperf_command_report.rescoring import replanned
+from aiperf_command_report.rescoring import flags, replanned
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,7 @@ class Report(Command):
         if options.output is not None and len(words) > 1:
             raise UsageError(f"--output takes the results of one run, {len(words)} were given", "report them one by one")
         if options.definitions:
-            from aiperf_command_report.definitions import side_by_side
-
-            for word in words:
-                print(side_by_side(Path(word), self.others, options.as_json))
+            self._compare([Path(word) for word in words], options)
             return 0
         failed = False
         for word in words:
@@ -48,6 +46,26 @@ class Report(Command):
                 failed = True
                 print("\n".join(["error: " + error.lines()[0], *error.lines()[1:]]), file=sys.stderr)
         return 1 if failed else 0
+
+    def _compare(self, directories: list[Path], options: Any) -> None:
+        """Each run as other tools define its numbers: to standard output, or to files in ``--output``."""
+        from aiperf_command_report import definitions
+
+        asked = [] if options.slice_duration_s is None else ["--slice-duration"]
+        if self.others is not None:
+            asked += flags(self.others)
+        if asked:
+            raise UsageError(
+                f"--definitions reads a run as it was made, and {names(asked)} would make another report of it",
+                f"leave {'it' if len(asked) == 1 else 'them'} out, or --definitions",
+            )
+        for directory in directories:
+            numbers = definitions.compared(directory, self.others)
+            if options.output is not None:
+                for path in definitions.write(numbers, options.output):
+                    print(f"Definitions: {path}")
+            else:
+                sys.stdout.write(definitions.as_json(numbers) if options.as_json else definitions.as_text(numbers))
 
     def _report(self, directory: Path, options: Any) -> bool:
         """Whether everything that was asked for was written."""

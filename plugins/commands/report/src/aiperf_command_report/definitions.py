@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from aiperf import AiperfError
+from aiperf import AiperfError, atomic
 from aiperf.command import Others
 from aiperf.comparison import Numbers, Spread, compare
 
+_WIDTH = 100
 _ROWS = (("TTFT", "ttft_ms"), ("ITL", "itl_ms"), ("TPOT", "tpot_ms"))
 
 
-def side_by_side(directory: Path, others: Others | None, as_json: bool) -> str:
-    """A table with a column for each installed definition, and why they differ.
+def compared(directory: Path, others: Others | None) -> dict[str, Numbers]:
+    """The run by each installed definition, by name.
 
     Raises:
         AiperfError: No definition is installed, or the directory holds no run.
@@ -21,13 +24,16 @@ def side_by_side(directory: Path, others: Others | None, as_json: bool) -> str:
     found = [] if others is None else others.registry.all("definitions")
     if others is None or not found:
         raise AiperfError("no definition is installed", "pip install aiperf-definition-tools")
-    numbers = compare(directory, {one.name: others.registry.load("definitions", one.name)() for one in found})
-    if as_json:
-        return msgspec.json.format(msgspec.json.encode(numbers), indent=2).decode()
-    return "\n".join(_table(list(numbers.values())))
+    return compare(directory, {one.name: others.registry.load("definitions", one.name)() for one in found})
 
 
-def _table(tools: list[Numbers]) -> list[str]:
+def as_json(numbers: Mapping[str, Numbers]) -> str:
+    return msgspec.json.format(msgspec.json.encode(numbers), indent=2).decode() + "\n"
+
+
+def as_text(numbers: Mapping[str, Numbers]) -> str:
+    """A table with a column for each definition, and why they differ."""
+    tools = list(numbers.values())
     rows = [["", *(tool.title for tool in tools)]]
     for word, field in _ROWS:
         for statistic in ("mean", "p50", "p99"):
@@ -37,7 +43,19 @@ def _table(tools: list[Numbers]) -> list[str]:
     rows.append(["Requests/s", *(_rate(tool.requests_per_s) for tool in tools)])
     rows.append(["Output tokens/s", *(_rate(tool.output_tokens_per_s) for tool in tools)])
     lines = [f"{row[0]:<16}" + "".join(f"{cell:>18}" for cell in row[1:]) for row in rows]
-    return [*lines, "", *(f"{tool.title}: {tool.differs} ({tool.source})" for tool in tools)]
+    for tool in tools:
+        why = textwrap.wrap(f"{tool.title}: {tool.differs}", _WIDTH, subsequent_indent="  ")
+        lines += ["", *why, f"  Source: {tool.source}"]
+    return "\n".join(lines) + "\n"
+
+
+def write(numbers: Mapping[str, Numbers], directory: Path) -> list[Path]:
+    """The same as files, ``definitions.json`` and ``definitions.txt``."""
+    files = {directory / "definitions.json": as_json(numbers), directory / "definitions.txt": as_text(numbers)}
+    for path, content in files.items():
+        with atomic(path) as draft:
+            draft.write_text(content, encoding="utf-8")
+    return list(files)
 
 
 def _rate(value: float | None) -> str:

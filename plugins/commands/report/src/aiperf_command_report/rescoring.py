@@ -37,6 +37,12 @@ def replanned(plan: Plan, others: Others | None, slice_duration_s: float | None)
     return plan
 
 
+def flags(others: Others) -> list[str]:
+    """What was typed of the options of metrics and exporters."""
+    installed = [one for category in ("metrics", "exporters") for one in others.registry.all(category)]
+    return [spec.flags[0] for one in installed for spec in one.options if spec.field in others.given.get(_key(one), ())]
+
+
 def _refs(used: Sequence[PluginRef], installed: Sequence[Descriptor], new: Sequence[Descriptor]) -> tuple[PluginRef, ...]:
     """The plugins that were used, those of packages that are installed as they are now, and then the *new* ones."""
     now = {(one.name, one.distribution): _ref(one) for one in installed}
