@@ -152,9 +152,8 @@ def test_experimental_metrics_are_there_on_request(aiperf: Program) -> None:
 
 
 def test_chunks_of_several_tokens_count_as_what_they_carry(aiperf: Program) -> None:
-    every_chunk = 'stream_options:{"include_usage":true,"continuous_usage_stats":true}'
     with running(first_token_ms=10, decode_ms=4, tokens_per_chunk=3) as server:
-        done = few(aiperf, server.url, "--osl", "9", "--use-server-token-count", "--extra-inputs", every_chunk)
+        done = few(aiperf, server.url, "--osl", "9", "--use-server-token-count", "--per-chunk-usage")
     for line in done.lines("profile_export.jsonl"):
         metrics = {tag: found["value"] for tag, found in line["metrics"].items()}
         assert metrics["output_sequence_length"] == 9

@@ -42,7 +42,10 @@ class Breaks:
     def aiperf_plan_validated(self):
         raise ZeroDivisionError("a bug of its own")
 '''
-CHAT = {"path": "/v1/chat/completions", "streaming": True, "produces_tokens": True, "tokenizes_input": True}
+CHAT = {
+    "path": "/v1/chat/completions",
+    **dict.fromkeys(("streaming", "produces_tokens", "tokenizes_input", "per_chunk_usage"), True),
+}
 
 
 class EndpointOptions(Options):
@@ -574,6 +577,18 @@ def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path)
     assert written.plugin_options(found.endpoint).token is None
     assert secrets.restored(written).plugin_options(found.endpoint).token == "hush"
     assert found.plugin_options(found.endpoint).token == "hush", "what runs in this process has it, too"
+
+
+def test_usage_with_every_piece_needs_the_servers_counts_a_stream_and_an_endpoint_that_can_ask():
+    asked = {"per_chunk_usage": True, "use_server_token_count": True, "streaming": True}
+    assert plan(**asked).per_chunk_usage
+    assert plan(**asked).config["endpoint"]["per_chunk_usage"] is True
+    assert not plan().per_chunk_usage
+    for without in ("use_server_token_count", "streaming"):
+        flag = "--" + without.replace("_", "-")
+        assert only_error(**{**asked, without: False}).startswith(f"--per-chunk-usage needs {flag}")
+    said = only_error(**asked, endpoint_type="vectors")
+    assert said.startswith("--per-chunk-usage can't be had: the endpoint type 'vectors' has no word for it")
 
 
 def test_a_trace_needs_the_file_it_would_stand_in() -> None:

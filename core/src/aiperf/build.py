@@ -175,6 +175,7 @@ class _Encoder:
         turn = replace(
             authored,
             stream=plan.streaming,
+            per_chunk_usage=plan.per_chunk_usage,
             # Earlier turns come with their live answers, which only the run will know.
             history=conversation.prelude if index == 0 or conversation.alone else (),
             extra={**plan.extra, **authored.extra},

@@ -82,6 +82,7 @@ class _Configuration:
         artifacts = self.artifacts(models, endpoint, planned[-1])
         prefix = self.prefix()
         self.check_trace()
+        self.check_usage(endpoint)
         workers, reducers = self.processes(engine, planned)
         url_strategy = urls.strategy(self.select, weights, workers)
         findings.refuse_if_any()
@@ -143,6 +144,7 @@ class _Configuration:
             shadowed=self.select.shadowed(),
             verbose=kernel.verbose or kernel.extra_verbose,
             http_trace=kernel.export_http_trace,
+            per_chunk_usage=kernel.per_chunk_usage,
         )
         made = msgspec.structs.replace(made, config=self.config(made, secrets))
         self.call_hooks(made)
@@ -421,6 +423,17 @@ class _Configuration:
                 f"pass {level} records, or drop {flag}",
             )
 
+    def check_usage(self, endpoint: Descriptor | None) -> None:
+        findings, asked = self.findings, "per_chunk_usage"
+        findings.needs(asked, ["use_server_token_count"], "without it the counts would have no use")
+        findings.needs(asked, ["streaming"], "a whole answer has one usage")
+        if findings.given(asked) and endpoint is not None and not self.capabilities(endpoint).per_chunk_usage:
+            flag = findings.flag(asked)
+            findings.refuse(
+                f"{flag} can't be had: the endpoint type {endpoint.name!r} has no word for it",
+                f"drop {flag}, or choose an endpoint type that has (chat)",
+            )
+
     def prefix(self) -> str | None:
         if self.kernel.export_prefix is not None:
             with self.findings.collected(self.findings.flag("export_prefix")):
@@ -446,6 +459,7 @@ class _Configuration:
                 "timeout": self.typed("request_timeout_s"),
                 "connection_reuse": self.typed("connection_reuse"),
                 "session_header": self.typed("session_header"),
+                "per_chunk_usage": made.per_chunk_usage or None,
                 "use_server_token_count": made.use_server_token_count or None,
                 "headers": dict.fromkeys(secrets.headers, REDACTED),
                 "extra": made.extra,

@@ -21,7 +21,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
 
     path: below the base URL; "" leaves the URL alone.  streaming_path: when streaming has another.
     title: heading of the report's table.  media_in: kinds of media accepted.
-    service_kind: word in automatic directory names.  multi_turn: whether history can be sent.
+    service_kind: word in automatic directory names.  multi_turn: whether history can be sent.  per_chunk_usage: whether token
+    counts can be asked for with every piece of a stream.
     """
 
     path: str = ""
@@ -33,6 +34,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     media_out: tuple[str, ...] = ()
     system_message: bool = False
     multi_turn: bool = False
+    per_chunk_usage: bool = False
     title: str = "LLM Metrics"
     service_kind: str = "openai"
 

@@ -38,11 +38,12 @@ class Message(Struct, frozen=True, omit_defaults=True):
 class Turn(Struct, frozen=True, omit_defaults=True):
     """What one request asks.
 
-    A dataset writes the turn's own content; the kernel fills *model*, *stream* and *history* before the endpoint
-    encodes it.
+    A dataset writes the turn's own content; the kernel fills *model*, *stream*, *per_chunk_usage* and *history* before the
+    endpoint encodes it.
 
     texts: the turn's text parts (several for batched embeddings).
     max_tokens: asked output length; None leaves it to the model.
+    per_chunk_usage: a stream's pieces shall each come with the token counts so far.
     delay_ms: think time after the previous answer; None is none.
     timestamp_ms: when a recorded trace sent it; None outside traces.
     input_tokens: length of the texts in the run's tokenizer, if the dataset knows it; else the kernel counts.
@@ -59,6 +60,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     max_tokens: int | None = None
     stream: bool = False
+    per_chunk_usage: bool = False
     delay_ms: float | None = None
     timestamp_ms: float | None = None
     input_tokens: int | None = None

@@ -95,6 +95,8 @@ class KernelOptions(Options):
         help="API key, sent as the endpoint's dialect wants it; never written anywhere.")
     use_server_token_count: bool = option("--use-server-token-count", default=False, group="Endpoint",
         help="Take token counts from the server's usage instead of counting here.")
+    per_chunk_usage: bool = option("--per-chunk-usage", default=False, group="Endpoint",
+        help="Ask for the token counts so far with every piece of a stream: inter-token latency leaves out those of the first.")
     transport: Word = option("--transport", "--transport-type", default="kernel", group="Endpoint", metavar="NAME",
         help="What moves the bytes: the name of an installed transport plugin.")
     connection_reuse: Word = option("--connection-reuse-strategy", default="pooled", group="Endpoint",

@@ -171,6 +171,7 @@ class Plan(Struct, frozen=True):
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verbose: bool = False
     http_trace: bool = False
+    per_chunk_usage: bool = False
     slice_ns: int | None = None
 
     @property

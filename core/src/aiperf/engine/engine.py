@@ -170,6 +170,7 @@ class Engine:
             authored,
             model=authored.model or self.plan.models[session.model],
             stream=self.plan.streaming,
+            per_chunk_usage=self.plan.per_chunk_usage,
             history=(*conversation.prelude, *(() if conversation.alone else session.history)),
             extra={**self.plan.extra, **authored.extra},
         )

@@ -74,6 +74,17 @@ def test_usage_is_asked_for_without_overwriting_the_author(extra: dict[str, Any]
     assert msgspec.json.encode(extra) == before  # the turn is frozen, and so is what hangs on it
 
 
+@pytest.mark.parametrize(
+    ("extra", "options"),
+    [
+        ({}, {"include_usage": True, "continuous_usage_stats": True}),
+        ({"stream_options": {"continuous_usage_stats": False}}, {"include_usage": True, "continuous_usage_stats": False}),
+    ],
+)
+def test_usage_can_be_asked_for_with_every_chunk(extra: dict[str, Any], options: Any) -> None:
+    assert sent(Turn(texts=("Hi",), model="m", stream=True, per_chunk_usage=True, extra=extra))["stream_options"] == options
+
+
 def test_an_extra_that_switches_streaming_decides_about_usage() -> None:
     assert "stream_options" not in sent(Turn(texts=("Hi",), model="m", stream=True, extra={"stream": False}))
     assert sent(Turn(texts=("Hi",), model="m", extra={"stream": True}))["stream_options"] == {"include_usage": True}

@@ -69,6 +69,7 @@ class Chat(Endpoint):
         media_in=("image", "audio", "video"),
         system_message=True,
         multi_turn=True,
+        per_chunk_usage=True,
     )
     repeats_envelope = True
 
@@ -93,7 +94,8 @@ class Chat(Endpoint):
         if body["stream"]:
             asked = body.get("stream_options", {})
             if isinstance(asked, dict):  # anything else is the author's own affair
-                body["stream_options"] = {"include_usage": True} | asked
+                wanted = {"include_usage": True} | ({"continuous_usage_stats": True} if turn.per_chunk_usage else {})
+                body["stream_options"] = wanted | asked
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
 
     def decode(self, event: bytes) -> Delta | None:
