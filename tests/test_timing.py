@@ -169,6 +169,8 @@ def test_a_trace_is_replayed_at_its_times(aiperf: Program, simulator: Simulator,
     done = profile(aiperf, simulator.url, *words, dataset=source)
     assert due_ms(done) == due
     assert starts_ms(rows(simulator)) == pytest.approx([at - due[0] for at in due], abs=SLACK_MS)
+    assert 0 <= done.json()["replay_sched_lag_p50"]["avg"] <= done.json()["replay_sched_lag_p99"]["avg"] < SLACK_MS
+    assert done.json()["replay_sched_degraded"]["avg"] == 0
 
 
 @pytest.mark.parametrize("steady", [{"first_token_ms": 935}], indirect=True)

@@ -85,6 +85,7 @@ class Needs(enum.Flag):
     TOKENS_IN = enum.auto()  # the endpoint's input is tokenized
     CLIENT_TOKENS = enum.auto()  # the client counts tokens (off with --use-server-token-count)
     PACED = enum.auto()  # arrivals have due times
+    REPLAYED = enum.auto()  # arrivals are at the times of a recording
     EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
 
 

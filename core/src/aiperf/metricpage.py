@@ -28,6 +28,7 @@ _MISSING = {
     Needs.TOKENS_IN: "input tokens",
     Needs.CLIENT_TOKENS: "counting by the client",
     Needs.PACED: "due times",
+    Needs.REPLAYED: "a fixed schedule",
     Needs.EXPERIMENTAL: "the experimental switch",
 }
 

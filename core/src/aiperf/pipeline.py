@@ -161,6 +161,8 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
         has |= Needs.CLIENT_TOKENS
     if any(phase.paced for phase in plan.phases if phase.kind == "profiling"):
         has |= Needs.PACED
+    if any(phase.replay is not None for phase in plan.phases):
+        has |= Needs.REPLAYED
     if environment.experimental():
         has |= Needs.EXPERIMENTAL
     return has

@@ -3,7 +3,7 @@ from importlib.metadata import entry_points
 import numpy as np
 import pytest
 from aiperf import Metric, Needs, Ragged, RecordBatch, ragged
-from aiperf.testing import MetricContract
+from aiperf.testing import MetricContract, RunMetricContract
 from aiperf.testing.batches import columns_of
 from aiperf.testing.manifests import check_row
 from aiperf_metric_latency import (
@@ -24,6 +24,7 @@ from aiperf_metric_latency import (
     TimeToFirstToken,
     TimeToSecondToken,
 )
+from aiperf_metric_latency.replay import ReplayDegraded, ReplayLagP50, ReplayLagP90, ReplayLagP99
 
 MS = 1e6
 ABSENT = float("nan")
@@ -58,6 +59,7 @@ ALL = (
     ScheduleSlip, DecodeDuration, InterTokenLatency, InterChunkLatency, OutputTokenThroughputPerUser,
     EndToEndOutputTokenThroughput, PrefillThroughputPerUser, CreditToStartLatency, StreamSetupLatency, StreamPrefillLatency,
 )  # fmt: skip
+OF_A_REPLAY = (ReplayLagP50, ReplayLagP90, ReplayLagP99, ReplayDegraded)
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.tag)
@@ -220,6 +222,40 @@ def test_only_what_streams_has_a_first_token_and_only_what_is_paced_a_slip():
 
 def test_every_metric_is_registered_under_its_tag_and_described():
     registered = {each.name: each.load() for each in entry_points(group="aiperf.metrics") if "metric_latency" in each.value}
-    assert registered == {kind.tag: kind for kind in ALL}
-    for kind in ALL:
+    assert registered == {kind.tag: kind for kind in (*ALL, *OF_A_REPLAY)}
+    for kind in registered.values():
         check_row("metrics", kind)
+
+
+class Slips:
+    """Totals of a run with these statistics of its schedule slip, in ms."""
+
+    def __init__(self, **statistics: float) -> None:
+        self.statistics = statistics
+
+    def statistic(self, tag, name):
+        return self.statistics.get(name) if tag == "schedule_slip" else None
+
+    def value(self, tag):
+        return ReplayLagP99().number(self) if tag == "replay_sched_lag_p99" else None
+
+
+@pytest.mark.parametrize(("p99", "degraded"), [(520.0, 0), (520.1, 1)])
+def test_a_replay_lags_by_what_it_slips_beyond_the_least_slip(p99, degraded):
+    run = Slips(min=20.0, p50=21.0, p90=80.0, p99=p99)
+    lags = [kind().number(run) for kind in (ReplayLagP50, ReplayLagP90, ReplayLagP99)]
+    assert lags == pytest.approx([1, 60, p99 - 20])
+    assert ReplayDegraded().number(run) == degraded
+
+
+def test_of_a_replay_without_requests_nothing_is_said():
+    assert [kind().number(Slips()) for kind in (ReplayLagP50, ReplayDegraded)] == [None, None]
+
+
+@pytest.mark.parametrize("kind", OF_A_REPLAY, ids=lambda kind: kind.tag)
+class TestEachOfAReplayKeepsTheContract(RunMetricContract):
+    metric = ReplayLagP50()
+
+    @pytest.fixture(autouse=True)
+    def of(self, kind):
+        self.metric = kind()
