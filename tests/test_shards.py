@@ -79,8 +79,10 @@ def test_two_reducers_count_what_one_counts(aiperf: Program, simulator: Simulato
 
 @pytest.mark.parametrize("transport", ["kernel", "aiohttp"])
 def test_both_transports_deliver_the_same(aiperf: Program, simulator: Simulator, transport: str) -> None:
-    done = run(aiperf, simulator, 1, "--transport", transport, "--concurrency", "3", "--request-count", "12", "--streaming")
+    load = ["--concurrency", "3", "--request-count", "12", "--streaming"]
+    done = run(aiperf, simulator, 1, "--transport", transport, *load, "--export-level", "raw")
     results = done.json()
+    assert [line["status"] for line in done.lines("profile_export_raw.jsonl")] == [200] * 12
     assert results["request_count"]["avg"] == 12
     assert results["output_sequence_length"]["avg"] == 4
     assert simulator.summary()["requests"] == 12

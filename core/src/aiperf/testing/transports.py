@@ -54,6 +54,8 @@ class Ear:
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         assert exchange.request not in self.heads, "two heads came for one exchange"
+        parts = [reason, *(part for header in headers for part in header)]
+        assert {type(part) for part in parts} == {str}, "a head goes to the journal, which knows plain strings alone"
         self.heads[exchange.request] = (status, reason, {name.lower(): value for name, value in headers})
 
     def written(self, exchange: Exchange) -> None:

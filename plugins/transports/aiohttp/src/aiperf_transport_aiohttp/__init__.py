@@ -254,7 +254,9 @@ class AiohttpTransport:
         if response.headers.get("Content-Type", "").lower().startswith("text/event-stream"):
             exchange.flags |= STREAMED
         if self.settings.keep_heads or status >= 300:
-            self.sink.head(exchange, status, response.reason or f"HTTP {status}", list(response.headers.items()))
+            # The names are strings of aiohttp's own kind, which a journal can't take.
+            headers = [(str(name), value) for name, value in response.headers.items()]
+            self.sink.head(exchange, status, response.reason or f"HTTP {status}", headers)
         async for body in response.content.iter_any():
             read_ns = monotonic_ns()
             self._reads += 1
