@@ -84,7 +84,7 @@ class HttpWaiting(_Part):
     """From there until the first bytes of the answer's body came."""
 
     tag = "http_req_waiting"
-    title = "HTTP Waiting"
+    title = "HTTP Waiting (TTFB)"
     short = "TTFB"
     order = 2040
 
