@@ -87,6 +87,67 @@ SENDING = ("request_send_start_ns", "request_headers_sent_ns", "request_send_end
 RECEIVING = ("request_headers_sent_ns", "response_receive_start_ns", "response_receive_end_ns")
 
 
+UNITS = {
+    "requests/sec": "goodput request_throughput",
+    "ms": (
+        "decode_duration http_req_blocked http_req_connecting http_req_connection_overhead http_req_dns_lookup"
+        " http_req_duration http_req_receiving http_req_sending http_req_total http_req_waiting inter_chunk_latency"
+        " inter_token_latency request_latency time_to_first_output_token time_to_first_token time_to_second_token"
+    ),
+    "requests": (
+        "completed_request_count effective_concurrency effective_decode_concurrency effective_prefill_concurrency"
+        " error_request_count good_request_count osl_mismatch_count request_count usage_discrepancy_count"
+    ),
+    "tokens/sec": (
+        "active_decode_throughput active_prefill_throughput active_total_throughput effective_decode_throughput"
+        " effective_prefill_throughput effective_total_throughput input_token_throughput output_token_throughput"
+        " total_token_throughput"
+    ),
+    "tokens/sec/user": (
+        "active_decode_throughput_per_user active_prefill_throughput_per_user e2e_output_token_throughput"
+        " effective_decode_throughput_per_user effective_prefill_throughput_per_user output_token_throughput_per_user"
+        " prefill_throughput_per_user"
+    ),
+    "tokens": (
+        "error_isl input_sequence_length output_sequence_length output_token_count tokens_in_flight total_error_isl total_isl"
+        " total_osl total_output_tokens total_usage_completion_tokens total_usage_prompt_cache_read_tokens"
+        " total_usage_prompt_tokens total_usage_total_tokens usage_completion_tokens usage_prompt_cache_read_tokens"
+        " usage_prompt_tokens usage_total_tokens"
+    ),
+    "sec": "benchmark_duration",
+    "count": "http_req_chunks_received",
+    "KB": "http_req_data_received http_req_data_sent",
+    "ratio": "good_request_fraction http_req_connection_reused",
+    "%": (
+        "osl_mismatch_diff_pct overall_usage_prompt_cache_read_pct request_error_rate usage_completion_tokens_diff_pct"
+        " usage_prompt_tokens_diff_pct"
+    ),
+}
+UNIT_OF = {tag: unit for unit, tags in UNITS.items() for tag in tags.split()}
+"""Of every metric in an ordinary streaming chat run."""
+OF_THE_RUN = (
+    "benchmark_duration completed_request_count error_request_count goodput good_request_fraction input_token_throughput"
+    " osl_mismatch_count output_token_throughput overall_usage_prompt_cache_read_pct request_count request_error_rate"
+    " request_throughput total_error_isl total_isl total_osl total_output_tokens total_token_throughput"
+    " total_usage_completion_tokens total_usage_prompt_cache_read_tokens total_usage_prompt_tokens total_usage_total_tokens"
+    " usage_discrepancy_count"
+).split()
+"""Of no single request."""
+HEADINGS = [  # as the tables of the CSV name those that aren't simply their tags in capitals
+    "Completed Requests (Success + Error)", "E2E Output Token Throughput (tokens/sec/user)", "GoodRequestFraction (ratio)",
+    "HTTP Blocked (ms)", "HTTP Chunks Received", "HTTP Connection Reused (ratio)", "HTTP Data Received (KB)",
+    "HTTP DNS Lookup (ms)", "HTTP Duration (excl. conn) (ms)", "HTTP Total Time (ms)", "HTTP Waiting (TTFB) (ms)",
+    "OSL Mismatch Count", "OSL Mismatch Diff % (%)", "Output Token Throughput Per User (tokens/sec/user)",
+    "Overall Usage Prompt Cache Read % (%)", "Request Count", "Request Error Rate (%)", "Time to First Token (ms)",
+    "Tokens In Flight (tokens)", "Total Input Sequence Length (tokens)", "Usage Completion Diff % (%)",
+    "Usage Prompt Diff % (%)",
+]  # fmt: skip
+SECTIONS = {"artifacts": {"dir", "prefix", "summary", "records", "raw", "trace", "slice_duration", "show_trace_timing"},
+    "datasets": {"name", "type", "entries", "sampling", "path", "format"}, "runtime": {"ui", "workers", "record_processors"},
+    "endpoint": {"urls", "url_strategy", "type", "path", "api_key", "timeout", "streaming", "connection_reuse", "headers",
+                 "extra", "session_header", "use_server_token_count"}}  # fmt: skip
+
+
 def known(cls: type, found: dict[str, Any]) -> Any:
     """An object of the fields that the script knows; others are none of its business, missing ones break it."""
     return cls(**{field.name: found[field.name] for field in fields(cls) if field.name in found})
@@ -126,6 +187,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
             "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 20, "--osl", 8,
             "--concurrency", 4, "--request-count", REQUESTS, "--warmup-request-count", WARMUPS, "--random-seed", 7,
             "--export-level", "raw", "--export-http-trace", "--slice-duration", 0.1, "--header", "X-Team: hush", "--ui", "none",
+            "--goodput", "request_latency:1000",
         )  # fmt: skip
     assert done.code == 0, done.err
     return done
@@ -173,6 +235,38 @@ def test_the_summary_has_its_fields_and_every_metric_is_one(summary: dict[str, A
     (error,) = summary["error_summary"]
     assert known(ErrorDetails, error["error_details"]).code == 429
     assert error["count"] == summary["error_request_count"]["avg"]
+
+
+def test_every_metric_has_the_unit_it_always_had(done: Done, summary: dict[str, Any]) -> None:
+    assert {tag: summary[tag]["unit"] for tag in UNIT_OF if tag in summary} == UNIT_OF
+    slices = json.loads((done.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    for one in slices:
+        units = {tag: found["unit"] for tag, found in one.items() if tag in UNIT_OF}
+        assert units == {tag: UNIT_OF[tag] for tag in units}
+    assert {tag for one in slices for tag in one} >= {"request_latency", "goodput", "total_osl", "effective_concurrency"}
+
+
+def test_every_value_of_a_request_has_the_unit_it_always_had(done: Done) -> None:
+    units: dict[str, str] = {}
+    for line in done.lines("profile_export.jsonl"):
+        units |= {tag: found["unit"] for tag, found in line["metrics"].items()}
+    over_time = [tag for tag in UNIT_OF if tag.startswith(("effective_", "active_", "tokens_in_flight"))]
+    wanted = UNIT_OF.keys() - set(OF_THE_RUN) - set(over_time)
+    assert {tag: units.get(tag) for tag in wanted} == {tag: UNIT_OF[tag] for tag in wanted}
+    assert not units.keys() & {*OF_THE_RUN, *over_time}
+
+
+def test_the_configuration_has_the_sections_it_always_had_and_nothing_in_them_that_would_be_refused(
+    summary: dict[str, Any],
+) -> None:
+    config = summary["input_config"]
+    for name, allowed in SECTIONS.items():
+        for section in config[name] if isinstance(config[name], list) else [config[name]]:
+            assert section.keys() <= allowed, name
+    assert config.keys() <= {"models", "endpoint", "datasets", "phases", "artifacts", "slos", "tokenizer", "runtime"}
+    assert config["artifacts"]["records"] == ["jsonl"]
+    assert (config["artifacts"]["raw"], config["artifacts"]["trace"]) == (True, True)
+    assert [phase["kind"] for phase in config["phases"]] == ["warmup", "profiling"]
 
 
 def test_every_record_can_be_read_and_they_come_to_the_summary(records: list[Any], summary: dict[str, Any]) -> None:
@@ -244,6 +338,7 @@ def test_the_csv_has_its_sections_and_the_jsons_numbers(done: Done, summary: dic
     throughput = float(single["Request Throughput (requests/sec)"])
     assert throughput == pytest.approx(summary["request_throughput"]["avg"], abs=0.005001)
     assert float(single["Request Count"]) == summary["request_count"]["avg"]
+    assert [heading for heading in HEADINGS if heading not in by_name and heading not in single] == []
 
 
 def test_time_slices_are_read_from_both_files(done: Done, summary: dict[str, Any]) -> None:

@@ -663,10 +663,19 @@ def test_the_configuration_shown_holds_what_was_set_or_derived() -> None:
     ).config  # fmt: skip
     assert config["endpoint"]["urls"] == ["http://h/x?<redacted>"]
     assert config["models"]["items"] == [{"name": "m"}]
-    assert config["datasets"] == [{"name": "main", "type": "synthetic", "entries": 8, "isl": 9}]
-    assert config["phases"][1] == {"name": "profiling", "type": "poisson", "rate": 2.0, "requests": 4}
-    assert "plugins" not in config
+    assert config["datasets"] == [{"name": "main", "type": "synthetic", "entries": 8}]
+    assert config["phases"][1] == {"name": "profiling", "kind": "profiling", "type": "poisson", "rate": 2.0, "requests": 4}
+    assert config["artifacts"]["records"] == ["jsonl"]
+    assert config["plugins"] == {"datasets:synthetic": {"isl": 9}}
     assert "timeout" not in config["endpoint"]
+
+
+def test_what_the_references_form_has_no_place_for_is_not_in_it() -> None:
+    made = plan(transport="kernel", plugins={"datasets:synthetic": DataOptions(isl=9)}, typed={"datasets:synthetic.isl": "--isl"})
+    assert made.config["endpoint"]["transport"] == "kernel"
+    shown = made.input_config()
+    assert "plugins" not in shown and "transport" not in shown["endpoint"]
+    assert shown["phases"] == made.config["phases"]
 
 
 def test_the_kernel_says_itself_which_of_its_patterns_have_a_shape() -> None:

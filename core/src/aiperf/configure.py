@@ -444,7 +444,6 @@ class _Configuration:
         """What was set or derived, in the sections of the result files; neither keys nor header values."""
         kernel = self.kernel
         plugins = {key: found for key in made.options if (found := self.typed_options(key))}
-        dataset = plugins.pop(key_of(made.dataset), {})
         sections: dict[str, Any] = {
             "models": {
                 "items": [{"name": model} for model in made.models],
@@ -459,8 +458,8 @@ class _Configuration:
                 "timeout": self.typed("request_timeout_s"),
                 "connection_reuse": self.typed("connection_reuse"),
                 "session_header": self.typed("session_header"),
-                "per_chunk_usage": made.per_chunk_usage or None,
                 "use_server_token_count": made.use_server_token_count or None,
+                "per_chunk_usage": made.per_chunk_usage or None,
                 "headers": dict.fromkeys(secrets.headers, REDACTED),
                 "extra": made.extra,
                 "tls": {"verify": made.tls.verify} if not made.tls.verify else None,
@@ -468,18 +467,20 @@ class _Configuration:
             "datasets": [
                 {
                     "name": "main",
-                    "type": made.dataset.name,
+                    "type": made.dataset.name if made.source is None else "file",
+                    "format": None if made.source is None else made.dataset.name,
+                    "path": made.source,
                     "entries": made.entries,
                     "sampling": made.sampling or None,
-                    **dataset,
                 }
             ],
             "phases": [section(phase) for phase in made.phases],
             "artifacts": {
                 "dir": self.typed("artifact_dir"),
                 "prefix": made.export_prefix,
-                "level": made.export_level,
-                "http_trace": made.http_trace or None,
+                "records": False if made.export_level == "summary" else ["jsonl"],
+                "raw": made.export_level == "raw" or None,
+                "trace": made.http_trace or None,
                 "slice_duration": kernel.slice_duration_s,
             },
             "tokenizer": {"name": made.tokenizer_name},
@@ -491,7 +492,6 @@ class _Configuration:
                 "ui": kernel.ui,
                 "engine": self.typed("engine"),
             },
-            "random_seed": kernel.random_seed,
         }
         kept: dict[str, Any] = _without_none(sections)
         return kept

@@ -67,12 +67,13 @@ def section(phase: PhasePlan) -> dict[str, Any]:
     replay = phase.replay
     return {
         "name": phase.name,
+        "kind": phase.kind,
         # The reference's word for as many at a time as there may be.
         "type": phase.pattern or {"burst": "concurrency"}.get(phase.schedule, phase.schedule),
         "concurrency": phase.concurrency,
         "prefill_concurrency": phase.prefill_concurrency,
         "rate": phase.rate,
-        "rate_series": phase.rate_series,
+        "rate_series": None if phase.rate_series is None else {"points": _points(phase.rate_series)},
         "smoothness": phase.smoothness if phase.smoothness != 1.0 else None,
         "users": phase.users,
         "requests": phase.request_count,
@@ -87,6 +88,10 @@ def section(phase: PhasePlan) -> dict[str, Any]:
         "end_offset": None if replay is None else replay.end_ms,
         "cancellation": {"rate": 100 * phase.cancel_share, "delay": _s(phase.cancel_delay_ns)} if phase.cancel_share else None,
     }
+
+
+def _points(series: tuple[tuple[float, float], ...]) -> list[dict[str, float]]:
+    return [{"time_s": at_s, "qps": rate} for at_s, rate in series]
 
 
 def _profiling(findings: Findings, mode: str) -> PhasePlan:

@@ -192,6 +192,15 @@ class Plan(Struct, frozen=True):
         values = self.options.get(f"{ref.category}:{ref.name}")
         return None if values is None else SimpleNamespace(**values)
 
+    def input_config(self) -> dict[str, Any]:
+        """The configuration in the reference's form, which has no place for plugins, nor for what they were given."""
+        strange = {"endpoint": ("transport",), "runtime": ("engine",)}
+        return {
+            name: {key: value for key, value in section.items() if key not in strange[name]} if name in strange else section
+            for name, section in self.config.items()
+            if name != "plugins"
+        }
+
     def public(self) -> Plan:
         """The plan as it may be written: secret options are None."""
         return replace(self, options=_over(self.options, {key: dict.fromkeys(f) for key, f in self.secret_options.items()}))

@@ -28,6 +28,7 @@ from aiperf.pipeline import ARRIVAL, HELD, LATE, SLIP, Catalogue, Census, catalo
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
 from aiperf.rundir import RunClock, hold, load_run
+from aiperf.selection import key_of
 from aiperf.store import Store
 from aiperf.strangers import who, why
 from aiperf.summary import (
@@ -188,7 +189,7 @@ class _Summing:
             end_ns=main.end_ns,
             title=self.title,
             command=plan.command,
-            config=plan.config,
+            config=plan.input_config(),
             valid=main.valid,
             failed=main.failed,
             cancelled=cancelled,
@@ -322,12 +323,14 @@ class _Summing:
         refs += [ref for ref in (plan.grader, plan.ui, plan.engine) if ref is not None]
         refs += [*plan.schedules.values(), *plan.arrivals.values(), *plan.ramps.values()]
         refs += [*plan.metrics, *plan.exporters, *plan.telemetry, *plan.hooks]
+        given = plan.config.get("plugins", {})
         return tuple(
             PluginUsed(
-                ref.category, ref.name, ref.distribution, ref.version, plan.shadowed.get(f"{ref.category}:{ref.name}", ())
+                ref.category, ref.name, ref.distribution, ref.version, plan.shadowed.get(key_of(ref), ()),
+                given.get(key_of(ref), {}),
             )
             for ref in refs
-        )
+        )  # fmt: skip
 
     def _never_sent(self, phase: PhasePlan) -> None:
         """Ledger rows of planned arrivals that nobody sent: one more part behind the reducers' own."""

@@ -112,11 +112,14 @@ class DeliveredLoad(Struct, frozen=True):
 
 
 class PluginUsed(Struct, frozen=True):
+    """*options*: those that were given, secrets redacted."""
+
     category: str
     name: str
     distribution: str
     version: str
     shadowed: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
 
 
 class Slice(Struct, frozen=True):

@@ -42,7 +42,7 @@ class Results:
             "schema_version": "1.4", "request_throughput": single(4.0, "requests/sec"),
             "request_latency": distribution(10.0, 20.0), "request_count": single(2.0, "requests"),
             "benchmark_duration": single(0.5, "sec"), "error_request_count": single(1.0, "requests"),
-            "input_config": {"artifacts": {"level": "raw"}}, "is_complete": True,
+            "input_config": {"artifacts": {"records": ["jsonl"], "raw": True}}, "is_complete": True,
             "start_time": "2026-11-20T15:30:52.000000+00:00", "end_time": "2026-11-20T15:30:53.000000+00:00",
             "observation_window": single(0.6, "sec"), "plugins": {},
             "measurement": {"arrivals": {"planned": 4, "completed": 2, "errors": 1, "never_sent": 1}},

@@ -138,6 +138,12 @@ def test_what_makes_the_run_repeatable_is_there(tmp_path):
     assert content["input_config"] == {"endpoint": {"models": ["mock"]}}
 
 
+def test_what_a_plugin_was_given_stands_with_it(tmp_path):
+    used = PluginUsed("metrics", "goodput", "aiperf-metric-goodput", "0.1.0", options={"goodput": ["request_latency:10"]})
+    (found,) = written(tmp_path, replace(SUMMARY, plugins=(used,)))["plugins"]["used"]
+    assert found["options"] == {"goodput": ["request_latency:10"]}
+
+
 def test_the_measurement_has_its_verdict_and_nothing_unknown(tmp_path):
     measurement = written(tmp_path, SUMMARY)["measurement"]
     assert measurement["verdict"] == "trustworthy"

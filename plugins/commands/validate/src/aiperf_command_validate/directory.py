@@ -59,14 +59,21 @@ class Directory:
                 "give the artifact directory of a run",
             )
         ours = summary is not None and "plugins" in summary
-        level = (summary or {}).get("input_config", {}).get("artifacts", {}).get("level") if ours else None
-        return cls(path, target, ours=ours, level=level)
+        return cls(path, target, ours=ours, level=_level(summary) if summary is not None and ours else None)
 
     def name(self, kind: str) -> str:
         return self.target.file(kind).name
 
     def has(self, kind: str) -> bool:
         return self.target.file(kind).is_file()
+
+
+def _level(summary: dict[str, Any]) -> str | None:
+    """The export level, as the configuration in the summary says it; None where it doesn't."""
+    written = summary.get("input_config", {}).get("artifacts", {})
+    if "records" not in written:
+        return None
+    return "raw" if written.get("raw") else "records" if written["records"] else "summary"
 
 
 def _prefix(path: Path) -> str | None:

@@ -48,7 +48,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "survival": statistics(summary.survival) or None,
         "urls": [_url(one) for one in summary.urls] or None,
         "phases": [_phase(phase) for phase in summary.phases],
-        "plugins": {"kernel": summary.version, "used": [msgspec.to_builtins(plugin) for plugin in summary.plugins]},
+        "plugins": {"kernel": summary.version, "used": [_present(plugin) for plugin in summary.plugins]},
         "warnings": list(summary.warnings) or None,
         **{name: summary.extra[name] for name in sorted(summary.extra)},
     }
@@ -108,7 +108,8 @@ def _present(part: Any) -> dict[str, Any]:
     known = {}
     for name, value in msgspec.to_builtins(part).items():
         if isinstance(value, dict):
-            known[name] = _present(value)
+            if value:
+                known[name] = _present(value)
         elif value is not None and not (isinstance(value, float) and not math.isfinite(value)):
             known[name] = value
     return known
