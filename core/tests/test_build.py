@@ -28,7 +28,7 @@ from aiperf import hookimpl, uniforms
 class Echo(Endpoint):
     """Says everything it was told."""
 
-    capabilities = Capabilities(tokenizes_input=True, multi_turn=True, media_in=("image",))
+    capabilities = Capabilities(tokenizes_input=True, produces_tokens=True, multi_turn=True, media_in=("image",))
 
     def encode(self, turn):
         if turn.texts == ("explode",):
@@ -289,6 +289,24 @@ def test_the_order_is_the_one_given_else_the_data_sets_own(tmp_path: Path) -> No
     assert config["datasets"] == [{"type": "listed", "entries": 3}]
     assert build(listed(tmp_path, row, sampling="random")).sampling == "random"
     assert build(make(tmp_path)).sampling == "sequential"
+
+
+@pytest.mark.parametrize(
+    ("turn", "extra", "told"),
+    [
+        ({"max_tokens": 9}, {}, True),
+        ({}, {}, False),
+        ({"max_tokens": 9}, {"ignore_eos": True}, False),
+        ({"max_tokens": 9, "extra": {"min_tokens": 9}}, {}, False),
+        ({"max_tokens": 9, "payload": {"min_tokens": 9}}, {}, False),
+    ],
+)
+def test_a_length_that_nothing_keeps_the_model_to_is_told_once(
+    tmp_path: Path, turn: dict[str, Any], extra: dict[str, Any], told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{"id": f"c{n}", "turns": [{"texts": ["x"], **turn}]} for n in range(3)]
+    build(listed(tmp_path, *rows, extra=extra))
+    assert caplog.text.count("answers may be shorter than the length asked for") == told
 
 
 @pytest.mark.parametrize(("there", "profiling", "warmup"), [

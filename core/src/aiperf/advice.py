@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from aiperf.model import LENGTH_FIELDS
 from aiperf.plan import PhasePlan, Plan
 from aiperf.summary import Result
 
@@ -15,7 +16,6 @@ _COLD = 3.0
 _COLD_MS = 50.0
 _COLD_REQUESTS = 20
 _CACHED_SHARE = 0.1
-_LENGTH_FIELDS = ("ignore_eos", "min_tokens")
 
 
 def advice(plan: Plan, phase: PhasePlan, census: Census, results: Mapping[str, Result], *, single: bool) -> list[str]:
@@ -73,7 +73,7 @@ def _mismatches(plan: Plan, results: Mapping[str, Result]) -> Iterator[str]:
         )
     lengths = results.get("osl_mismatch_count")
     if lengths is not None and lengths.stats["avg"]:
-        free = not any(field in plan.extra for field in _LENGTH_FIELDS)
+        free = not LENGTH_FIELDS & plan.extra.keys()
         hint = "; where the server knows it, --extra-inputs ignore_eos:true or min_tokens makes it keep to them" if free else ""
         have = "doesn't" if lengths.stats["avg"] == 1 else "don't"
         yield f"{_answers(lengths.stats['avg'])} {have} have the length that was asked for{hint}"

@@ -23,7 +23,7 @@ from aiperf.endpoint import Endpoint, encoded
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.exporter import DatasetExporter
 from aiperf.limits import with_limits
-from aiperf.model import Conversation, HttpRequest, names
+from aiperf.model import LENGTH_FIELDS, Conversation, HttpRequest, names
 from aiperf.pipeline import catalogue
 from aiperf.plan import PhasePlan, Plan
 from aiperf.rundir import RunClock
@@ -89,12 +89,14 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     if order not in plan.samplers:
         raise PluginError(f"{who(plan.dataset)} prefers the order {order!r}; there are {names(sorted(plan.samplers))}")
     encoder = _Encoder(plan, endpoint, tokenizer)
+    free = False
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.journal), len(plan.models)))
         exports = [stack.enter_context(_Export(ref, exporter)) for ref, exporter in _exporters(plan)]
         for authored in _conversations(plan.dataset, dataset):
             conversation = _paused(authored, plan.delay_ratio)
             requests = encoder.requests(conversation)
+            free = free or encoder.leaves_free(conversation)
             tokens = [encoder.input_tokens(conversation, index) for index in range(len(conversation.turns))]
             # With the models in turn and the entries in order, this is the body that is sent first.
             model = store.entries % len(plan.models) if plan.model_strategy == "round_robin" else 0
@@ -112,6 +114,11 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
         for export in exports:
             export.finish()
         entries = store.entries
+    if free:
+        log.warning(
+            "answers may be shorter than the length asked for: a model ends where it will; where the server knows it,"
+            " --extra-inputs ignore_eos:true keeps it going"
+        )
     config = {**plan.config}
     if config.get("datasets"):
         first, *others = config["datasets"]
@@ -169,6 +176,15 @@ class _Encoder:
         """
         self._check(conversation)
         return [self._requests(conversation, index) for index in range(len(conversation.turns))]
+
+    def leaves_free(self, conversation: Conversation) -> bool:
+        """Whether a length is asked for that nothing keeps the model to."""
+        if not self._can.produces_tokens or LENGTH_FIELDS & self._plan.extra.keys():
+            return False
+        return any(
+            turn.max_tokens is not None and turn.payload is None and not LENGTH_FIELDS & turn.extra.keys()
+            for turn in conversation.turns
+        )
 
     def _requests(self, conversation: Conversation, index: int) -> list[HttpRequest]:
         plan, authored = self._plan, conversation.turns[index]

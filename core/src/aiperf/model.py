@@ -10,6 +10,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+LENGTH_FIELDS = frozenset(("ignore_eos", "min_tokens"))
+"""Fields of a body by which servers that know them keep an answer to the length that was asked for."""
+
 
 class Media(Struct, frozen=True, omit_defaults=True):
     """One image, audio clip or video.
