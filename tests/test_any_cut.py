@@ -15,7 +15,7 @@ from aiperf.columns import RecordBatch
 from aiperf.fold import Buckets
 from aiperf.metric import Metric, RunMetric
 from aiperf.pipeline import Pipeline, catalogue
-from aiperf.plan import PhasePlan
+from aiperf.plan import PhasePlan, Replay
 from aiperf.reduce import Folded, groupings
 from aiperf.registry import Registry
 from aiperf.report import write_summary
@@ -34,8 +34,9 @@ SLOS = [
 ]  # fmt: skip
 PHASES = (
     PhasePlan("warmup", "warmup", 0, "burst", request_count=10),
-    PhasePlan("profiling", "profiling", 1, "request_rate", request_count=60, rate=300.0, due_file="due"),
+    PhasePlan("profiling", "profiling", 1, "fixed_schedule", request_count=60, due_file="due", replay=Replay()),
 )
+"""A replay has every metric there is."""
 
 
 @pytest.fixture(autouse=True, scope="module")

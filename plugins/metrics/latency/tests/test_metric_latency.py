@@ -113,6 +113,11 @@ WORKED = {
     "output_token_throughput_per_user": 1000 / 17.5,
     "e2e_output_token_throughput": 5 / 0.090,
     "prefill_throughput_per_user": 40 / 0.020,
+    # of a replay that slips by 20 ms at least, by 21 at p50, 80 at p90 and 540 at p99; in ms
+    "replay_sched_lag_p50": 1.0,
+    "replay_sched_lag_p90": 60.0,
+    "replay_sched_lag_p99": 520.0,
+    "replay_sched_degraded": 1.0,
 }
 
 
@@ -238,6 +243,11 @@ class Slips:
 
     def value(self, tag):
         return ReplayLagP99().number(self) if tag == "replay_sched_lag_p99" else None
+
+
+@pytest.mark.parametrize("kind", OF_A_REPLAY, ids=lambda kind: kind.tag)
+def test_numbers_of_a_replay_are_those_worked_out_by_hand(kind):
+    assert kind().number(Slips(min=20.0, p50=21.0, p90=80.0, p99=540.0)) == WORKED[kind.tag]
 
 
 @pytest.mark.parametrize(("p99", "degraded"), [(520.0, 0), (520.1, 1)])
