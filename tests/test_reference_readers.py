@@ -125,13 +125,14 @@ UNITS = {
 }
 UNIT_OF = {tag: unit for unit, tags in UNITS.items() for tag in tags.split()}
 """Of every metric in an ordinary streaming chat run."""
-OF_THE_RUN = (
-    "benchmark_duration completed_request_count error_request_count goodput good_request_fraction input_token_throughput"
-    " osl_mismatch_count output_token_throughput overall_usage_prompt_cache_read_pct request_count request_error_rate"
-    " request_throughput total_error_isl total_isl total_osl total_output_tokens total_token_throughput"
-    " total_usage_completion_tokens total_usage_prompt_cache_read_tokens total_usage_prompt_tokens total_usage_total_tokens"
-    " usage_discrepancy_count"
-).split()
+OF_THE_RUN = {
+    "benchmark_duration", "completed_request_count", "error_request_count", "goodput", "good_request_fraction",
+    "input_token_throughput", "osl_mismatch_count", "output_token_throughput", "overall_usage_prompt_cache_read_pct",
+    "request_count", "request_error_rate", "request_throughput", "total_error_isl", "total_isl", "total_osl",
+    "total_output_tokens", "total_token_throughput", "total_usage_completion_tokens",
+    "total_usage_prompt_cache_read_tokens", "total_usage_prompt_tokens", "total_usage_total_tokens",
+    "usage_discrepancy_count",
+}  # fmt: skip
 """Of no single request."""
 HEADINGS = [  # as the tables of the CSV name those that aren't simply their tags in capitals
     "Completed Requests (Success + Error)", "E2E Output Token Throughput (tokens/sec/user)", "GoodRequestFraction (ratio)",
@@ -251,7 +252,7 @@ def test_every_value_of_a_request_has_the_unit_it_always_had(done: Done) -> None
     for line in done.lines("profile_export.jsonl"):
         units |= {tag: found["unit"] for tag, found in line["metrics"].items()}
     over_time = [tag for tag in UNIT_OF if tag.startswith(("effective_", "active_", "tokens_in_flight"))]
-    wanted = UNIT_OF.keys() - set(OF_THE_RUN) - set(over_time)
+    wanted = UNIT_OF.keys() - OF_THE_RUN - set(over_time)
     assert {tag: units.get(tag) for tag in wanted} == {tag: UNIT_OF[tag] for tag in wanted}
     assert not units.keys() & {*OF_THE_RUN, *over_time}
 

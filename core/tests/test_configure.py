@@ -671,7 +671,8 @@ def test_the_configuration_shown_holds_what_was_set_or_derived() -> None:
 
 
 def test_what_the_references_form_has_no_place_for_is_not_in_it() -> None:
-    made = plan(transport="kernel", plugins={"datasets:synthetic": DataOptions(isl=9)}, typed={"datasets:synthetic.isl": "--isl"})
+    typed = {"datasets:synthetic.isl": "--isl"}
+    made = plan(transport="kernel", plugins={"datasets:synthetic": DataOptions(isl=9)}, typed=typed)
     assert made.config["endpoint"]["transport"] == "kernel"
     shown = made.input_config()
     assert "plugins" not in shown and "transport" not in shown["endpoint"]

@@ -255,8 +255,8 @@ class AiohttpTransport:
             exchange.flags |= STREAMED
         if self.settings.keep_heads or status >= 300:
             # The names are strings of aiohttp's own kind, which a journal can't take.
-            headers = [(str(name), value) for name, value in response.headers.items()]
-            self.sink.head(exchange, status, response.reason or f"HTTP {status}", headers)
+            answered = [(str(name), value) for name, value in response.headers.items()]
+            self.sink.head(exchange, status, response.reason or f"HTTP {status}", answered)
         async for body in response.content.iter_any():
             read_ns = monotonic_ns()
             self._reads += 1
