@@ -120,6 +120,18 @@ def test_a_narrow_table_keeps_what_matters_and_says_what_it_left_out():
     assert "Too narrow" not in render(SUMMARY, 140)
 
 
+def test_a_narrow_table_leaves_out_what_it_has_no_number_of():
+    lame = result("adj_lame", "Lame", "ms", {"min": 3.0, "count": 9}, 3)
+    shown = with_results(result("ttft", "TTFT", "ms", SPREAD, 1), lame)
+    assert [row[0] for row in grid(render(shown, 50), "LLM Metrics")] == ["TTFT (ms)"]
+    assert [row[0] for row in grid(render(shown, 140), "LLM Metrics")] == ["TTFT (ms)", "Lame (ms)"]
+
+
+def test_a_title_that_ends_with_its_unit_says_it_once():
+    shown = with_results(result("read", "Cache Read %", "%", {"avg": 9.0}, 1))
+    assert [row[0] for row in grid(render(shown, 140), "LLM Metrics")] == ["Cache Read %"]
+
+
 def test_metrics_without_an_order_are_not_shown_and_groups_come_before_the_main_table():
     text = render(SUMMARY, 140)
     assert "Benchmark Duration (sec)" not in text
@@ -310,6 +322,13 @@ def test_a_pipe_gets_the_same_as_the_file(monkeypatch):
 def test_an_encoding_without_lines_gets_plain_ones(monkeypatch):
     text = said(monkeypatch, "ascii")
     assert text.isascii() and "+------" in text
+
+
+def test_an_encoding_without_signs_gets_them_spelled_out_in_straight_tables():
+    slo = with_results(result("slo", "TTFT p99 ≤ 25 ms Attained", "ratio", {"avg": 1.0}, 1))
+    table = render(slo, 140, look=Look(PLAIN)).split("LLM Metrics\n")[1].splitlines()[:5]
+    assert "| TTFT p99 <= 25 ms Attained (ratio) |" in table[3]
+    assert {len(line) for line in table} == {len(table[0])}
 
 
 def test_the_copy_is_written_and_the_report_printed(tmp_path, capsys):

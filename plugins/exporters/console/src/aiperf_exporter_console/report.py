@@ -11,6 +11,7 @@ from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Sp
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
 
+_NONE = "N/A"
 COLUMNS = ("avg", "min", "max", "p99", "p90", "p50", "std")
 _DROPPED = ("std", "min", "p90", "max", "p50", "p99")
 """What a narrow table does without, first to go first."""
@@ -62,7 +63,7 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
 
 def number(value: float | None, decimals: int = 2) -> str:
     """``1,234.56``; N/A where there is none."""
-    return "N/A" if value is None or not math.isfinite(value) else f"{value:,.{decimals}f}"
+    return _NONE if value is None or not math.isfinite(value) else f"{value:,.{decimals}f}"
 
 
 def _verdict(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
@@ -160,7 +161,7 @@ def _warnings(summary: Summary, look: Look, width: int) -> Iterator[str]:
 
 
 def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
-    labels = [clean(f"{result.title} ({result.unit})" if result.unit else result.title) for result in results]
+    labels = [look.words(clean(_label(result))) for result in results]
     cells = {key: [number(result.stats.get(key)) for result in results] for key in COLUMNS}
     wide = {key: max(map(len, [key, *cells[key]])) for key in COLUMNS}
     natural = max(map(cells_of, ["Metric", *labels]))
@@ -172,9 +173,16 @@ def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Ite
     room = width - total([0, *(wide[name] for name in kept)])
     widths = [min(natural, max(_LABEL_CELLS, room)), *(wide[name] for name in kept)]
     rows = [(label, *(cells[key][i] for key in kept)) for i, label in enumerate(labels)]
+    narrow = len(kept) < len(COLUMNS)
+    if narrow:  # as with many failures the error-adjusted ones, which have a minimum alone
+        rows = [row for row in rows if set(row[1:]) != {_NONE}]
     yield from table(look, title, ["Metric", *kept], rows, widths, right=len(kept))
-    if len(kept) < len(COLUMNS):
+    if narrow:
         yield from wrap(f"Too narrow for {names([key for key in COLUMNS if key not in kept])}: see the JSON.", width)
+
+
+def _label(result: Result) -> str:
+    return result.title if not result.unit or result.title.endswith(result.unit) else f"{result.title} ({result.unit})"
 
 
 def _about(summary: Summary, width: int) -> Iterator[str]:

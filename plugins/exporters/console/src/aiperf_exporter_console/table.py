@@ -17,6 +17,10 @@ class Look(Struct, frozen=True):
     lines: str
     colour: bool = False
 
+    def words(self, text: str) -> str:
+        """The text, spelled out where only ASCII can be shown."""
+        return text.replace("≤", "<=").replace("≥", ">=") if self.lines == PLAIN else text
+
     def bold(self, text: str) -> str:
         return self._styled(text, "1")
 
