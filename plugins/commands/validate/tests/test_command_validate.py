@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,13 +46,16 @@ class Results:
             "input_config": {"artifacts": {"records": ["jsonl"], "raw": True}}, "is_complete": True,
             "start_time": "2026-11-20T15:30:52.000000+00:00", "end_time": "2026-11-20T15:30:53.000000+00:00",
             "observation_window": single(0.6, "sec"), "plugins": {},
-            "measurement": {"arrivals": {"planned": 4, "completed": 2, "errors": 1, "never_sent": 1}},
+            "measurement": {"arrivals": {"planned": 4, "sent": 3, "completed": 2, "errors": 1, "never_sent": 1}},
+            "outcomes": {"completed": 2, "failed": 1}, "good_request_count": single(1.0, "requests"),
+            "urls": [self.url("http://a", 1), self.url("http://b", 2, failed=1)],
             "phases": [{"name": "profiling", "kind": "profiling", "valid": 2, "failed": 1}],
         }  # fmt: skip
         latency = ",".join(f"{self.summary['request_latency'][key]:.2f}" for key in STATISTICS)
         self.table = [
             HEADER, f"Request Latency (ms),{latency}", "", "Metric,Value", "Benchmark Duration (sec),0.50",
-            "Error Request Count,1.00", "Request Count,2.00", "Request Throughput (requests/sec),4.00",
+            "Error Request Count,1.00", "Good Request Count,1.00", "Request Count,2.00",
+            "Request Throughput (requests/sec),4.00",
         ]  # fmt: skip
         self.records = [self.record(0, 10.0), self.record(1, 20.0), self.record(2)]
         self.raw = [{"metadata": one["metadata"], "start_perf_ns": 5, "responses": [{"perf_ns": 7}]} for one in self.records]
@@ -72,7 +76,15 @@ class Results:
         }  # fmt: skip
         if latency is None:
             return {"metadata": metadata, "metrics": {}, "error": {"message": "busy"}}
-        return {"metadata": metadata, "metrics": {"request_latency": {"value": latency, "unit": "ms"}}}
+        parts = ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving")
+        http = {f"http_req_{part}": {"value": 1.0, "unit": "ms"} for part in parts} | {"http_req_total": {"value": 6.0}}
+        return {"metadata": metadata, "metrics": {"request_latency": {"value": latency, "unit": "ms"}, **http}}
+
+    def url(self, url: str, started: int, failed: int = 0) -> dict[str, Any]:
+        """One of two servers, with a good request."""
+        outcomes = {"completed": 1, "failed": failed} if failed else {"completed": 1}
+        metrics = {"request_throughput": single(2.0, "requests/sec")}
+        return {"url": url, "started": started, "outcomes": outcomes, "metrics": metrics}
 
     def write(self) -> None:
         self.path.mkdir(exist_ok=True)
@@ -144,6 +156,12 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
         (change("ledger", 1, "record_line", to=1), "arrivals.jsonl:2: record_line 1 is another arrival's, too"),
         (change("ledger", 0, "outcome", to="aborted"), "arrivals.jsonl:1: is aborted and has record_line 1"),
         (change("ledger", 3, "outcome", to="unfinished"), "has 1 arrivals unfinished, the summary 0"),
+        (change("summary", "outcomes", "cut", to=1), "outcomes has 2 failed + cut + empty, the arrivals 1 errors"),
+        (change("summary", "urls", 0, "started", to=2), "the URLs' started requests are 4, those sent 3"),
+        (change("summary", "urls", 1, "outcomes", "failed", to=0), "the URLs' failed requests are 0, the run's 1"),
+        (change("summary", "urls", 0, "metrics", to={}), "the URLs' request_throughput adds up to 2, the run's is 4"),
+        (change("summary", "goodput", to=single(3.0, "requests/sec")), "goodput × benchmark_duration is 1.5"),
+        (change("records", 0, "metrics", "http_req_sending", "value", to=2.0), "jsonl:1: the parts of its HTTP exchange"),
         (change("marker", "partial", to=True), "an exporter failed"),
         (change("marker", "files", to=["gone.csv"]), "gone.csv: is missing; the run wrote it"),
     ],
@@ -153,6 +171,54 @@ def test_what_is_wrong_is_said_where_it_is(results, harm, fault):
     results.write()
     found = results.faults()
     assert [one for one in found if fault in one], found
+
+
+def rows(results: Results) -> dict[str, list[Any]]:
+    """The records as columns, a row each."""
+    tags = sorted({tag for one in results.records for tag in one["metrics"]})
+    columns = {tag: [one["metrics"].get(tag, {}).get("value") for one in results.records] for tag in tags}
+    return {"benchmark_phase": [one["metadata"]["benchmark_phase"] for one in results.records], **columns}
+
+
+def spoilt(tag: str | None = None) -> Callable[[dict[str, list[Any]]], dict[str, list[Any]]]:
+    """Another value in that column; the last row gone where none is named."""
+    return lambda columns: {
+        name: [9.0, *values[1:]] if name == tag else values[: None if tag else -1] for name, values in columns.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("harm", "fault"),
+    [
+        (lambda columns: columns, None),
+        (spoilt(), "profile_export.parquet: has 2 rows, the per-request file 3 lines"),
+        (spoilt("request_latency"), "profile_export.parquet: the column request_latency has other values"),
+        (lambda columns: {name: column for name, column in columns.items() if name != "request_latency"},
+         "profile_export.parquet: has no column request_latency"),
+    ],
+)  # fmt: skip
+def test_a_parquet_table_has_the_per_request_files_values(results, harm, fault):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    results.write()
+    parquet.write_table(pyarrow.table(harm(rows(results))), results.path / "profile_export.parquet")
+    assert [one.split(" than ")[0] for one in results.faults()] == ([] if fault is None else [fault])
+
+
+def test_what_is_no_parquet_table_is_said(results):
+    pytest.importorskip("pyarrow")
+    results.write()
+    (results.path / "profile_export.parquet").write_text("PAR?")
+    assert results.faults()[0].startswith("profile_export.parquet: is not Parquet:")
+
+
+def test_without_pyarrow_a_parquet_table_is_not_judged(results, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    results.write()
+    (results.path / "profile_export.parquet").write_text("PAR?")
+    found = check(results.path, {})
+    assert (found.faults, found.notes) == ([], ["profile_export.parquet was not looked at: pip install pyarrow"])
 
 
 @pytest.mark.parametrize("name", ["_aiperf.json", "_aiperf.csv", ".jsonl", "_raw.jsonl"])
@@ -223,7 +289,7 @@ def test_files_under_a_prefix_are_found(results):
 
 
 def test_the_references_files_are_checked_for_what_they_have(results):
-    for name in ("plugins", "measurement", "phases", "observation_window"):
+    for name in ("plugins", "measurement", "phases", "observation_window", "outcomes", "urls"):
         del results.summary[name]
     results.summary["request_throughput"]["avg"] = 3.9  # from the phase's start, which is before the first request's
     results.table[-1] = "Request Throughput (requests/sec),3.90"

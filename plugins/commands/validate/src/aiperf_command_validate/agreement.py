@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from aiperf_command_validate import outcomes
 from aiperf_command_validate.faults import Faults
 from aiperf_command_validate.records import Ledger, Records
 
@@ -19,6 +20,8 @@ _SINGLE = {"unit", "avg"}
 _RATES = (
     ("request_throughput", "request_count"),
     ("output_token_throughput", "total_osl"),
+    ("input_token_throughput", "total_isl"),
+    ("goodput", "good_request_count"),
 )
 _ENDS = ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "never_sent")
 _LEDGER_WORDS = {"completed": "completed", "error": "errors", "cancelled": "cancelled", "aborted": "aborted_in_flight",
@@ -51,6 +54,7 @@ def summary_alone(summary: dict[str, Any], name: str, faults: Faults, *, ours: b
     if isinstance(begin, str) and isinstance(end, str) and end < begin:
         faults.add(name, "end_time is before start_time")
     _arrivals(summary, name, faults)
+    outcomes.add_up(summary, name, faults)
     _phases(summary, found, name, faults)
 
 

@@ -15,6 +15,9 @@ Lines = Iterator[tuple[int, dict[str, Any]]]
 _RECORD_TIMES = ("credit_issued_ns", "request_start_ns", "request_ack_ns", "request_end_ns")
 _LEDGER_TIMES = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns")
 _ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns")
+_HTTP_PARTS = tuple(
+    f"http_req_{part}" for part in ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving")
+)
 _RECORDED = ("completed", "error", "cancelled")
 
 
@@ -33,6 +36,11 @@ class Values:
             self.low, self.high = min(self.low, value), max(self.high, value)
             self.total += value
             self.magnitude += abs(value)
+
+    def like(self, other: Values) -> bool:
+        """Whether they are the same values, as far as counts, sums and extremes tell."""
+        close = math.isclose(self.total, other.total, rel_tol=0, abs_tol=1e-9 * max(self.magnitude, 1e-9))
+        return close and (self.count, self.low, self.high) == (other.count, other.low, other.high)
 
 
 class Records:
@@ -85,6 +93,16 @@ class Records:
                 self.faults.add(self.name, f"{tag} has no number", number, kind="metrics without a number")
                 continue
             self.metrics.setdefault(tag, Values()).add(values)
+        self._add_up(number, metrics)
+
+    def _add_up(self, number: int, metrics: dict[str, Any]) -> None:
+        """The parts of an HTTP exchange are the whole."""
+        values = [metrics.get(tag, {}).get("value") for tag in (*_HTTP_PARTS, "http_req_total")]
+        if all(isinstance(value, int | float) for value in values):
+            *parts, total = values
+            if not math.isclose(sum(parts), total, rel_tol=1e-9, abs_tol=1e-6):
+                said = f"the parts of its HTTP exchange take {sum(parts):g} ms, http_req_total is {total:g}"
+                self.faults.add(self.name, said, number, kind="HTTP parts that don't add up")
 
 
 class Ledger:

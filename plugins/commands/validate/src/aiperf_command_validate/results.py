@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aiperf_command_validate import agreement
+from aiperf_command_validate import agreement, parquet
 from aiperf_command_validate.directory import Directory
 from aiperf_command_validate.faults import Fault, Faults
 from aiperf_command_validate.records import Ledger, Records, compare_raw
@@ -75,6 +75,7 @@ class _Checks:
                 agreement.inputs(inputs, records, name, self.faults)
             if ledger is not None:
                 agreement.ledger(summary, ledger, records, self.directory.name("arrivals.jsonl"), self.faults)
+            self.parquet(records)
 
     def presence(self) -> None:
         directory, level = self.directory, self.directory.level
@@ -157,6 +158,16 @@ class _Checks:
             for _ in found.read(self.lines("jsonl")):
                 pass
         return found
+
+    def parquet(self, records: Records) -> None:
+        if not self.directory.has("parquet"):
+            return
+        name = self.directory.name("parquet")
+        try:
+            parquet.compare(self.directory.target.file("parquet"), records, name, self.faults)
+            self.files[name] = None
+        except ImportError:
+            self.notes.append(f"{name} was not looked at: pip install pyarrow")
 
     def ledger(self) -> Ledger | None:
         if not self.directory.has("arrivals.jsonl"):
