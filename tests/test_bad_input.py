@@ -185,3 +185,14 @@ def test_an_address_control_messages_cannot_use(aiperf: Program, simulator: Simu
     assert done.code == 1
     assert said in done.err
     assert simulator.summary()["requests"] == 0
+
+
+def test_a_trace_is_judged_before_anything_is_sent(aiperf: Program) -> None:
+    file = aiperf.folder / "trace.jsonl"
+    file.write_text('{"timestamp": 0, "input_length": 700, "output_length": 3, "hash_ids": [1, 2]}\n')
+    good = aiperf("validate", "mooncake-trace", "--input", file)
+    assert (good.code, good.out) == (0, f"{file}: mooncake_trace: 1 conversation, 1 turn: nothing is wrong\n")
+    file.write_text(file.read_text() + '{"timestamp": 5, "input_length": -1}\n')
+    bad = aiperf("validate", "dataset", file)
+    assert bad.code == 1
+    assert bad.out.startswith(f"{file}:2: input_length is -1")

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiperf import AiperfError, UsageError
+from aiperf import AiperfError, BadDataset, Conversation, Dataset, Turn, UsageError
+from aiperf import rows as rows_of
 from aiperf.descriptor import Descriptor
 from aiperf.registry import Registry
 from aiperf.testing import CommandContract
@@ -111,8 +112,8 @@ def results(tmp_path: Path) -> Results:
     return Results(tmp_path / "run")
 
 
-def validate(*words: Any, as_json: bool = False) -> int:
-    return Validate().run(SimpleNamespace(as_json=as_json), [str(word) for word in words])
+def validate(*words: Any, as_json: bool = False, file: Path | None = None) -> int:
+    return Validate().run(SimpleNamespace(as_json=as_json, input=file), [str(word) for word in words])
 
 
 def test_files_that_are_as_they_should_be_have_no_fault(results, capsys):
@@ -344,6 +345,82 @@ def test_of_several_directories_each_is_told(results, tmp_path, capsys):
     said = capsys.readouterr()
     assert said.err.startswith(f"error: {tmp_path} holds no results")
     assert "nothing is wrong" in said.out
+
+
+class Lines(Dataset):
+    """A conversation a line; the word ``bad`` is none."""
+
+    @classmethod
+    def recognises(cls, path, first_row):
+        return isinstance(first_row, dict) and "say" in first_row
+
+    def __iter__(self):
+        for line, row in rows_of(self.context.source):
+            if row["say"] == "bad":
+                raise BadDataset(f"line {line} says bad", "say something else")
+            yield Conversation(str(line), (Turn((row["say"],)),) * row.get("times", 1))
+
+
+@pytest.fixture
+def formats(monkeypatch: pytest.MonkeyPatch) -> None:
+    can = {"reads": True, "keys": ["say"]}
+    found = [
+        Descriptor("datasets", "some_lines", f"{__name__}:Lines", "acme", "1", capabilities=can),
+        Descriptor("datasets", "made", f"{__name__}:Lines", "acme", "1"),
+    ]
+    monkeypatch.setattr(Registry, "discover", lambda: Registry(found, kernel_options=()))
+
+
+@pytest.mark.parametrize("words", [("dataset",), ("some_lines",), ("some-lines",)])
+@pytest.mark.parametrize("as_option", [False, True])
+def test_a_data_sets_file_is_read_to_its_end(tmp_path, formats, capsys, words, as_option):
+    file = tmp_path / "said.jsonl"
+    file.write_text('{"say": "a", "times": 2}\n\n{"say": "b"}\n')
+    given = {"file": file} if as_option else {}
+    assert validate(*words, *([] if as_option else [file]), **given) == 0
+    assert capsys.readouterr().out == f"{file}: some_lines: 2 conversations, 3 turns: nothing is wrong\n"
+
+
+def test_a_row_that_is_wrong_is_told_with_what_came_before_it(tmp_path, formats, capsys):
+    file = tmp_path / "said.jsonl"
+    file.write_text('{"say": "a"}\n{"say": "bad"}\n{"say": "b"}\n')
+    assert validate("dataset", file) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "line 2 says bad", "  say something else", f"{file}: some_lines: 1 conversation, 1 turn: the rest was not read",
+    ]  # fmt: skip
+    assert validate("dataset", file, as_json=True) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["valid"], found["conversations"], found["format"]) == (False, 1, "some_lines")
+    assert found["fault"].startswith("line 2 says bad")
+
+
+def test_a_file_that_no_format_knows_is_refused_by_name(tmp_path, formats):
+    file = tmp_path / "said.jsonl"
+    file.write_text('{"sung": "a"}\n')
+    with pytest.raises(AiperfError) as caught:
+        validate("dataset", file)
+    assert "validate dataset: no installed format knows" in "\n".join(caught.value.lines())
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "said"),
+    [
+        (("dataset",), None, "takes one file, 0 were given"),
+        (("dataset", "a", "b"), None, "takes one file, 2 were given"),
+        (("dataset", "a"), Path("b"), "takes one file, 2 were given"),
+        (("made",), Path("b"), "'made' is no format"),
+    ],
+)
+def test_a_data_set_is_one_file(tmp_path, formats, words, file, said):
+    with pytest.raises(UsageError, match=said):
+        validate(*words, file=file)
+
+
+def test_a_directory_that_is_called_like_a_format_is_one_of_results(results, formats, monkeypatch):
+    results.path = results.path.with_name("dataset")
+    results.write()
+    monkeypatch.chdir(results.path.parent)
+    assert validate("dataset") == 0
 
 
 def test_its_manifest_says_what_it_is():

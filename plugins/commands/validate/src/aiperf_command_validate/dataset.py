@@ -1,0 +1,92 @@
+"""Whether a data set's file can be read to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from aiperf import AiperfError, BadDataset, Capabilities, DatasetContext
+from aiperf.descriptor import PluginRef
+from aiperf.findings import Findings
+from aiperf.options import KernelOptions
+from aiperf.registry import Registry
+from aiperf.selection import Selection
+from aiperf.settings import Settings
+from aiperf.sources import source
+from msgspec import Struct
+
+ANY_FORMAT = "dataset"
+_TOKENIZER = "builtin"
+_EVERYTHING = Capabilities(
+    streaming=True, produces_tokens=True, tokenizes_input=True, media_in=("image", "audio", "video"), system_message=True,
+    multi_turn=True,
+)  # fmt: skip
+"""Of an endpoint that takes whatever a row may hold."""
+
+
+class Read(Struct, frozen=True):
+    """*format*: the plugin that read it.  *fault*: why it could not be read to its end; None where it could."""
+
+    file: str
+    format: str
+    valid: bool
+    conversations: int
+    turns: int
+    fault: str | None = None
+
+
+def is_form(word: str, registry: Registry) -> bool:
+    """Whether the word is ``dataset`` or the name of a format that files have."""
+    found = registry.find("datasets", word)
+    return word == ANY_FORMAT or (found is not None and bool(found.capabilities.get("reads")))
+
+
+def read(path: Path, form: str, registry: Registry) -> Read:
+    """Read every row as a run would, with the format's own defaults, and send nothing.
+
+    Raises:
+        AiperfError: No format knows the file, or it can't be opened.
+    """
+    chosen = _format(path, form, registry)
+    conversations = turns = 0
+    fault = None
+    try:
+        for conversation in _opened(path, chosen, registry):
+            conversations += 1
+            turns += len(conversation.turns)
+    except BadDataset as error:
+        fault = "\n".join(error.lines())
+    return Read(str(path), chosen.name, fault is None, conversations, turns, fault)
+
+
+def _format(path: Path, form: str, registry: Registry) -> PluginRef:
+    """The format that was named, else the one that knows the file: as a run finds it."""
+    named = None if form == ANY_FORMAT else form
+    typed = {"input_file": f"validate {form}", "dataset_type": "validate FORMAT FILE"}
+    findings = Findings(Settings(KernelOptions(input_file=path, dataset_type=named), {}, typed, "", {}))
+    found = source(Selection(findings, registry), registry)
+    findings.refuse_if_any()
+    assert found.dataset is not None  # what is missing has been said
+    return found.dataset
+
+
+def _opened(path: Path, chosen: PluginRef, registry: Registry) -> Any:
+    model = registry.load_options_model(registry.descriptor(chosen.category, chosen.name))
+    options = None if model is None else SimpleNamespace(**model().model_dump(mode="json"))
+    tokenizer = None
+    if registry.find("tokenizers", _TOKENIZER) is not None:
+        tokenizer = registry.load("tokenizers", _TOKENIZER)(None).open(_TOKENIZER)
+    context = DatasetContext(_lines(path), 0, True, tokenizer, _EVERYTHING, path.absolute())
+    return registry.load(chosen.category, chosen.name)(options, context)
+
+
+def _lines(path: Path) -> int:
+    """An upper bound for what a file can give; of a directory, one entry shows what there is."""
+    if path.is_dir():
+        return 1
+    try:
+        with path.open("rb") as file:
+            return max(1, sum(1 for _ in file))
+    except OSError as error:
+        raise AiperfError(f"{path} can't be read: {error.strerror or error}") from error
