@@ -8,6 +8,8 @@ import pytest
 from aiperf_command_simulate.testing import running
 from program import Done, Program
 
+SLACK_MS = 15.0
+DIFFERENCE = "usage_prompt_tokens_diff_pct"
 PARTS = ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving")
 
 
@@ -182,3 +184,41 @@ def test_a_context_that_is_full_is_told_from_other_failures(aiperf: Program) -> 
     told = sum(row["count"] for row in summary["error_summary"] if row["error_details"]["code"] == 500)
     assert 0 < told < 20
     assert summary["context_overflow_count"]["avg"] == 20 - told
+
+
+@pytest.mark.parametrize("whose", [(), ("--use-server-token-count",)], ids=["ours", "the-servers"])
+def test_first_token_and_first_output_are_when_the_server_sent_them(aiperf: Program, whose: tuple[str, ...]) -> None:
+    with running(first_token_ms=20, decode_ms=20, reasoning_tokens=4) as server:
+        done = few(aiperf, server.url, "--osl", "8", *whose)
+        truth = {row["request_id"]: row for row in server.truth()["requests"]}
+    for line in done.lines("profile_export.jsonl"):
+        metrics = {tag: found["value"] for tag, found in line["metrics"].items()}
+        row = truth[line["metadata"]["x_request_id"]]
+        first_ms = (row["first_mono_ns"] - row["received_mono_ns"]) / 1e6
+        thinking_ms = (row["last_mono_ns"] - row["first_mono_ns"]) / 1e6 * 4 / 7
+        assert metrics["time_to_first_token"] == pytest.approx(first_ms, abs=SLACK_MS)
+        assert metrics["time_to_first_output_token"] == pytest.approx(first_ms + thinking_ms, abs=SLACK_MS)
+
+
+def test_a_server_that_counts_otherwise_is_told_and_believed_where_that_is_asked(aiperf: Program) -> None:
+    """It counts words its own way: of some prompts so short as these more than a tenth differs."""
+    asked = ("--osl", "3", "--random-seed", "5")
+    with running(first_token_ms=5, decode_ms=1) as server:
+        ours = few(aiperf, server.url, *asked)
+        elsewhere = str(aiperf.folder / "theirs")
+        theirs = few(aiperf, server.url, *asked, "--use-server-token-count", "--artifact-dir", elsewhere)
+    assert ours.json()["input_sequence_length"]["max"] == 20
+    assert ours.json()["usage_discrepancy_count"]["avg"] == sum(each > 10 for each in values(ours, DIFFERENCE)) > 0
+    assert "the server's token counts are far from those counted here" in ours.out
+    assert values(theirs, "input_sequence_length") == values(theirs, "usage_prompt_tokens")
+    assert sum(values(theirs, "input_sequence_length")) == sum(values(ours, "usage_prompt_tokens"))
+    assert not {DIFFERENCE, "usage_discrepancy_count"} & set(theirs.json())
+
+
+def test_without_the_servers_counts_there_are_none_where_those_were_asked_for(aiperf: Program) -> None:
+    with running(first_token_ms=5, decode_ms=1, faults=["no_usage"]) as server:
+        done = few(aiperf, server.url, "--osl", "3", "--use-server-token-count")
+    lacking = {"input_sequence_length", "output_sequence_length", "output_token_throughput", "inter_token_latency"}
+    assert not lacking & set(done.json())
+    assert done.json()["time_to_first_token"]["count"] == 6
+    assert "the server sent no token counts with 6 of 6 answers" in done.out
