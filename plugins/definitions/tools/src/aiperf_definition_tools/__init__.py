@@ -77,7 +77,8 @@ class This(Definition):
 
 
 class Vllm(Definition):
-    """vllm-project/vllm at 02cfb534df56 (2026): ``vllm/benchmarks/serve.py``, ``vllm/benchmarks/lib/endpoint_request_func.py``.
+    """vllm-project/vllm: ``vllm/benchmarks/lib/endpoint_request_func.py`` at 02cfb534df56, ``vllm/benchmarks/serve.py`` at
+    009e6d4a1cd6; before, ``benchmarks/backend_request_func.py`` at e7dffa683de5.
 
     The first event with a choice ends TTFT, whatever it holds; an event each ends an ITL and, the last of them, the latency.
     Success is such an event in an answer of status 200; an error told after it, which is passed over there, is a failure here.
@@ -86,10 +87,13 @@ class Vllm(Definition):
     """
 
     title = "vLLM bench serve"
-    source = "github.com/vllm-project/vllm at 02cfb534df56, vllm/benchmarks/serve.py and lib/endpoint_request_func.py"
+    source = (
+        "github.com/vllm-project/vllm at 02cfb534df56, vllm/benchmarks/lib/endpoint_request_func.py; at 009e6d4a1cd6,"
+        " vllm/benchmarks/serve.py"
+    )
     differs = (
         "TTFT ends with the first event, one with a role alone included, so TPOT and ITL begin there; they end with the last"
-        " event, a closing one without content included (until early 2026 TPOT also took the usage after it). ITL is the time"
+        " event, a closing one without content included (with older versions TPOT also with the usage after it). ITL is the time"
         " between events, however many tokens each has, 0 for events that come together; tokens are the server's; an answer"
         " without content is a success."
     )
