@@ -82,8 +82,8 @@ class Vllm(Definition):
 
     The first event with a choice ends TTFT, whatever it holds; an event each ends an ITL and, the last of them, the latency.
     Success is such an event in an answer of status 200; an error told after it, which is passed over there, is a failure here.
-    TPOT is the mean of requests, from their TTFT on, over the server's
-    tokens less one.  The duration spans all requests, and what passes before the first, which isn't known here.
+    TPOT is the mean of requests, from their TTFT on, over the server's tokens less one.  The duration spans all requests, and
+    what passes before the first, which isn't known here.
     """
 
     title = "vLLM bench serve"
@@ -93,9 +93,9 @@ class Vllm(Definition):
     )
     differs = (
         "TTFT ends with the first event, one with a role alone included, so TPOT and ITL begin there; they end with the last"
-        " event, a closing one without content included (with older versions TPOT also with the usage after it). ITL is the time"
-        " between events, however many tokens each has, 0 for events that come together; tokens are the server's; an answer"
-        " without content is a success."
+        " event, a closing one without content included (with older versions TPOT also with the usage after it). ITL is the"
+        " time between events, however many tokens each has, 0 for events that come together; tokens are the server's; an"
+        " answer without content is a success."
     )
 
     def read(self, batch: RecordBatch) -> Readings:
