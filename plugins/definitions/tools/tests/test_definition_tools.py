@@ -73,6 +73,13 @@ def test_vllm_sees_a_gap_of_nothing_where_events_come_together():
     assert found.itl_ms.p50 == pytest.approx(4)
 
 
+@pytest.mark.parametrize(("first", "itl"), [(NAN, 40 / 4), (3, 40 / 2), (0, 40 / 4), (5, 40 / 4)])
+def test_this_leaves_out_the_tokens_of_the_first_content_where_the_server_tells_them(first, itl):
+    """Of A's five tokens, if that leaves any."""
+    columns = {**batch().columns, "first_tokens": np.array([first, NAN, NAN, NAN])}
+    assert numbers(This(), RecordBatch(columns, batch().valid)).itl_ms.mean == pytest.approx(itl)
+
+
 def test_vllm_counts_text_where_the_server_counts_nothing():
     columns = {**batch().columns, "usage_completion_tokens": np.full(4, NAN)}
     assert numbers(Vllm(), RecordBatch(columns, batch().valid)).output_tokens_per_s == pytest.approx(7 / 0.5)

@@ -68,7 +68,7 @@ class This(Definition):
         good = batch.select(batch.valid)
         tokens, first = _all_tokens(good), good["first_tokens"]
         decoding = good["last_token_ns"] - good["first_token_ns"]
-        later = tokens - np.where(np.isnan(first), 1, first)
+        later = np.where((first >= 1) & (tokens - first >= 1), tokens - first, tokens - 1)
         itl = np.where(decoding > 0, _per(decoding, later), np.nan)
         return Readings(
             good["first_token_ns"] - good["started_ns"], itl, itl, len(good), float(tokens.sum()),
