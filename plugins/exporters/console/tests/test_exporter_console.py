@@ -127,11 +127,6 @@ def test_a_narrow_table_leaves_out_what_it_has_no_number_of():
     assert [row[0] for row in grid(render(shown, 140), "LLM Metrics")] == ["TTFT (ms)", "Lame (ms)"]
 
 
-def test_a_title_that_ends_with_its_unit_says_it_once():
-    shown = with_results(result("read", "Cache Read %", "%", {"avg": 9.0}, 1))
-    assert [row[0] for row in grid(render(shown, 140), "LLM Metrics")] == ["Cache Read %"]
-
-
 def test_metrics_without_an_order_are_not_shown_and_groups_come_before_the_main_table():
     text = render(SUMMARY, 140)
     assert "Benchmark Duration (sec)" not in text

@@ -161,7 +161,7 @@ def _warnings(summary: Summary, look: Look, width: int) -> Iterator[str]:
 
 
 def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
-    labels = [look.words(clean(_label(result))) for result in results]
+    labels = [look.words(clean(f"{each.title} ({each.unit})" if each.unit else each.title)) for each in results]
     cells = {key: [number(result.stats.get(key)) for result in results] for key in COLUMNS}
     wide = {key: max(map(len, [key, *cells[key]])) for key in COLUMNS}
     natural = max(map(cells_of, ["Metric", *labels]))
@@ -179,10 +179,6 @@ def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Ite
     yield from table(look, title, ["Metric", *kept], rows, widths, right=len(kept))
     if narrow:
         yield from wrap(f"Too narrow for {names([key for key in COLUMNS if key not in kept])}: see the JSON.", width)
-
-
-def _label(result: Result) -> str:
-    return result.title if not result.unit or result.title.endswith(result.unit) else f"{result.title} ({result.unit})"
 
 
 def _about(summary: Summary, width: int) -> Iterator[str]:
