@@ -2,7 +2,9 @@
 
 Prints one line of JSON.  No records, no tokens, no report: the least that a client on aiohttp can do.
 
-usage: aiohttp_loop.py PORT CONNECTIONS REQUESTS OUTPUT_TOKENS STREAM(0|1)
+usage: aiohttp_loop.py PORT CONNECTIONS REQUESTS OUTPUT_TOKENS STREAM(0|1) [RATE]
+
+With a rate one task sleeps until each request is due and starts another for it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import time
 import aiohttp
 
 
-async def main(port: int, connections: int, requests: int, tokens: int, stream: bool) -> None:
+async def main(port: int, connections: int, requests: int, tokens: int, stream: bool, rate: float) -> None:
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     body = {
         "model": "m",
@@ -26,23 +28,36 @@ async def main(port: int, connections: int, requests: int, tokens: int, stream: 
     left = requests
     first_ms: list[float] = []
 
+    async def request(session: aiohttp.ClientSession) -> None:
+        began = time.perf_counter_ns()
+        first = 0
+        async with session.post(url, json=body) as answer:
+            async for line in answer.content:
+                if not first and line.strip():
+                    first = time.perf_counter_ns()
+                if stream and line.startswith(b"data: {"):
+                    json.loads(line[6:])
+        first_ms.append((first - began) / 1e6)
+
     async def user(session: aiohttp.ClientSession) -> None:
         nonlocal left
         while left > 0:
             left -= 1
-            began = time.perf_counter_ns()
-            first = 0
-            async with session.post(url, json=body) as answer:
-                async for line in answer.content:
-                    if not first and line.strip():
-                        first = time.perf_counter_ns()
-                    if stream and line.startswith(b"data: {"):
-                        json.loads(line[6:])
-            first_ms.append((first - began) / 1e6)
+            await request(session)
+
+    async def paced(session: aiohttp.ClientSession) -> None:
+        began = time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            for n in range(1, requests + 1):
+                await asyncio.sleep(max(0.0, began + n / rate - time.perf_counter()))
+                tasks.create_task(request(session))
 
     began = time.perf_counter()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        await asyncio.gather(*(user(session) for _ in range(connections)))
+        if rate:
+            await paced(session)
+        else:
+            await asyncio.gather(*(user(session) for _ in range(connections)))
     first_ms.sort()
     print(
         json.dumps({"seconds": time.perf_counter() - began, "ttft_p50_ms": _at(first_ms, 50), "ttft_p99_ms": _at(first_ms, 99)})
@@ -58,5 +73,5 @@ def _at(ordered: list[float], percent: int) -> float:
 
 
 if __name__ == "__main__":
-    port, connections, requests, tokens, stream = map(int, sys.argv[1:])
-    asyncio.run(main(port, connections, requests, tokens, bool(stream)))
+    port, connections, requests, tokens, stream = map(int, sys.argv[1:6])
+    asyncio.run(main(port, connections, requests, tokens, bool(stream), float(*sys.argv[6:7])))

@@ -17,14 +17,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import reduce as reducing
+import starts
 from tools import HERE, AiohttpLoop, BareLoop, Load, LoadError, Ours, Reference, Said, Tool, installed, timed
-from truth import truthd
+from truth import Truth, truthd
 
 
 @dataclass
@@ -87,26 +88,32 @@ class Bench:
         load: Load,
         tools: list[Tool],
         *,
+        server: Mapping[str, float] | None = None,
         shares: dict[str, float] | None = None,
         memory: bool = False,
-    ) -> Iterator[tuple[Tool, Said, dict[str, Any]]]:
-        """Every tool's every run of a load, with what the server saw.  *shares*: of the requests, for slow tools."""
-        with truthd(ttft_ms, itl_ms) as server:
-            for _ in range(self.runs):
+        whole: bool = False,
+        runs: int | None = None,
+    ) -> Iterator[tuple[Tool, Said, Truth]]:
+        """Every tool's every run of a load, with the server that saw it.
+
+        *server*: further settings of it.  *shares*: of the requests, for slow tools.  *whole*: all of them.
+        """
+        with truthd(ttft_ms, itl_ms, **(server or {})) as truth:
+            for _ in range(runs or self.runs):
                 for tool in tools:
                     share = (shares or {}).get(tool.name, 1.0) * self.scale
-                    sized = replace(load, requests=max(2 * load.connections, round(load.requests * share)))
-                    server.reset()
+                    sized = load if whole else replace(load, requests=max(2 * load.connections, round(load.requests * share)))
+                    truth.reset()
                     try:
-                        said = tool.run(server.port, sized, memory=memory)
+                        said = tool.run(truth.port, sized, memory=memory)
                     except LoadError as failure:
                         print(f"  {tool.name}: {failure}", file=sys.stderr)
                         continue
-                    seen = server.stats()
-                    if seen["completed"] != sized.requests:
-                        print(f"  {tool.name}: the server completed {seen['completed']} of {sized.requests}", file=sys.stderr)
+                    completed = truth.stats()["completed"]
+                    if completed != sized.requests:
+                        print(f"  {tool.name}: the server completed {completed} of {sized.requests}", file=sys.stderr)
                         continue
-                    yield tool, said, seen
+                    yield tool, said, truth
 
     # The groups
 
@@ -130,14 +137,15 @@ class Bench:
             if isinstance(tool, Ours | Reference):
                 for row, words in ((version, ["--version"]), (text, ["profile", "--help"])):
                     for _ in range(1 + max(5, self.runs)):
-                        row.add(tool.name, timed([tool.program, *words])[0])
+                        row.add(tool.name, timed([tool.program, *words]).wall_s)
                     row.values[tool.name].pop(0)  # the first fills the caches
 
     def _ttft(self, streams: int, ttft_ms: float, itl_ms: float, tokens: int, requests: int, p50: float, p99: float) -> None:
         what = f"TTFT error, {streams} streams, {ttft_ms:g} / {itl_ms:g} ms, {tokens} tokens"
         middle = self.row(f"ttft{streams}-p50", f"{what}: p50", "ms", p50, digits=3)
         tail = self.row(f"ttft{streams}-p99", f"{what}: p99", "ms", p99, digits=3)
-        for tool, said, seen in self.loads(ttft_ms, itl_ms, Load(streams, requests, tokens), self.tools):
+        for tool, said, server in self.loads(ttft_ms, itl_ms, Load(streams, requests, tokens), self.tools):
+            seen = server.stats()
             if said.ttft_p50_ms is not None and said.ttft_p99_ms is not None:
                 middle.add(tool.name, said.ttft_p50_ms - seen["ttft_ms"]["p50"])
                 tail.add(tool.name, said.ttft_p99_ms - seen["ttft_ms"]["p99"])
@@ -154,8 +162,8 @@ class Bench:
     def _rate(self, name: str, what: str, figure: str, target: float, load: Load, shares: dict[str, float]) -> None:
         row = self.row(name, what, "/s", target, more=True, digits=0)
         lag = self.row(f"{name}-reducer", "reducer done after the last answer, in the row above", "× load", 1, digits=2)
-        for tool, said, seen in self.loads(0, 0, load, self.tools, shares=shares):
-            row.add(tool.name, seen[figure])
+        for tool, said, server in self.loads(0, 0, load, self.tools, shares=shares):
+            row.add(tool.name, server.stats()[figure])
             lag.add(tool.name, said.reducer_lag)
 
     def requests(self) -> None:
@@ -169,15 +177,13 @@ class Bench:
         self._rate("chunks", what, "chunks_per_s", 250_000, Load(64, 19_532, 128), shares)
 
     def memory(self) -> None:
-        runs, self.runs = self.runs, 1
         for name, requests in (("30,000", 30_000), ("300,000", 300_000)):
             what = f"peak memory (summed PSS), {name} streamed requests"
             row = self.row(f"memory-{requests}", what, "MB", 250, digits=0, loops=False)
             enough = (Ours, Reference, AiohttpLoop) if requests == 30_000 else (Ours,)
             tools: list[Tool] = [tool for tool in self.tools if isinstance(tool, enough)]
-            for tool, said, _ in self.loads(0, 0, Load(64, requests, 32), tools, memory=True):
+            for tool, said, _ in self.loads(0, 0, Load(64, requests, 32), tools, memory=True, runs=1):
                 row.add(tool.name, said.peak_mb)
-        self.runs = runs
 
     def reduce(self) -> None:
         """``aiperf report`` of made-up runs; what there is to compare is the promise."""
@@ -198,7 +204,7 @@ class Bench:
                     decoded.add(Ours.name, count * 128 / cost.cpu_s)
 
     def size(self) -> None:
-        output = timed([sys.executable, str(HERE.parent / "tests" / "isolated.py"), "--sizes"])[2]
+        output = timed([sys.executable, str(HERE.parent / "tests" / "isolated.py"), "--sizes"]).output
         for label, what, target in (("default", "default install", 250), ("kernel", "kernel alone", 100)):
             found = json.loads(output)[label]
             row = self.row(f"size-{label}", f"installed size: {what}", "MB", target, digits=0)
@@ -210,7 +216,24 @@ class Bench:
                 self.rows["size-default"].add(tool.name, sum(file.lstat().st_size for file in folder.rglob("*")) / 1e6)
 
 
-GROUPS: tuple[str, ...] = ("start", "help", "ttft10", "ttft100", "ttft300", "requests", "chunks", "memory", "reduce", "size")
+GROUPS: dict[str, Callable[[Bench], None]] = {
+    "start": Bench.start,
+    "help": Bench.help,
+    "ttft10": Bench.ttft10,
+    "ttft100": Bench.ttft100,
+    "ttft300": Bench.ttft300,
+    "requests": Bench.requests,
+    "chunks": Bench.chunks,
+    "pacing": starts.pacing,
+    "burst": starts.burst,
+    "replacement": starts.replacement,
+    "waiting": starts.waiting,
+    "streams": starts.streams,
+    "memory": Bench.memory,
+    "reduce": Bench.reduce,
+    "size": Bench.size,
+}
+"""What fills the rows, in the order of the table."""
 
 
 def machine() -> str:
@@ -254,7 +277,7 @@ def _cell(row: Row, name: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one run, a tenth of the requests: does it work?")
-    parser.add_argument("--rows", nargs="+", choices=GROUPS, default=GROUPS, metavar="NAME", help=f"of {', '.join(GROUPS)}")
+    parser.add_argument("--rows", nargs="+", choices=GROUPS, default=[*GROUPS], metavar="NAME", help=f"of {', '.join(GROUPS)}")
     parser.add_argument("--runs", type=int, default=3, help="runs of each load (default 3)")
     parser.add_argument("--tools", nargs="+", help="only these: this, aiohttp loop, socket loop, reference")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
@@ -264,9 +287,8 @@ def main() -> int:
     began = time.monotonic()
     for name in options.rows:
         print(f"{name} …", file=sys.stderr)
-        group: Callable[[], None] = getattr(bench, name)
         try:
-            group()
+            GROUPS[name](bench)
         except (LoadError, subprocess.CalledProcessError) as failure:
             print(f"  {name}: {failure}", file=sys.stderr)
     found = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -13,26 +14,29 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 HERE = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
 class Load:
-    """What to ask of a server that answers every request with *tokens* tokens."""
+    """What to ask of a server that answers every request with *tokens* tokens; *connections* 0 doesn't limit them."""
 
     connections: int
     requests: int
     tokens: int
     streaming: bool = True
+    rate: float | None = None
+    """Requests per second, evenly; None sends one whenever a connection is free."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a client made of a load.  Times in ms, *wall_s* of the whole program, None where it doesn't say."""
+    """What a client made of a load.  Times in ms, *wall_s* and *cpu_s* of the whole program, None where it doesn't say."""
 
     wall_s: float
+    cpu_s: float
     ttft_p50_ms: float | None = None
     ttft_p99_ms: float | None = None
     peak_mb: float | None = None
@@ -62,13 +66,12 @@ class Ours:
 
     def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
         with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_DIR")) as temporary:
-            wall_s, peak_mb, _ = timed(profile_words(self.program, port, load, temporary, "builtin"), memory)
+            ran = timed(profile_words(self.program, port, load, temporary, "builtin"), memory)
             report = json.loads((Path(temporary) / "profile_export_aiperf.json").read_text())
             done = report["request_count"]["avg"]
             if done != load.requests:
                 raise LoadError(f"{done:g} of {load.requests} requests succeeded: {report['error_summary']}")
-            p50, p99 = _ttft(report)
-            return Said(wall_s, p50, p99, peak_mb, _reducer_lag(Path(temporary)))
+            return Said(ran.wall_s, ran.cpu_s, *_ttft(report), ran.peak_mb, _reducer_lag(Path(temporary)))
 
 
 class Reference:
@@ -82,19 +85,19 @@ class Reference:
     def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
         with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
             tokenizer = _byte_tokenizer(Path(temporary) / "tokenizer")
-            wall_s, peak_mb, _ = timed(profile_words(self.program, port, load, f"{temporary}/out", str(tokenizer)), memory)
-            p50, p99 = _ttft(json.loads((Path(temporary) / "out" / "profile_export_aiperf.json").read_text()))
-            return Said(wall_s, p50, p99, peak_mb)
+            ran = timed(profile_words(self.program, port, load, f"{temporary}/out", str(tokenizer)), memory)
+            report = json.loads((Path(temporary) / "out" / "profile_export_aiperf.json").read_text())
+            return Said(ran.wall_s, ran.cpu_s, *_ttft(report), ran.peak_mb)
 
 
 class AiohttpLoop:
     name, reports = "aiohttp loop", False
 
     def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
-        words = [port, load.connections, load.requests, load.tokens, int(load.streaming)]
-        wall_s, peak_mb, output = timed([sys.executable, str(HERE / "aiohttp_loop.py"), *map(str, words)], memory)
-        said = json.loads(output)
-        return Said(wall_s, said["ttft_p50_ms"], said["ttft_p99_ms"], peak_mb)
+        words = [port, load.connections, load.requests, load.tokens, int(load.streaming), load.rate or 0]
+        ran = timed([sys.executable, str(HERE / "aiohttp_loop.py"), *map(str, words)], memory)
+        said = json.loads(ran.output)
+        return Said(ran.wall_s, ran.cpu_s, said["ttft_p50_ms"], said["ttft_p99_ms"], ran.peak_mb)
 
 
 class BareLoop:
@@ -102,11 +105,11 @@ class BareLoop:
 
     def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
         words = [port, load.connections, load.requests, load.tokens, int(load.streaming), 1]
-        wall_s, peak_mb, output = timed([sys.executable, str(HERE / "truthd" / "bareloop.py"), *map(str, words)], memory)
-        found = re.search(r"ttft p50 ([\d.]+) p99 ([\d.]+)", output)
+        ran = timed([sys.executable, str(HERE / "truthd" / "bareloop.py"), *map(str, words)], memory)
+        found = re.search(r"ttft p50 ([\d.]+) p99 ([\d.]+)", ran.output)
         if found is None:
-            raise LoadError(output)
-        return Said(wall_s, float(found[1]), float(found[2]), peak_mb)
+            raise LoadError(ran.output)
+        return Said(ran.wall_s, ran.cpu_s, float(found[1]), float(found[2]), ran.peak_mb)
 
 
 def installed() -> list[Tool]:
@@ -125,28 +128,46 @@ def profile_words(program: str, port: int, load: Load, directory: str, tokenizer
     """The command line that ours and the reference share."""
     words = [
         program, "profile", "--model", "truth", "--url", f"http://127.0.0.1:{port}", "--endpoint-type", "chat",
-        "--tokenizer", tokenizer, "--concurrency", load.connections, "--request-count", load.requests,
+        "--tokenizer", tokenizer, "--request-count", load.requests,
         "--isl", 100, "--osl", load.tokens, "--num-dataset-entries", 100, "--random-seed", 1,
         "--artifact-dir", directory, "--ui", "none",
     ]  # fmt: skip
+    if load.connections:
+        words += ["--concurrency", load.connections]
+    if load.rate is not None:
+        words += ["--request-rate", load.rate, "--arrival-pattern", "constant"]
     return [str(word) for word in words] + (["--streaming"] if load.streaming else [])
 
 
-def timed(words: list[str], memory: bool = False) -> tuple[float, float | None, str]:
-    """Run a program: wall time in s, peak memory of its process tree in MB where asked for, its output."""
-    began = time.perf_counter()
+class Ran(NamedTuple):
+    """What a program took: CPU time with that of its children, peak memory of its process tree where asked for."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float | None
+    output: str
+
+
+def timed(words: list[str], memory: bool = False) -> Ran:
+    """Run a program.
+
+    Raises:
+        LoadError: It failed; with what it said.
+    """
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
         watch = Watch(process.pid) if memory else None
         code = process.wait()
-        wall_s = time.perf_counter() - began
+        wall_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         peak_mb = watch.end() if watch else None
         output.seek(0)
         errors.seek(0)
         said = output.read()
         if code:
             raise LoadError(f"{Path(words[0]).name} exits {code}: {(errors.read() or said).strip()[-2000:]}")
-        return wall_s, peak_mb, said
+        return Ran(wall_s, cpu_s, peak_mb, said)
 
 
 class Watch:

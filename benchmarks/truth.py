@@ -11,9 +11,20 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 FOLDER = Path(__file__).resolve().parent / "truthd"
+
+
+class Seen(NamedTuple):
+    """When requests were read, their first and their last chunks handed to the socket; wall clock, ns."""
+
+    received: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
 
 
 class Truth:
@@ -27,6 +38,13 @@ class Truth:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=60) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
+
+    def requests(self) -> Seen:
+        """Every request that was answered since the last reset, in the order they came."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/dump", timeout=60) as answer:
+            text: str = answer.read().decode()
+        rows = np.array([line.split(",")[1:4] for line in text.splitlines()], dtype=np.int64).reshape(-1, 3)
+        return Seen(*rows[rows[:, 2] > 0].T)
 
     def reset(self) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{self.port}/reset", data=b"", timeout=60).close()
@@ -44,13 +62,14 @@ def built() -> Path:
 
 
 @contextmanager
-def truthd(ttft_ms: float, itl_ms: float) -> Iterator[Truth]:
-    """A server with these times on a free port, for as long as the ``with`` lasts."""
+def truthd(ttft_ms: float, itl_ms: float, **more: float) -> Iterator[Truth]:
+    """A server with these times on a free port, for as long as the ``with`` lasts.  *more*: further settings of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    settings = {"ttft_ms": ttft_ms, "itl_ms": itl_ms, **more}
     process = subprocess.Popen(
-        [str(built()), str(port), f"ttft_ms={ttft_ms}", f"itl_ms={itl_ms}"],
+        [str(built()), str(port), *(f"{name}={value}" for name, value in settings.items())],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -579,7 +579,7 @@ def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path)
     assert found.plugin_options(found.endpoint).token == "hush", "what runs in this process has it, too"
 
 
-def test_usage_with_every_piece_needs_the_servers_counts_a_stream_and_an_endpoint_that_can_ask():
+def test_usage_with_every_piece_needs_the_servers_counts_a_stream_and_an_endpoint_that_can_ask() -> None:
     asked = {"per_chunk_usage": True, "use_server_token_count": True, "streaming": True}
     assert plan(**asked).per_chunk_usage
     assert plan(**asked).config["endpoint"]["per_chunk_usage"] is True
