@@ -229,6 +229,7 @@ GROUPS: dict[str, Callable[[Bench], None]] = {
     "replacement": starts.replacement,
     "waiting": starts.waiting,
     "streams": starts.streams,
+    "freeze": starts.freeze,
     "memory": Bench.memory,
     "reduce": Bench.reduce,
     "size": Bench.size,

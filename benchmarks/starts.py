@@ -20,6 +20,7 @@ NS_PER_S = 1_000_000_000
 
 RATE = 2000.0
 STREAMS = 64
+FREEZE_EVERY_MS, FREEZE_MS = 2000, 400
 
 
 def _paced(bench: Bench) -> list[Tool]:
@@ -90,3 +91,25 @@ def streams(bench: Bench) -> None:
     tools: list[Tool] = [tool for tool in bench.tools if isinstance(tool, Ours | AiohttpLoop)]
     for tool, said, _ in bench.loads(1000, 1000, Load(10_000, 10_000, 20), tools, memory=True, whole=True, runs=1):
         row.add(tool.name, said.peak_mb)
+
+
+def freeze(bench: Bench) -> None:
+    """With four connections most requests due in a freeze are sent behind it: only latency from the due time shows it."""
+    what = f"server freezes {FREEZE_MS} ms every {FREEZE_EVERY_MS / 1000:g} s, 400 requests/s on 4 connections"
+    response = bench.row("freeze-response", f"{what}: response latency p99 is off by", "%", 2, digits=2)
+    service = bench.row("freeze-service", "the same: service latency p99", "%", 2, digits=2)
+    tools: list[Tool] = [tool for tool in bench.tools if isinstance(tool, Ours)]
+    stalls = {"stall_every": FREEZE_EVERY_MS, "stall_ms": FREEZE_MS}
+    load = Load(4, 20_000, 4, rate=400.0)
+    for tool, said, server in bench.loads(3, 1, load, tools, server=stalls, whole=True):
+        seen = server.requests()
+        order = np.argsort(seen.received)
+        ends = seen.last[order]
+        for row, p99_ms, begins in (
+            (response, said.response_p99_ms, said.due_ns),
+            (service, said.service_p99_ms, seen.received[order]),
+        ):
+            if p99_ms is not None and begins is not None:
+                truth = float(np.percentile(ends - begins, 99)) / NS_PER_MS
+                row.add(tool.name, abs(p99_ms / truth - 1) * 100)
+                row.notes[tool.name] = f"{p99_ms:.1f} ms"

@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+from aiperf.rundir import load_run
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -42,6 +46,12 @@ class Said:
     peak_mb: float | None = None
     reducer_lag: float | None = None
     """Time from the last answer until everything was reduced, as a share of the load's time."""
+    response_p99_ms: float | None = None
+    """Latency from the due time to the last byte."""
+    service_p99_ms: float | None = None
+    """Latency from the send to the last byte."""
+    due_ns: npt.NDArray[np.int64] | None = None
+    """When each request was to leave, wall clock."""
 
 
 class LoadError(Exception):
@@ -71,7 +81,16 @@ class Ours:
             done = report["request_count"]["avg"]
             if done != load.requests:
                 raise LoadError(f"{done:g} of {load.requests} requests succeeded: {report['error_summary']}")
-            return Said(ran.wall_s, ran.cpu_s, *_ttft(report), ran.peak_mb, _reducer_lag(Path(temporary)))
+            return Said(
+                ran.wall_s,
+                ran.cpu_s,
+                *_ttft(report),
+                ran.peak_mb,
+                _reducer_lag(Path(temporary)),
+                report.get("response_latency", {}).get("p99"),
+                report["request_latency"]["p99"],
+                _due_ns(Path(temporary)) if load.rate is not None else None,
+            )
 
 
 class Reference:
@@ -220,6 +239,16 @@ def _ttft(report: dict[str, Any]) -> tuple[float | None, float | None]:
 def _reducer_lag(artifacts: Path) -> float | None:
     times = json.loads((artifacts / "journal" / "run-times.json").read_text())
     return float((times["reduced_ns"] - times["last_answer_ns"]) / (times["last_answer_ns"] - times["begin_ns"]))
+
+
+def _due_ns(artifacts: Path) -> npt.NDArray[np.int64]:
+    """The plan's due times on the wall clock."""
+    journal = artifacts / "journal"
+    clock = load_run(journal)[1]
+    begin_ns = json.loads((journal / "run-times.json").read_text())["begin_ns"]
+    due_ns: npt.NDArray[np.int64] = np.fromfile(journal / "due-0.bin", dtype="<i8")
+    due_ns += begin_ns - clock.started_mono_ns + clock.started_wall_ns
+    return due_ns
 
 
 def _byte_tokenizer(folder: Path) -> Path:
