@@ -15,7 +15,8 @@ demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
 
 test: $(VENV)/.installed-tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not timing' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m timing
 	$(BIN)/python tests/isolated.py
 	@$(MAKE) --no-print-directory check
 

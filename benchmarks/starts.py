@@ -103,11 +103,11 @@ def freeze(bench: Bench) -> None:
     load = Load(4, 20_000, 4, rate=400.0)
     for tool, said, server in bench.loads(3, 1, load, tools, server=stalls, whole=True):
         seen = server.requests()
-        order = np.argsort(seen.received)
+        order = np.argsort(seen.arrived)
         ends = seen.last[order]
         for row, p99_ms, begins in (
             (response, said.response_p99_ms, said.due_ns),
-            (service, said.service_p99_ms, seen.received[order]),
+            (service, said.service_p99_ms, seen.arrived[order]),
         ):
             if p99_ms is not None and begins is not None:
                 truth = float(np.percentile(ends - begins, 99)) / NS_PER_MS

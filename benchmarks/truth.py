@@ -20,11 +20,13 @@ FOLDER = Path(__file__).resolve().parent / "truthd"
 
 
 class Seen(NamedTuple):
-    """When requests were read, their first and their last chunks handed to the socket; wall clock, ns."""
+    """When requests were read, their first and their last chunks handed to the socket, and when the kernel had the request,
+    which a frozen server reads later; wall clock, ns."""
 
     received: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
+    arrived: npt.NDArray[np.int64]
 
 
 class Truth:
@@ -43,8 +45,9 @@ class Truth:
         """Every request that was answered since the last reset, in the order they came."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/dump", timeout=60) as answer:
             text: str = answer.read().decode()
-        rows = np.array([line.split(",")[1:4] for line in text.splitlines()], dtype=np.int64).reshape(-1, 3)
-        return Seen(*rows[rows[:, 2] > 0].T)
+        rows = np.array([line.split(",")[1:] for line in text.splitlines()], dtype=np.int64).reshape(-1, 5)
+        received, first, last, _, arrived = rows[rows[:, 2] > 0].T
+        return Seen(received, first, last, arrived)
 
     def reset(self) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{self.port}/reset", data=b"", timeout=60).close()

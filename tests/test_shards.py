@@ -9,6 +9,8 @@ import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
 
+pytestmark = pytest.mark.timing
+
 SHARDS = (1, 2, 5)
 
 

@@ -18,6 +18,8 @@ import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program, wait_for
 
+pytestmark = pytest.mark.timing
+
 MS = 1_000_000
 SLACK_MS = 25.0
 """How late a single request may be on a busy machine."""
