@@ -21,7 +21,7 @@ if importlib.util.find_spec("uv_build") is None:
 
 STRANGERS = {path.parent.name: path.parent for path in sorted((ROOT / "tests" / "strangers").glob("*/pyproject.toml"))}
 FIVE = ("endpoint", "dataset", "exporter", "metric", "grader")
-"""What somebody with a server, a data set and questions of their own would write; a stranger of every other category is beside them."""
+"""What somebody with a server, a data set and questions of their own would write; strangers of other categories are beside."""
 RUN = ("--model", "m", "--tokenizer", "builtin", "--isl", 20, "--osl", 6, "--request-count", 12, "--ui", "none")
 
 
