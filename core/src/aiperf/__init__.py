@@ -38,20 +38,27 @@ _WHERE = {
     "hooks": ("hookimpl", "hookspec"),
     "command": ("Command",),
     "definition": ("Definition", "Readings"),
+    "balance": ("UrlStrategy",),
+    "local": ("LocalProcess",),
+    "engine.contract": ("Exchange", "Shape", "Sink", "Transport", "TransportSettings", "tls_context"),
+    "engine.transport": ("KernelTransport",),
+    "journal": ("NO_STAMP", "RECONNECTED", "REUSED", "STREAMED"),
 }
 _MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
-    "Absent", "AiperfError", "Analysis", "Artifact", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter",
-    "Capabilities", "Column", "Command", "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter",
-    "Declared", "Definition", "Delta", "Endpoint", "ErrorDetails", "Exporter", "Fold", "Grade", "Grader", "Histogram",
-    "HttpRequest", "Kept", "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over",
-    "PerRequestMetric", "PhasePlan", "Plan", "PluginError", "Point", "Ragged", "Readings", "RecordBatch", "RequestView",
-    "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SeriesKind", "SessionStarts", "Shard", "ShardEngine",
-    "ShardStart", "Snapshot", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer",
-    "TokenizerSource", "Totals", "Turn", "Ui", "Unit", "UsageError", "__version__", "atomic", "hookimpl", "hookspec",
-    "in_band_error", "integers", "normal", "option", "ragged", "rows", "uniform", "uniforms", "unreadable",
+    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "AiperfError", "Analysis", "Artifact", "BadDataset",
+    "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError", "Conversation",
+    "Dataset", "DatasetContext", "DatasetExporter", "Declared", "Definition", "Delta", "Endpoint", "ErrorDetails",
+    "Exchange", "Exporter", "Fold", "Grade", "Grader", "Histogram", "HttpRequest", "Kept", "KernelTransport", "LocalProcess",
+    "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
+    "Plan", "PluginError", "Point", "Ragged", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule",
+    "ScheduleContext", "Scored", "SeriesKind", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink",
+    "Snapshot", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer",
+    "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError",
+    "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows",
+    "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -67,17 +74,22 @@ def __getattr__(name: str) -> Any:
 
 
 if TYPE_CHECKING:
+    from aiperf.balance import UrlStrategy
     from aiperf.columns import Column, Ragged, RecordBatch, integers, ragged
     from aiperf.command import Command
     from aiperf.dataset import Dataset, DatasetContext
     from aiperf.definition import Definition, Readings
     from aiperf.draws import normal, uniform, uniforms
     from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
+    from aiperf.engine.contract import Exchange, Shape, Sink, Transport, TransportSettings, tls_context
+    from aiperf.engine.transport import KernelTransport
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target, atomic
     from aiperf.grader import Grade, Grader
     from aiperf.hooks import hookimpl, hookspec
+    from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
     from aiperf.kept import Kept
+    from aiperf.local import LocalProcess
     from aiperf.metric import (
         Analysis,
         Declared,

@@ -9,9 +9,18 @@ from time import monotonic_ns
 from typing import Any
 
 import aiohttp
-from aiperf import ErrorDetails
-from aiperf.engine.contract import Exchange, Shape, Sink, TransportSettings, tls_context
-from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
+from aiperf import (
+    NO_STAMP,
+    RECONNECTED,
+    REUSED,
+    STREAMED,
+    ErrorDetails,
+    Exchange,
+    Shape,
+    Sink,
+    TransportSettings,
+    tls_context,
+)
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for

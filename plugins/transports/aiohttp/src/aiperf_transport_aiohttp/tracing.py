@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
-from aiperf.engine.contract import Exchange
-from aiperf.journal import RECONNECTED, REUSED
+from aiperf import RECONNECTED, REUSED, Exchange
 
 _WRITE_BYTES = 65536
 
