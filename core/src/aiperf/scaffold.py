@@ -64,7 +64,7 @@ def new(registry: Registry, category: str, name: str, output: Path) -> Made:
         raise AiperfError(f"{error.filename or output} can't be written: {error.strerror or error}") from error
     except Exception as error:  # cookiecutter's many
         raise PluginError(f"the template {template!r} can't be used: {why(error)}") from error
-    return Made(target, plural, key, f"aiperf-{template}-{key.replace('_', '-')}")
+    return Made(target, plural, key, f"aiperf-{template}-{key}".replace("_", "-"))
 
 
 def templates() -> list[str]:

@@ -29,11 +29,11 @@ from aiperf.testing.metrics import (  # noqa: E402
 from aiperf.testing.ramps import RampContract  # noqa: E402
 from aiperf.testing.samplers import SamplerContract  # noqa: E402
 from aiperf.testing.schedules import ScheduleContract  # noqa: E402
-from aiperf.testing.server import Scripted  # noqa: E402
+from aiperf.testing.server import Expect, Scripted, Send, answer  # noqa: E402
 from aiperf.testing.summaries import SummaryExporterContract, sample_summary  # noqa: E402
 from aiperf.testing.telemetry import TelemetryContract  # noqa: E402
 from aiperf.testing.tokenizers import TokenizerContract  # noqa: E402
-from aiperf.testing.transports import TransportContract  # noqa: E402
+from aiperf.testing.transports import Stage, TransportContract  # noqa: E402
 from aiperf.testing.uis import UiContract  # noqa: E402
 from aiperf.testing.url_strategies import UrlStrategyContract  # noqa: E402
 
@@ -47,6 +47,7 @@ __all__ = [
     "DatasetExporterContract",
     "DefinitionContract",
     "EndpointContract",
+    "Expect",
     "GraderContract",
     "HooksContract",
     "MetricContract",
@@ -56,7 +57,9 @@ __all__ = [
     "SamplerContract",
     "ScheduleContract",
     "Scripted",
+    "Send",
     "ShardEngineContract",
+    "Stage",
     "SummaryExporterContract",
     "TelemetryContract",
     "TokenizerContract",
@@ -64,6 +67,7 @@ __all__ = [
     "UiContract",
     "UrlStrategyContract",
     "absent",
+    "answer",
     "sample_batch",
     "sample_summary",
     "scored",

@@ -1,0 +1,14 @@
+"""The {{ cookiecutter.name }} grader."""
+
+from __future__ import annotations
+
+from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
+from {{ cookiecutter.__module }}.contract import {{ cookiecutter.__class }}Contract
+
+
+class TestItKeepsTheContract({{ cookiecutter.__class }}Contract):
+    pass
+
+
+def test_it_says_what_it_went_by() -> None:
+    assert "'keys'" in {{ cookiecutter.__class }}().grade("doors", "It has keys.").explanation

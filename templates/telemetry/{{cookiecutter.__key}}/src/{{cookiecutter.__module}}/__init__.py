@@ -1,0 +1,26 @@
+"""The {{ cookiecutter.name }} telemetry source: this machine's load average."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from aiperf import Absent, Point, TelemetrySource
+
+
+class {{ cookiecutter.__class }}(TelemetrySource):
+    """Samples how many tasks ran or waited for a core in the last minute.
+
+    The kernel asks at both edges of each phase and every *interval_s* in between, in a process of its own.
+    """
+
+    interval_s = 1.0
+
+    def start(self) -> None:
+        """Once, before the first sample."""
+        if not hasattr(os, "getloadavg"):
+            raise Absent("this system tells no load average")
+
+    def sample(self) -> Iterable[Point]:
+        minute, _, _ = os.getloadavg()
+        yield Point("{{ cookiecutter.__key }}_load", minute, unit="tasks", help="Tasks that ran or waited, mean of a minute")
