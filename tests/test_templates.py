@@ -195,6 +195,33 @@ def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_pat
     assert slowest.code == 0 and len(slowest.out.splitlines()) == 3
 
 
+def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    program = Program(tmp_path, python=made.uses)
+    done = program(
+        "profile", "--model", "m", "--url", simulator.url, "--url", simulator.url.replace("127.0.0.1", "localhost"),
+        "--url-strategy", "my-choice", "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens", "--custom-dataset-type",
+        "my-questions", "--num-dataset-entries", 20, "--dataset-sampling-strategy", "my-order", "--num-sessions", 40,
+        "--accuracy-grader", "my-grader", "--transport", "my-wire", "--engine", "my-place", "--ui-type", "my-display",
+        "--concurrency", 10, "--concurrency-ramp-duration", 0.2, "--ramp", "my-rise",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    results = done.json()
+    used = {row["distribution"] for row in results["plugins"]["used"]}
+    words = ("dataset", "engine", "grader", "ramp", "sampler", "telemetry", "transport", "ui", "url_strategy")
+    assert used >= {distribution(word) for word in words}
+
+    assert results["request_latency"]["min"] > 20, "the longer wire"
+    assert [row["started"] for row in results["urls"]] == [48, 32], "eight sessions of two turns each in a row"
+    entries = [line["metadata"]["conversation_id"] for line in done.lines("profile_export.jsonl")]
+    assert len(set(entries)) < 20, "some are used often"
+    assert re.search(r"^profiling: [1-9]0 %, \d+ done$", done.err, re.MULTILINE)
+    samples = (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
+    assert "my_source_load" in samples
+
+    told = program("report", done.artifacts, "--definitions")
+    assert told.code == 0 and "my-tool" in told.out
+
+
 def test_a_pattern_of_ones_own_draws_the_gaps(made: Made, simulator: Simulator, tmp_path: Path) -> None:
     done = Program(tmp_path, python=made.uses)(
         "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",

@@ -31,7 +31,7 @@ _MOST_SPARE = 1 << 22
 
 
 def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
-    """The phase with its due file; a phase whose schedule paces nothing comes back as it is.
+    """The phase with its due file and the most requests it can make; where the schedule paces nothing, there is no file.
 
     A schedule that starts sessions says all there is to say of them (:mod:`aiperf.starts`).  Others give ticks: below the
     request count, before the end of the duration.  Under a session count every turn takes a tick, and a tick that finds no
@@ -43,6 +43,7 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
         ConfigError: Nothing is due before the phase ends.
         PluginError: The schedule breaks its contract.
     """
+    phase = replace(phase, turns=_turns(plan, phase, store))
     data = PhaseConversations(phase, store, plan.sampler(), plan.seed)
     schedule, maker = make_schedule(plan, phase, data)
     if not schedule.paced:
@@ -64,7 +65,7 @@ def _with_ticks(plan: Plan, phase: PhasePlan, store: Store, schedule: Schedule, 
     spare = store.max_turns > 1 and phase.session_count is not None and phase.request_count is None
     ticks = 0
     with path.open("wb") as file:
-        for due in _blocks(schedule, maker, phase, _turns(plan, phase, store), spare=spare):
+        for due in _blocks(schedule, maker, phase, phase.turns, spare=spare):
             intfile.append(file, due)
             ticks += len(due)
     return replace(phase, planned=None if spare else ticks, due_file=str(path))

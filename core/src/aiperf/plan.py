@@ -41,7 +41,8 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     users: of the user-centric mode.  replay: what of a trace is sent, in the fixed schedule.
     cancel_share, cancel_delay_ns: which part of the requests is cancelled, and how long after it was sent.
     due_file: when each arrival is due (int64 ns after phase start, -1 where only the answers will tell); None without pacing.
-    planned: how many of them there will be; None where time or the answers decide.
+    planned: how many of them there will be; None where time or the answers decide.  turns: the most requests the phase can
+    make, known with the data set; None where only time ends it.
     sessions_file: what each session is, where the schedule says it: rows of (entry, turns, number of its first arrival).
     spacing_ns: time between a session's turns, where the schedule says it; else recorded times less *zero_ns* do, or delays.
     limits_file: when a ramped concurrency grows, and prefill_limits_file (int64 ns after phase start, one for each level).
@@ -71,6 +72,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     cancel_share: float = 0.0
     cancel_delay_ns: int = 0
     planned: int | None = None
+    turns: int | None = None
     due_file: str | None = None
     spacing_ns: int | None = None
     zero_ns: int = 0

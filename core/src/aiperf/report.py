@@ -320,7 +320,8 @@ class _Summing:
     def _plugins(self) -> tuple[PluginUsed, ...]:
         plan = self.plan
         refs = [plan.endpoint, plan.transport, plan.dataset, *([plan.tokenizer] if plan.tokenizer else [])]
-        refs += [ref for ref in (plan.grader, plan.ui, plan.engine) if ref is not None]
+        refs += [ref for ref in (plan.grader, plan.ui, plan.engine, plan.url_strategy) if ref is not None]
+        refs += [plan.samplers[plan.sampling]] if plan.sampling in plan.samplers else []
         refs += [*plan.schedules.values(), *plan.arrivals.values(), *plan.ramps.values()]
         refs += [*plan.metrics, *plan.exporters, *plan.telemetry, *plan.hooks]
         given = plan.config.get("plugins", {})

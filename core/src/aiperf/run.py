@@ -470,8 +470,8 @@ class Run:
         completed = sum(c.completed for c in counters)
         errors = sum(c.errors for c in counters)
         shares = []
-        if phase.request_count is not None:
-            shares.append((completed + errors) / phase.request_count)
+        if phase.turns is not None:
+            shares.append((completed + errors) / phase.turns)
         if phase.duration_ns is not None:
             shares.append(elapsed_s * NS_PER_S / phase.duration_ns)
         share = max(shares, default=None)

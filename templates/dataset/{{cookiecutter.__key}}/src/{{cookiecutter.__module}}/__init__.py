@@ -21,7 +21,7 @@ class {{ cookiecutter.__class }}(Dataset):
         """Conversation *number*, from 0.  Of endpoints without a history only the first turn is asked."""
         draw = random.Random(f"{self.context.seed}:{number}")
         left, right = draw.randint(2, _LARGEST), draw.randint(2, _LARGEST)
-        turns = [Turn(texts=(f"What is {left} + {right}?",), max_tokens=32)]
+        turns = [Turn(texts=(f"What is {left} + {right}?",), max_tokens=32, expected=str(left + right))]
         if self.context.capabilities.multi_turn:
             turns.append(Turn(texts=("Are you sure?",), max_tokens=64))
         return Conversation(f"{{ cookiecutter.__key }}-{number}", tuple(turns))
