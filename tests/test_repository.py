@@ -37,7 +37,8 @@ addresses argv balance conformance endpoint environment errorkinds findings kept
     settings store strangers summary survival definition
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits local modes observation optionspec outputs
     progress rundir schedule sizing trace
-answer engine hookcalls loadchecks pipeline registry sessions starts uiprocess
+hookcalls
+answer engine loadchecks pipeline registry sessions starts uiprocess
 display due grading telemetry totals
 build children commandline earlier metricpage phases readiness scaffold selection testing trust
 sources urls

@@ -79,7 +79,8 @@ class Bench:
         self.path = path
         self.process = Process(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S))
         given = {"start": "", "fails": 0, "stop": False, **options} if options else None
-        self.tell(Opened(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), hooks))
+        listening = tuple((each, None) for each in hooks)
+        self.tell(Opened(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening))
 
     def tell(self, message: Any) -> None:
         self.process.take(msgspec.json.encode(message))

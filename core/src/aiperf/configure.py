@@ -20,6 +20,7 @@ from aiperf.descriptor import Descriptor, PluginRef, canonical
 from aiperf.endpoint import Capabilities, Endpoint
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.findings import Findings
+from aiperf.hookcalls import equipped
 from aiperf.model import names
 from aiperf.modes import NO_PATTERN
 from aiperf.phases import NS_PER_S, phases, section
@@ -167,10 +168,13 @@ class _Configuration:
         return origin.promotes
 
     def call_hooks(self, made: Plan) -> None:
-        """Let hook plugins refuse the plan; one that fails otherwise is reported and doesn't count."""
+        """Give hook plugins their options, and let them refuse the plan; one that fails is reported and doesn't count."""
         if not made.hooks:
             return
-        for found in self.registry.hooks().hook.aiperf_plan_validated.get_hookimpls():
+        manager = self.registry.hooks()
+        for ref, options in made.hooked():
+            equipped(manager.get_plugin(f"hooks:{ref.name}"), options)
+        for found in manager.hook.aiperf_plan_validated.get_hookimpls():
             try:
                 found.function(**dict.fromkeys(found.argnames, made))
             except AiperfError as error:

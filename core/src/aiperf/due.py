@@ -78,7 +78,7 @@ def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None = Non
         PluginError: It can't be had.
     """
     # The last registered first, as pluggy does.
-    for name, call in reversed(implementations(plan.hooks, "aiperf_make_schedule")):
+    for name, call in reversed(implementations(plan.hooked(), "aiperf_make_schedule")):
         try:
             found: Schedule | None = call(plan=plan, phase=phase)
         except AiperfError:

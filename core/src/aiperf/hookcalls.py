@@ -13,8 +13,17 @@ from aiperf.strangers import who, why
 log = logging.getLogger(__name__)
 
 
-def implementations(plugins: Iterable[PluginRef], hook: str) -> list[tuple[str, Callable[..., Any]]]:
-    """Who implements the hook, in the order of registration; the calls take its arguments by name, and may raise anything.
+def equipped(plugin: Any, options: Any) -> Any:
+    """What is registered of a hooks plugin: a class is made first; where it declares options, they are its ``options``."""
+    target = plugin() if isinstance(plugin, type) else plugin
+    if options is not None:
+        target.options = options
+    return target
+
+
+def implementations(plugins: Iterable[tuple[PluginRef, Any]], hook: str) -> list[tuple[str, Callable[..., Any]]]:
+    """Who of *plugins*, each with its options, implements the hook, in the order of registration; the calls take its arguments
+    by name, and may raise anything.
 
     A plugin that can't be had is left out with a warning.
     """
@@ -28,10 +37,9 @@ def implementations(plugins: Iterable[PluginRef], hook: str) -> list[tuple[str, 
 
     manager = PluginManager("aiperf")
     manager.add_hookspecs(hooks)
-    for ref in plugins:
+    for ref, options in plugins:
         try:
-            found = ref.load()
-            manager.register(found() if isinstance(found, type) else found, f"{ref.name} ({ref.distribution} {ref.version})")
+            manager.register(equipped(ref.load(), options), f"{ref.name} ({ref.distribution} {ref.version})")
         except Exception as error:  # noqa: BLE001  # strangers' code
             log.warning("%s is left out: %s", who(ref), why(error))
     trace(manager)

@@ -1,7 +1,8 @@
 """Every hook the kernel calls, in calling order.  A plugin may rely on nothing else.
 
-A package registers a module or an object with implementations under the entry-point group ``aiperf.hooks`` and marks
-them with ``aiperf.hookimpl``.  A hook that raises is isolated, counted and reported; it never ends a run.
+A package registers a module, an object or a class with implementations under the entry-point group ``aiperf.hooks`` and
+marks them with ``aiperf.hookimpl``.  A class is made once in each process; where the plugin declares options, they are its
+attribute ``options`` before the first call.  A hook that raises is isolated, counted and reported; it never ends a run.
 """
 
 from __future__ import annotations

@@ -194,6 +194,10 @@ class Plan(Struct, frozen=True):
         values = self.options.get(f"{ref.category}:{ref.name}")
         return None if values is None else SimpleNamespace(**values)
 
+    def hooked(self) -> list[tuple[PluginRef, Any]]:
+        """The hooks plugins, each with its options."""
+        return [(ref, self.plugin_options(ref)) for ref in self.hooks]
+
     def input_config(self) -> dict[str, Any]:
         """The configuration in the reference's form, which has no place for plugins, nor for what they were given."""
         strange = {"endpoint": ("transport",), "runtime": ("engine",)}

@@ -204,7 +204,7 @@ class Reducer:
         self._late: list[Ints] = []
         self._widths: list[int] = []
         self.lateness, self.intervals = Buckets(), Buckets()
-        self._listeners = implementations(plan.hooks, "aiperf_batch_reduced")
+        self._listeners = implementations(plan.hooked(), "aiperf_batch_reduced")
         self._failures: dict[str, str] = {}
         self._notes: list[str] = []
         self._damaged: list[str] = []

@@ -319,13 +319,13 @@ def _hooked(plan: Plan, report: Callable[[str], None]) -> tuple[Prepare | None, 
     from pluggy import PluginManager
 
     from aiperf import hooks
+    from aiperf.hookcalls import equipped
     from aiperf.hooktrace import trace
 
     manager = PluginManager("aiperf")
     manager.add_hookspecs(hooks)
-    for ref in plan.hooks:
-        plugin = ref.load()
-        manager.register(plugin() if isinstance(plugin, type) else plugin, f"hooks:{ref.name}")
+    for ref, options in plan.hooked():
+        manager.register(equipped(ref.load(), options), f"hooks:{ref.name}")
     trace(manager)
     found: list[Any] = list(manager.hook.aiperf_request_prepared.get_hookimpls())
     calls = [(one.plugin_name, one.function, "turn" in one.argnames, "request" in one.argnames) for one in found]

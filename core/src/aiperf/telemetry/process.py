@@ -30,13 +30,13 @@ _LEAST_S = 0.01
 
 
 class Opened(Struct, frozen=True, tag=True):
-    """The first message: which source, with which options, and the file of its samples."""
+    """The first message: which source and its options, the file of its samples, who else listens and their options."""
 
     ref: PluginRef
     options: dict[str, Any] | None
     context: TelemetryContext
     path: str
-    hooks: tuple[PluginRef, ...] = ()
+    hooks: tuple[tuple[PluginRef, dict[str, Any] | None], ...] = ()
 
 
 class Edge(Struct, frozen=True, tag=True):
@@ -131,7 +131,8 @@ class Process:
         source: TelemetrySource = load(opened.ref)(options, opened.context)
         source.start()
         interval_s = max(_LEAST_S, float(source.interval_s))
-        self._listeners = implementations(opened.hooks, "aiperf_samples_arrived")
+        listening = [(ref, None if given is None else SimpleNamespace(**given)) for ref, given in opened.hooks]
+        self._listeners = implementations(listening, "aiperf_samples_arrived")
         self._writer = SampleWriter(Path(opened.path), Origin(opened.ref, interval_s))
         self._source, self._interval_ns = source, round(interval_s * _NS)
 

@@ -29,12 +29,13 @@ class Sources:
         self._report = report
         self._patience_s = _START_S  # the first answer comes from a source that has yet to start
         self._running: dict[str, Aside] = {}
+        hooks = tuple((ref, plan.options.get(f"{ref.category}:{ref.name}")) for ref in plan.hooks)
         context = TelemetryContext(tuple(without_secrets(url) for url in plan.urls), plan.models)
         for number, ref in enumerate(plan.telemetry):
             with log_file.open("ab") as output:
                 process = Aside("aiperf.telemetry.process", output=output)
             path = str(sample_path(Path(plan.journal), number))
-            process.tell(Opened(ref, plan.options.get(f"{ref.category}:{ref.name}"), context, path, plan.hooks))
+            process.tell(Opened(ref, plan.options.get(f"{ref.category}:{ref.name}"), context, path, hooks))
             self._running[who(ref)] = process
 
     def begin(self, phase: int) -> None:

@@ -6,6 +6,8 @@ a rate would have.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from aiperf import ConfigError, PhasePlan, Plan, Schedule, ScheduleContext, hookimpl
 from numpy.typing import NDArray
@@ -39,11 +41,13 @@ class {{ cookiecutter.__class }}:
 
 
 class {{ cookiecutter.__class }}Hooks:
-    """Offers the schedule where its option was given."""
+    """Offers the schedule where its option was given.  *options* is set before the first call."""
+
+    options: Any
 
     @hookimpl
     def aiperf_make_schedule(self, plan: Plan, phase: PhasePlan) -> Schedule | None:
-        ramp_s = plan.options["hooks:{{ cookiecutter.__key }}"]["ramp_s"]
+        ramp_s = self.options.ramp_s
         if ramp_s is None:
             return None
         return {{ cookiecutter.__class }}(ScheduleContext(plan.seed, phase), ramp_s)

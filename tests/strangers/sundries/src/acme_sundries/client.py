@@ -1,0 +1,46 @@
+"""Where workers are, what they speak through, what is seen beside them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterable
+
+from aiperf import Exchange, KernelTransport, LocalProcess, Point, Shard, ShardEngine, ShardStart, Snapshot, TelemetrySource, Ui
+
+log = logging.getLogger(__name__)
+
+
+class Shed(ShardEngine):
+    shares_memory = True
+
+    def start(self, start: ShardStart) -> Shard:
+        return LocalProcess(("env", "ACME_PLACE=shed", *start.command), start.log, start.descriptors)
+
+
+class String(KernelTransport):
+    _spoken = 0
+
+    def send(self, exchange: Exchange) -> None:
+        self._spoken += 1
+        super().send(exchange)
+
+    async def close(self) -> None:
+        log.warning("%d requests through a string in the %s", self._spoken, os.environ.get("ACME_PLACE", "open"))
+        await super().close()
+
+
+class Bell(Ui):
+    def show(self, snapshot: Snapshot) -> None:
+        pass
+
+    def close(self) -> None:
+        print("ding!", file=sys.stderr, flush=True)
+
+
+class Tides(TelemetrySource):
+    interval_s = 0.1
+
+    def sample(self) -> Iterable[Point]:
+        yield Point("water", 2.5, unit="m", labels={"harbour": "north"})

@@ -1,0 +1,52 @@
+"""What numbers and texts mean, and a word to whoever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from aiperf import BadTokenizer, Command, Definition, Readings, RecordBatch, Tokenizer
+
+
+class Letters:
+    name, size = "letters", 0x110000
+
+    def __init__(self, options: object = None) -> None:
+        pass
+
+    def recognises(self, name: str) -> bool:
+        return name == self.name
+
+    def open(self, name: str) -> Tokenizer:
+        if not self.recognises(name):
+            raise BadTokenizer(f"letters are called letters, not {name!r}")
+        return self
+
+    def encode(self, text: str) -> list[int]:
+        return list(map(ord, text))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(map(chr, ids))
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+class Patient(Definition):
+    title, source, differs = "patient", "acme-sundries 0.9.1", "Nothing counts before the first answer."
+
+    def read(self, batch: RecordBatch) -> Readings:
+        good = batch.select(batch.valid)
+        gaps = good["second_token_ns"] - good["first_token_ns"]
+        first, last = good["first_token_ns"], good["ended_ns"]
+        span = (float(np.nanmin(first)), float(np.nanmax(last))) if np.isfinite(first).any() else (np.nan, np.nan)
+        return Readings(first - good["ack_ns"], gaps, gaps, len(good), float(np.nansum(good["output_tokens"])), *span)
+
+
+class Greet(Command):
+    arguments = "NAME"
+
+    def run(self, options: Any, words: Sequence[str]) -> int:
+        print(f"Hello, {' '.join(words)}!")
+        return 0
