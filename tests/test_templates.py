@@ -257,6 +257,23 @@ def test_every_hook_call_is_told_where_that_is_asked_for(made: Made, simulator: 
     ]  # fmt: skip
 
 
+def test_pytest_puts_an_installed_package_to_its_contracts(made: Made, tmp_path: Path) -> None:
+    def pytest_of(*packages: str) -> subprocess.CompletedProcess[str]:
+        words = [word for name in packages for word in ("--aiperf-plugins", name)]
+        (tmp_path / "test_own.py").write_text("def test_own():\n    pass\n")
+        return subprocess.run(
+            [str(made.tests_alone), "-P", "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words, "test_own.py"],
+            cwd=tmp_path, env=clean(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    done = pytest_of(distribution("metric"), distribution("schedule"))
+    assert done.returncode == 0, done.stdout
+    for found in ("test_own.py::test_own", "Test_metrics_my_metric::", "Test_schedules_my_ramp::", "Test_hooks_my_ramp::"):
+        assert f"{found}" in done.stdout
+    wrong = pytest_of("aiperf-metric-my-metrik")
+    assert wrong.returncode == 4 and "did you mean aiperf-metric-my-metric" in wrong.stderr
+
+
 def test_what_was_made_is_never_overwritten(made: Made, tmp_path: Path) -> None:
     before = tree(made.package("metric"))
     done = Program(tmp_path)("plugins", "new", "metric", "my-metric", "--output", made.folder)

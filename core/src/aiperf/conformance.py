@@ -63,6 +63,15 @@ def available() -> bool:
     return find_spec("pytest") is not None
 
 
+def write_subjects(place: Path, subjects: Subjects, module: str, names: Sequence[str]) -> Path:
+    """A file of tests, *module*, with a class of that name for each subject."""
+    told = place / SUBJECTS
+    told.write_bytes(msgspec.json.encode(subjects))
+    path = place / f"{module}.py"
+    path.write_text(_TESTS + "".join(f"{name} = case({str(told)!r}, {i})\n" for i, name in enumerate(names)))
+    return path
+
+
 def check(registry: Registry, plugins: Sequence[Descriptor], limit_s: float = LIMIT_S) -> Verdict:
     """Put *plugins* to their contracts.
 
@@ -89,10 +98,8 @@ def _tried(subjects: Subjects, limit_s: float) -> Iterator[News]:
     """What a process says of *subjects*, until it has tried them all or fails at one, which is said last."""
     with tempfile.TemporaryDirectory(prefix="aiperf-validate-") as name:
         place = Path(name)
-        (place / SUBJECTS).write_bytes(msgspec.json.encode(subjects))
         (place / NEWS).touch()
-        tests = (f"TestSubject{i} = case({str(place / SUBJECTS)!r}, {i})\n" for i in range(len(subjects.tried)))
-        (place / "test_subjects.py").write_text(_TESTS + "".join(tests))
+        write_subjects(place, subjects, "test_subjects", [f"TestSubject{i}" for i in range(len(subjects.tried))])
         (place / "pytest.ini").write_text("[pytest]\n")
         yield from _followed(place, limit_s)
 
