@@ -1,7 +1,8 @@
-"""When requests leave, and what a client costs while it waits: judged by when the server read them.
+"""When requests leave, and what a client costs while it waits: judged by the server.
 
-A request that is read late may have been sent in time: the server, on the same two cores, is the last to know.  So these
-figures are upper bounds of what the client did.
+Pacing and bursts go by when the server read the requests.  One that is read late may have been sent in time: the server, on the
+same two cores, is the last to know, so these figures are upper bounds of what the client did.  Where it is busy with other
+streams, or frozen, that would be its own lateness: there the kernel's stamp of the request at the server's socket counts.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ def replacement(bench: Bench) -> None:
 
 
 def replaced_ns(seen: Seen, streams: int) -> Any:
-    """From the end of each answer to the request that took its place."""
-    received, ends = np.sort(seen.received), np.sort(seen.last)
-    return received[streams:] - ends[: len(received) - streams]
+    """From the end of each answer to the request that took its place, at the server's socket."""
+    arrived, ends = np.sort(seen.arrived), np.sort(seen.last)
+    return arrived[streams:] - ends[: len(arrived) - streams]
 
 
 def waiting(bench: Bench) -> None:
