@@ -36,11 +36,15 @@ from aiperf.model import HttpRequest, Turn
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.rundir import load_run
 from aiperf.store import Store
+from aiperf.strangers import why
 
 _TICK_S = 0.05
 _SWEEP_TICKS = 5
 _LOOP_TICKS = 20
 _ORPHAN_DRAIN_NS = 5 * NS_PER_S
+_STUMBLED = 70
+"""Exit code of a worker that ends itself because of an error nobody expected: EX_SOFTWARE of sysexits.h."""
+
 
 class Worker:
     """The process around the engine: control channel, phases, ticks."""
@@ -68,6 +72,7 @@ class Worker:
         self._phase_open = False
 
     def start(self) -> None:
+        self.loop.set_exception_handler(self._stumbled)
         self.loop.add_reader(self.line.fd, self._news)
         self.loop.add_reader(0, self._parent_gone)
         self.line.send(control.Hello("worker", self.index, os.getpid()))
@@ -294,6 +299,22 @@ class Worker:
             about |= {"statistics": statistics, "in_phase": self._phase_open}
             self.logbook.frame(journal.LOOP, about)
             self._lags = []
+
+    def _stumbled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A callback of the measuring loop raised what nobody expected: a timer, a socket or a plugin is dead from then on, and
+        the phase might never end.  So this process ends, named with its cause; the run treats it as any that dies."""
+        error = context.get("exception")
+        loop.default_exception_handler(context)  # with its traceback, into the log
+        if "handle" not in context or not isinstance(error, Exception):
+            return  # no callback: a task's result that nobody fetched, or a warning
+        self._warn(f"worker {self.index} failed: {why(error)}")
+        try:
+            if self.logbook is not None:
+                self.logbook.close()
+            self.line.close()
+            sys.stderr.flush()
+        finally:
+            os._exit(_STUMBLED)
 
     def _exit(self) -> None:
         if not self.ended.done():

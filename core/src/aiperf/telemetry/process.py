@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from aiperf.aside import Heard, say
 from aiperf.descriptor import PluginRef
-from aiperf.errors import AiperfError
+from aiperf.errors import AiperfError, PluginError
 from aiperf.hookcalls import implementations
 from aiperf.strangers import load, who, why
 from aiperf.telemetry import Absent, Point, TelemetryContext, TelemetrySource
@@ -89,7 +89,12 @@ class Process:
             case Opened() as opened:
                 self._who, self._name = who(opened.ref), opened.ref.name
                 try:
-                    self._open(opened)
+                    made = load(opened.ref)
+                except PluginError as error:  # which names it
+                    self._reply(Trouble(error.message))
+                    return
+                try:
+                    self._open(opened, made)
                 except Absent as absent:
                     self._reply(Trouble(f"{self._who}: {absent.message}", absent=True))
                 except Exception as error:  # noqa: BLE001  # strangers' code
@@ -126,9 +131,9 @@ class Process:
         except Exception as error:  # noqa: BLE001  # strangers' code
             self._complain("failed at its end", error)
 
-    def _open(self, opened: Opened) -> None:
+    def _open(self, opened: Opened, made: type[TelemetrySource]) -> None:
         options = None if opened.options is None else SimpleNamespace(**opened.options)
-        source: TelemetrySource = load(opened.ref)(options, opened.context)
+        source = made(options, opened.context)
         source.start()
         interval_s = max(_LEAST_S, float(source.interval_s))
         listening = [(ref, None if given is None else SimpleNamespace(**given)) for ref, given in opened.hooks]
