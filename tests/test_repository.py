@@ -21,7 +21,7 @@ PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml")
 SINGULAR = {
     "endpoints": "endpoint", "datasets": "dataset", "exporters": "exporter", "metrics": "metric", "graders": "grader",
     "tokenizers": "tokenizer", "transports": "transport", "commands": "command", "engines": "engine",
-    "definitions": "definition",
+    "definitions": "definition", "plots": "plot",
 }  # fmt: skip
 
 # Pieced together, so that this file doesn't name them either.
@@ -36,7 +36,7 @@ aside columns command descriptor draws errors exporter fold grader hooks ids int
 addresses argv balance conformance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile
     settings store strangers summary survival definition
 advice artifacts certificates dataset envelopes grouped helptext hooktrace limits local modes observation optionspec outputs
-    progress rundir schedule sizing trace
+    plot progress rundir schedule sizing trace
 hookcalls
 answer engine loadchecks pipeline registry sessions starts uiprocess
 display due grading telemetry totals

@@ -36,7 +36,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with the suite and a stranger of each kind."""
     work = tmp_path_factory.mktemp("strangers")
     folders = {project(folder)[0]: folder for folder in STRANGERS.values()}
-    return Shelf(work / "shelf", folders).environment(work / "environment", [*suite(), *folders])
+    return Shelf(work / "shelf", folders).environment(work / "environment", [*suite(), "aiperf-command-plot", *folders])
 
 
 @pytest.fixture
@@ -130,6 +130,8 @@ def test_one_of_every_other_kind_takes_part_in_a_run(aiperf: Program, simulator:
 
     told = aiperf("report", done.artifacts, "--definitions")
     assert told.code == 0 and "patient" in told.out
+    (figure,) = json.loads(aiperf("plot", done.artifacts, "--only", "odometer", "--json").out)
+    assert figure["plot"] == "odometer" and figure["series"][0]["y"] == [float(n) for n in range(1, 21)]
     assert aiperf("greet", "Ada").out == "Hello, Ada!\n"
 
 
@@ -197,6 +199,7 @@ def twins(overlay: Overlay) -> None:
             import_error("exporters"), ("rotten", "bad-exporters 0.9"), "a_package_that_nobody_has", id="such an exporter"
         ),
         pytest.param(import_error("hooks"), ("rotten", "bad-hooks 0.9"), "a_package_that_nobody_has", id="such hooks"),
+        pytest.param(import_error("telemetry"), ("rotten", "bad-telemetry 0.9"), "a_package_that_nobody_has", id="and a source"),
         pytest.param(
             lambda overlay: overlay.add("bad-api", "endpoints", "newer", manifest=NEWER),
             ("newer", "bad-api 0.9"), "asks for plugin API >=9; this kernel has 1", id="a wrong API version",
@@ -215,9 +218,9 @@ def test_a_broken_one_is_named_in_one_line_and_breaks_no_run(
     done = aiperf("profile", "--url", simulator.url, "--endpoint-type", "parrot", "--streaming", *RUN)
     assert done.code == 0, done.err
     assert done.json()["request_count"]["avg"] == 12
-    lines = [line for line in (done.err + done.out).splitlines() if cause and cause in line]  # a metric's is in the report
-    assert len(lines) == bool(cause), done.err
-    assert all(word in line for word in named for line in lines), lines
+    logged, reported = ([line for line in said.splitlines() if cause and cause in line] for said in (done.err, done.out))
+    assert len(logged) <= 1 and bool(logged or reported) == bool(cause), done.err
+    assert all(word in (logged or reported)[0] for word in named), logged or reported
     assert "Traceback" not in done.err
 
 
@@ -237,6 +240,35 @@ def test_asked_for_by_name_a_broken_one_is_fatal_and_says_why(
     done = aiperf("profile", "--endpoint-type", chosen, *RUN)
     assert done.code == 1 and sentence in done.err and "Traceback" not in done.err
     assert not (done.artifacts / "journal").exists(), "nothing may have been started"
+
+
+BRITTLE_CODE = """
+from aiperf import KernelTransport
+
+class Thing(KernelTransport):
+    sent = 0
+
+    def send(self, exchange):
+        self.sent += 1
+        self.loop.call_soon(self.broken if self.sent == 5 else super().send, exchange)
+
+    def broken(self, exchange):
+        raise ValueError("the glass is broken")
+"""
+
+
+def test_a_worker_that_stumbles_over_one_is_named_with_the_cause_and_replaced(
+    aiperf: Program, overlay: Overlay, simulator: Simulator
+) -> None:
+    overlay.add("bad-glass", "transports", "brittle", code=BRITTLE_CODE)
+    done = aiperf("profile", "--url", simulator.url, "--transport", "brittle", *RUN)
+    assert done.code == 1 and "Traceback" not in done.err, done.err
+    assert "worker 0 failed: ValueError: the glass is broken" in done.err
+    assert "worker 0 exited with 70; what it had in flight is counted as unfinished, and another one goes on" in done.err
+    assert "the glass is broken" in (done.artifacts / "logs" / "aiperf.log").read_text()
+    arrivals = done.json()["measurement"]["arrivals"]
+    assert arrivals["planned"] == 12 == sum(arrivals[what] for what in ("completed", "unfinished", "never_sent"))
+    assert arrivals["completed"] == simulator.summary()["requests"] > 4
 
 
 def test_all_of_them_are_listed_with_their_causes(aiperf: Program, overlay: Overlay) -> None:

@@ -28,8 +28,8 @@ if importlib.util.find_spec("uv_build") is None:
 NAMES = {
     "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
-    "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "ramp": "my-rise", "sampler": "my-order",
-    "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
+    "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture", "ramp": "my-rise",
+    "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The templates, and what is made of each."""
 

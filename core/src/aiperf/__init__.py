@@ -39,6 +39,7 @@ _WHERE = {
     "command": ("Command",),
     "definition": ("Definition", "Readings"),
     "balance": ("UrlStrategy",),
+    "plot": ("Axis", "Figure", "Plot", "PlotRun", "Series"),
     "local": ("LocalProcess",),
     "engine.contract": ("Exchange", "Shape", "Sink", "Transport", "TransportSettings", "tls_context"),
     "engine.transport": ("KernelTransport",),
@@ -48,17 +49,17 @@ _MODULES = {name: module for module, listed in _WHERE.items() for name in listed
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
-    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "AiperfError", "Analysis", "Artifact", "BadDataset",
+    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "AiperfError", "Analysis", "Artifact", "Axis", "BadDataset",
     "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError", "Conversation",
     "Dataset", "DatasetContext", "DatasetExporter", "Declared", "Definition", "Delta", "Endpoint", "ErrorDetails",
-    "Exchange", "Exporter", "Fold", "Grade", "Grader", "Histogram", "HttpRequest", "Kept", "KernelTransport", "LocalProcess",
-    "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
-    "Plan", "PluginError", "Point", "Ragged", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule",
-    "ScheduleContext", "Scored", "SeriesKind", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink",
-    "Snapshot", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer",
-    "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError",
-    "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows",
-    "tls_context", "uniform", "uniforms", "unreadable",
+    "Exchange", "Exporter", "Figure", "Fold", "Grade", "Grader", "Histogram", "HttpRequest", "Kept", "KernelTransport",
+    "LocalProcess", "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over",
+    "PerRequestMetric", "PhasePlan", "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "Readings", "RecordBatch",
+    "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesKind", "SessionStarts",
+    "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Summary", "SummaryExporter", "Target",
+    "TelemetryContext", "TelemetrySource", "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings",
+    "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
+    "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
     from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.options import Options, option
     from aiperf.plan import PhasePlan, Plan
+    from aiperf.plot import Axis, Figure, Plot, PlotRun, Series
     from aiperf.progress import Snapshot
     from aiperf.rowfile import rows
     from aiperf.schedule import Schedule, ScheduleContext, SessionStarts

@@ -28,7 +28,7 @@ CATEGORIES: dict[str, str] = {
     "transports": "Ways to move bytes. Chosen by --transport.",
     "engines": "Where shards run.",
     "uis": "Live displays. Chosen by --ui-type.",
-    "plots": "Pictures of results.",
+    "plots": "Pictures of results. Drawn by aiperf plot.",
     "definitions": "What tools mean by latency and throughput. Shown by aiperf report --definitions.",
     "commands": "Subcommands of aiperf.",
     "hooks": "Free pluggy plugins: any hook of the run's life cycle.",

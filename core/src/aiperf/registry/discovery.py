@@ -23,6 +23,7 @@ FOREIGN = "aiperf"
 SHIPPED = frozenset(
     {
         KERNEL,
+        "aiperf-command-plot",
         "aiperf-command-report",
         "aiperf-command-simulate",
         "aiperf-command-validate",
@@ -51,6 +52,7 @@ SHIPPED = frozenset(
         "aiperf-metric-throughput",
         "aiperf-metric-tokens",
         "aiperf-metric-usage",
+        "aiperf-plot-basics",
         "aiperf-tokenizer-builtin",
         "aiperf-tokenizer-huggingface",
         "aiperf-transport-aiohttp",

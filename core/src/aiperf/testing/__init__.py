@@ -26,6 +26,7 @@ from aiperf.testing.metrics import (  # noqa: E402
     MetricFamilyContract,
     RunMetricContract,
 )
+from aiperf.testing.plots import PlotContract, sample_runs  # noqa: E402
 from aiperf.testing.ramps import RampContract  # noqa: E402
 from aiperf.testing.samplers import SamplerContract  # noqa: E402
 from aiperf.testing.schedules import ScheduleContract  # noqa: E402
@@ -52,6 +53,7 @@ __all__ = [
     "HooksContract",
     "MetricContract",
     "MetricFamilyContract",
+    "PlotContract",
     "RampContract",
     "RunMetricContract",
     "SamplerContract",
@@ -69,6 +71,7 @@ __all__ = [
     "absent",
     "answer",
     "sample_batch",
+    "sample_runs",
     "sample_summary",
     "scored",
 ]

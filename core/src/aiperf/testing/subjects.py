@@ -28,6 +28,7 @@ from aiperf.testing.graders import GraderContract
 from aiperf.testing.hooks import HooksContract
 from aiperf.testing.manifests import check_row
 from aiperf.testing.metrics import AnalysisContract, MetricContract, MetricFamilyContract, RunMetricContract
+from aiperf.testing.plots import PlotContract
 from aiperf.testing.ramps import RampContract
 from aiperf.testing.samplers import SamplerContract
 from aiperf.testing.schedules import ScheduleContract
@@ -203,6 +204,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "transports": _as(TransportContract, "transport"),
         "engines": _as(ShardEngineContract, "engine", options=True),
         "uis": _as(UiContract, "ui", options=True),
+        "plots": _as(PlotContract, "plot", options=True),
         "definitions": _as(DefinitionContract, "definition"),
         "commands": _as(CommandContract, "command"),
         "hooks": _as(HooksContract, "hooks"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from aiperf import BadTokenizer, Command, Definition, Readings, RecordBatch, Tokenizer
+from aiperf import Axis, BadTokenizer, Command, Definition, Figure, Plot, PlotRun, Readings, RecordBatch, Series, Tokenizer
 
 
 class Letters:
@@ -42,6 +42,15 @@ class Patient(Definition):
         first, last = good["first_token_ns"], good["ended_ns"]
         span = (float(np.nanmin(first)), float(np.nanmax(last))) if np.isfinite(first).any() else (np.nan, np.nan)
         return Readings(first - good["ack_ns"], gaps, gaps, len(good), float(np.nansum(good["output_tokens"])), *span)
+
+
+class Odometer(Plot):
+    title = "Requests so far"
+
+    def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
+        ends = {run.label: np.sort(run.column("request_end_ns")) / 1e9 for run in runs}
+        series = [Series(name, at - at[0], np.arange(1.0, len(at) + 1), "steps") for name, at in ends.items() if len(at)]
+        return Figure(self.title, Axis("time (s)"), Axis("requests"), tuple(series)) if series else None
 
 
 class Greet(Command):

@@ -1,0 +1,105 @@
+"""``aiperf plot``: pictures of one run, or of several beside each other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
+from aiperf.command import Others
+from aiperf.descriptor import canonical
+from aiperf.plot import open_runs
+
+_DEFAULT = "artifacts"
+
+
+class PlotCommand(Command):
+    """Draws every installed plot for which the runs have what it needs."""
+
+    arguments = "PATH..."
+
+    def run(self, options: Any, words: Sequence[str]) -> int:
+        """0 where there is a picture, 1 where a plot failed or there is none."""
+        paths = [*map(Path, words), *options.paths] or [Path(_DEFAULT)]
+        others = self._others()
+        names = _wanted(others, options.only)
+        runs = open_runs(paths)
+        figures, failures = _figures(others, names, runs, asked=bool(options.only))
+        if options.as_json:
+            from aiperf_command_plot.numbers import as_json
+
+            print(as_json(figures))
+        elif figures:
+            from aiperf_command_plot.pictures import picture
+
+            folder = options.output or paths[0] / "plots"
+            for name, figure in figures:
+                print(picture(figure, folder / f"{name}.{options.format}", theme=options.theme))
+        for sentence in failures:
+            print(f"error: {sentence}", file=sys.stderr)
+        if not figures and not failures:
+            raise AiperfError(
+                f"there is nothing to draw of {_counted(runs)}", "aiperf plugins plots says what each plot shows, and needs"
+            )
+        return 1 if failures else 0
+
+    def _others(self) -> Others:
+        if self.others is not None:
+            return self.others
+        from aiperf.registry import Registry
+
+        return Others(Registry.discover(), {}, {})
+
+
+def _wanted(others: Others, only: Sequence[str]) -> list[str]:
+    """Names of the plots to draw.
+
+    Raises:
+        UsageError: None is installed.
+        PluginError: One of *only* isn't, or is broken; with what is near.
+    """
+    registry = others.registry
+    there = [one.name for one in registry.all("plots")]
+    if not there and not only:
+        hints = ("pip install aiperf-plot-basics", "or write one: aiperf plugins new plot my-plot")
+        raise UsageError("no plot is installed", *hints)
+    return list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or there
+
+
+def _figures(
+    others: Others, names: Sequence[str], runs: Sequence[PlotRun], *, asked: bool
+) -> tuple[list[tuple[str, Figure]], list[str]]:
+    """What the plots make of the runs, and a sentence on each that failed; *asked*: by name, so nothing is a failure."""
+    figures: list[tuple[str, Figure]] = []
+    failures: list[str] = []
+    for name in names:
+        one = others.registry.descriptor("plots", name)
+        try:
+            plot: Plot = others.registry.load("plots", name)(others.options.get(f"plots:{name}"))
+            figure = None if len(runs) < plot.runs else plot.draw(runs)
+        except AiperfError as error:
+            failures.append(f"the plot {name}: {error.message}")
+            continue
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            failures.append(f"the plot {name} of {one.distribution} {one.version} failed: {type(error).__name__}: {error}")
+            continue
+        if figure is not None:
+            figures.append((name, figure))
+        elif asked:
+            failures.append(f"the plot {name} {_lacks(plot, runs)}")
+    return figures, failures
+
+
+def _lacks(plot: Plot, runs: Sequence[PlotRun]) -> str:
+    if len(runs) < plot.runs:
+        return f"needs {plot.runs} runs; {_counted(runs)} given: name further directories"
+    return f"finds nothing to show in {_counted(runs)}: the numbers it reads are not there"
+
+
+def _counted(runs: Sequence[PlotRun]) -> str:
+    return "one run" if len(runs) == 1 else f"{len(runs)} runs"
+
+
+__all__ = ["PlotCommand"]

@@ -1,0 +1,20 @@
+"""What can be typed behind ``aiperf plot``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from aiperf import Options, option
+
+
+class PlotOptions(Options):
+    paths: list[Path] = option("--paths", default=[], metavar="PATH", shown="artifacts",
+        help="Directories of runs, or that hold some; the flag may be left out.")
+    output: Path | None = option("--output", metavar="DIR", shown="plots, in the first path",
+        help="Directory to write the pictures to.")
+    only: list[str] = option("--only", default=[], metavar="NAME",
+        help="Draw these plots alone; aiperf plugins plots lists them.")
+    format: Literal["png", "svg"] = option("--format", default="png", metavar="WORD", help="Kind of file.")
+    theme: Literal["light", "dark"] = option("--theme", default="light", metavar="WORD", help="Colours.")
+    as_json: bool = option("--json", default=False, help="Print the figures as JSON to standard output; draw nothing.")

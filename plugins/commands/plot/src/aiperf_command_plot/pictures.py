@@ -1,0 +1,99 @@
+"""Figures as pictures, with matplotlib: no browser, no screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from aiperf import AiperfError, Figure, Series, atomic
+from aiperf.plot import Axis
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+_INCHES = (10.0, 5.0)
+_DPI = 160
+_MOST_NAMES = 12
+# Okabe and Ito's colours, which people who see few colours can tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+
+
+class _Theme:
+    def __init__(self, paper: str, ink: str, grid: str) -> None:
+        self.paper, self.ink, self.grid = paper, ink, grid
+
+
+_THEMES: Mapping[str, _Theme] = MappingProxyType(
+    {"light": _Theme("#ffffff", "#222222", "#dddddd"), "dark": _Theme("#1b1d21", "#e8e8e8", "#3a3d43")}
+)
+
+
+def picture(figure: Figure, path: Path, *, theme: str) -> Path:
+    """Draw *figure* into *path*, a PNG or SVG by its ending.
+
+    Raises:
+        AiperfError: It can't be written.
+    """
+    colours = _THEMES[theme]
+    canvas = Canvas(figsize=_INCHES, dpi=_DPI, facecolor=colours.paper, layout="constrained")
+    axes = canvas.add_subplot()
+    for number, one in enumerate(figure.series):
+        _draw(axes, one, _COLOURS[number % len(_COLOURS)])
+    axes.set_title(figure.title, color=colours.ink, loc="left", fontsize=13)
+    _dress(axes, figure.x, figure.y, colours)
+    _name(axes, figure, colours)
+    try:
+        with atomic(path) as draft, rc_context({"svg.hashsalt": path.name}):  # so that the same figure is the same file
+            kind = path.suffix.removeprefix(".")
+            canvas.savefig(draft, format=kind, dpi=_DPI, metadata={"Date": None} if kind == "svg" else None)
+    except OSError as error:
+        why = error.strerror or error
+        raise AiperfError(f"{path} can't be written: {why}", "choose another place with --output") from error
+    return path
+
+
+def _draw(axes: Axes, one: Series, colour: str) -> None:
+    alone = len(one.x) == 1
+    if one.kind == "points":
+        size = 7.0 if alone else 3.0
+        axes.plot(one.x, one.y, linestyle="none", marker="o", markersize=size, markeredgewidth=0, alpha=1 if alone else 0.6,
+                  color=colour, label=one.name)  # fmt: skip
+    elif one.kind == "steps":
+        axes.step(one.x, one.y, where="post", color=colour, linewidth=1.6, label=one.name)
+    else:
+        axes.plot(one.x, one.y, color=colour, linewidth=1.6, label=one.name)
+
+
+def _dress(axes: Axes, x: Axis, y: Axis, colours: _Theme) -> None:
+    axes.set_facecolor(colours.paper)
+    axes.set_xlabel(x.label, color=colours.ink)
+    axes.set_ylabel(y.label, color=colours.ink)
+    if x.log:
+        axes.set_xscale("log")
+    if y.log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.tick_params(colors=colours.ink)
+    axes.grid(visible=True, color=colours.grid, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(colours.grid)
+
+
+def _name(axes: Axes, figure: Figure, colours: _Theme) -> None:
+    """A legend where there is something to tell apart; of very many series the first."""
+    handles = [each for each in axes.get_lines() if isinstance(each, Line2D)]
+    if len(handles) < 2:
+        return
+    rest = len(handles) - _MOST_NAMES
+    labels = [one.name for one in figure.series]
+    if rest > 0:
+        labels[_MOST_NAMES - 1] = f"{labels[_MOST_NAMES - 1]} and {rest} more"
+    legend = axes.legend(handles[:_MOST_NAMES], labels[:_MOST_NAMES], frameon=False, fontsize=9, loc="best")
+    for text in legend.get_texts():
+        text.set_color(colours.ink)

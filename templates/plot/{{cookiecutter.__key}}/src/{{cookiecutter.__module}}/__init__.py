@@ -1,0 +1,28 @@
+"""The {{ cookiecutter.name }} plot: how long answers were, and how long they took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from aiperf import Axis, Figure, Plot, PlotRun, Series
+
+
+class {{ cookiecutter.__class }}(Plot):
+    """A figure is plain data: what draws it, and as what kind of file, is not its affair.
+
+    ``run.column(tag)`` has a value for each request, ``run.number(tag, "p99")`` one for the run; *runs* (the class's) is how many
+    runs a figure takes at least.
+    """
+
+    title = "{{ cookiecutter.__title }}"
+
+    def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
+        """None where the runs don't have what it shows."""
+        series = []
+        for run in runs:
+            tokens, latency_ms = run.column("output_sequence_length"), run.column("request_latency")
+            known = np.isfinite(tokens) & np.isfinite(latency_ms)
+            if known.any():
+                series.append(Series(run.label, tokens[known], latency_ms[known], kind="points"))
+        return Figure(self.title, Axis("output (tokens)"), Axis("latency (ms)"), tuple(series)) if series else None
