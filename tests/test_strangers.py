@@ -199,7 +199,7 @@ def twins(overlay: Overlay) -> None:
             import_error("exporters"), ("rotten", "bad-exporters 0.9"), "a_package_that_nobody_has", id="such an exporter"
         ),
         pytest.param(import_error("hooks"), ("rotten", "bad-hooks 0.9"), "a_package_that_nobody_has", id="such hooks"),
-        pytest.param(import_error("telemetry"), ("rotten", "bad-telemetry 0.9"), "a_package_that_nobody_has", id="and a source"),
+        pytest.param(import_error("telemetry"), ("rotten", "bad-telemetry 0.9"), "a_package_that_nobody_has", id="a source"),
         pytest.param(
             lambda overlay: overlay.add("bad-api", "endpoints", "newer", manifest=NEWER),
             ("newer", "bad-api 0.9"), "asks for plugin API >=9; this kernel has 1", id="a wrong API version",
