@@ -11,8 +11,8 @@ from aiperf import Axis, Figure, Plot, PlotRun, Series
 class {{ cookiecutter.__class }}(Plot):
     """A figure is plain data: what draws it, and as what kind of file, is not its affair.
 
-    ``run.column(tag)`` has a value for each request, ``run.number(tag, "p99")`` one for the run.  A class that compares runs says
-    with ``runs = 2`` how many it takes at least.
+    ``run.column(tag)`` has a value for each request, ``run.number(tag, "p99")`` one for the run.  A class that compares runs
+    says with ``runs = 2`` how many it takes at least.
     """
 
     title = "{{ cookiecutter.__title }}"
