@@ -6,14 +6,18 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from aiperf import draws, schedule
+from aiperf.descriptor import PluginRef
 from aiperf.draws import BLOCK, shuffled, uniform, uniforms
-from aiperf.errors import ConfigError
+from aiperf.errors import ConfigError, PluginError
 from aiperf.plan import PhasePlan
-from aiperf.schedule import Burst, RequestRate, ScheduleContext, random, sequential, shuffle
+from aiperf.schedule import Burst, RequestRate, ScheduleContext, random, sampler_of, sequential, shuffle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,6 +177,39 @@ def test_epochs_differ_and_positions_are_even() -> None:
 
 def test_sequential_wraps_around() -> None:
     assert [sequential(9, session, 3) for session in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+
+
+ORDERS = """
+def first(seed, session, count): return 0
+def beyond(seed, session, count): return count
+def word(seed, session, count): return "first"
+def failing(seed, session, count): raise ValueError("no order")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("beyond", "gave session 4 entry 3, of 3"),
+        ("word", "failed: TypeError: "),
+        ("failing", "failed: ValueError: no order"),
+        ("absent", "can't be imported: AttributeError: "),
+    ],
+)
+def test_an_order_that_gives_no_entry_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+    (tmp_path / "some_orders.py").write_text(ORDERS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def entry(order: str) -> int:
+        plan: Any = SimpleNamespace(
+            sampling=order, samplers={order: PluginRef("samplers", order, f"some_orders:{order}", "acme", "1.0")}
+        )
+        return sampler_of(plan)(9, 4, 3)
+
+    assert entry("first") == 0
+    with pytest.raises(PluginError) as caught:
+        entry(name)
+    assert caught.value.message.startswith(f"the plugin samplers:{name} of acme 1.0 {said}")
 
 
 def test_shuffle_uses_every_entry_before_any_twice() -> None:

@@ -28,7 +28,7 @@ from aiperf.pipeline import catalogue
 from aiperf.plan import PhasePlan, Plan
 from aiperf.rundir import RunClock
 from aiperf.store import Store, StoreWriter
-from aiperf.strangers import failure, who, why
+from aiperf.strangers import failure, made, who, why
 from aiperf.strangers import load as load
 from aiperf.tokenizer import Tokenizer
 
@@ -44,7 +44,7 @@ def build(plan: Plan) -> Plan:
     """
     catalogue(plan, load(plan.endpoint).capabilities)  # metrics that can't be as their options say refuse the run here
     if plan.grader is not None:
-        _made(plan.grader, plan.plugin_options(plan.grader))  # one that lacks something says so here
+        made(plan.grader, plan.plugin_options(plan.grader))  # one that lacks something says so here
     tokenizer = open_tokenizer(plan)
     try:
         plan = _with_dataset(plan, tokenizer)
@@ -81,10 +81,10 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
 
 def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     """Write the data set; the plan with its order and the number of entries there are."""
-    endpoint: Endpoint = _made(plan.endpoint, plan.plugin_options(plan.endpoint))
+    endpoint: Endpoint = made(plan.endpoint, plan.plugin_options(plan.endpoint))
     source = None if plan.source is None else Path(plan.source)
     context = DatasetContext(plan.entries, plan.seed, plan.seeded, tokenizer, endpoint.capabilities, source)
-    dataset: Dataset = _made(plan.dataset, plan.plugin_options(plan.dataset), context)
+    dataset: Dataset = made(plan.dataset, plan.plugin_options(plan.dataset), context)
     order = plan.sampling or dataset.preferred_sampling
     if order not in plan.samplers:
         raise PluginError(f"{who(plan.dataset)} prefers the order {order!r}; there are {names(sorted(plan.samplers))}")
@@ -124,17 +124,6 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
         first, *others = config["datasets"]
         config["datasets"] = [{**first, "entries": entries, "sampling": order}, *others]
     return replace(plan, sampling=order, entries=entries, config=config)
-
-
-def _made(ref: PluginRef, *arguments: Any) -> Any:
-    """The plugin's class, instantiated."""
-    found = load(ref)
-    try:
-        return found(*arguments)
-    except AiperfError:
-        raise
-    except Exception as error:  # strangers' code
-        raise failure(who(ref), "can't be used", error) from error
 
 
 def _conversations(ref: PluginRef, dataset: Dataset) -> Iterator[Conversation]:

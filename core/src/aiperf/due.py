@@ -15,7 +15,7 @@ from aiperf.draws import BLOCK
 from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.hookcalls import implementations
 from aiperf.limits import ramp_of
-from aiperf.schedule import Conversations, Schedule, ScheduleContext, SessionSchedule
+from aiperf.schedule import Conversations, Schedule, ScheduleContext, SessionSchedule, sampler_of
 from aiperf.starts import PhaseConversations, with_sessions
 from aiperf.strangers import blamed, load, who, why
 
@@ -44,7 +44,7 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: Store) -> PhasePlan:
         PluginError: The schedule breaks its contract.
     """
     phase = replace(phase, turns=_turns(plan, phase, store))
-    data = PhaseConversations(phase, store, plan.sampler(), plan.seed)
+    data = PhaseConversations(phase, store, sampler_of(plan), plan.seed)
     schedule, maker = make_schedule(plan, phase, data)
     if not schedule.paced:
         return phase
@@ -103,7 +103,7 @@ def _turns(plan: Plan, phase: PhasePlan, store: Store) -> int | None:
         return phase.request_count
     if store.max_turns == 1:
         return phase.session_count
-    sampler = plan.sampler()
+    sampler = sampler_of(plan)
     entries = (phase.first_entry + sampler(plan.seed, s, phase.entries) for s in range(phase.session_count))
     return sum(map(store.turns, entries))
 

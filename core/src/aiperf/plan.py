@@ -6,15 +6,12 @@ plugins' options the secret ones are, in memory alone: what is written is :meth:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from aiperf.descriptor import PluginRef
-
-if TYPE_CHECKING:
-    from aiperf.schedule import Sampler
 
 
 class Replay(Struct, frozen=True, omit_defaults=True):
@@ -180,11 +177,6 @@ class Plan(Struct, frozen=True):
     def keeps_requests(self) -> bool:
         """Whether headers, both ways, and bodies that the data set doesn't have go to the journal."""
         return self.http_trace or self.export_level == "raw"
-
-    def sampler(self) -> Sampler:
-        """What gives a session its entry."""
-        found: Sampler = self.samplers[self.sampling].load()
-        return found
 
     def plugin_options(self, ref: PluginRef) -> Any:
         """The plugin's validated options as attributes, None where it declares none; without pydantic, for workers and

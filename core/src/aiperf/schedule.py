@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from msgspec import Struct
 
 from aiperf.draws import BLOCK, shuffled, uniform, uniforms
-from aiperf.errors import ConfigError
-from aiperf.plan import PhasePlan
+from aiperf.errors import ConfigError, PluginError
+from aiperf.plan import PhasePlan, Plan
+from aiperf.strangers import blamed, load, who
 
 if TYPE_CHECKING:
     from aiperf.columns import Floats, Ints
@@ -25,6 +26,26 @@ class Sampler(Protocol):
     """
 
     def __call__(self, seed: int, session: int, count: int) -> int: ...
+
+
+def sampler_of(plan: Plan) -> Sampler:
+    """What gives a session of the plan its entry.
+
+    Raises:
+        PluginError: It doesn't import; or, of each call, it fails or gives what is no entry.
+    """
+    ref = plan.samplers[plan.sampling]
+    sample: Sampler = load(ref)
+    name = who(ref)
+
+    def sampled(seed: int, session: int, count: int) -> int:
+        with blamed(name, "failed"):
+            entry = sample(seed, session, count)
+            if not 0 <= entry < count:
+                raise PluginError(f"{name} gave session {session} entry {entry}, of {count}")
+            return entry
+
+    return sampled
 
 
 def sequential(seed: int, session: int, count: int) -> int:

@@ -25,6 +25,17 @@ def load(ref: PluginRef) -> Any:
         raise failure(who(ref), "can't be imported", error) from error
 
 
+def made(ref: PluginRef, *arguments: Any) -> Any:
+    """What the plan's plugin, a class or a function, makes of *arguments*.
+
+    Raises:
+        PluginError: It doesn't import, or fails; names package and version.
+    """
+    found = load(ref)
+    with blamed(who(ref), "can't be used"):
+        return found(*arguments)
+
+
 def who(ref: PluginRef) -> str:
     """A plugin by name, package and version, as messages begin."""
     return f"the plugin {ref.category}:{ref.name} of {ref.distribution} {ref.version}"

@@ -23,8 +23,10 @@ from aiperf.errors import BadResponse
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails, HttpRequest, Message, Turn, join_url
 from aiperf.plan import PhasePlan, Plan, Secrets
+from aiperf.schedule import sampler_of
 from aiperf.sse import Splitter
 from aiperf.store import Store
+from aiperf.strangers import made
 
 Prepare = Callable[[HttpRequest, Turn], HttpRequest]
 
@@ -60,13 +62,13 @@ class Engine:
         self.on_idle: Callable[[], None] = lambda: None
         self._numbered = numbered
         self._ending: int | None = None
-        self._endpoint = plan.endpoint.load()(plan.plugin_options(plan.endpoint))
+        self._endpoint = made(plan.endpoint, plan.plugin_options(plan.endpoint))
         self._log_chunk = logbook.chunk
         self._models = len(plan.models)
         self._balance = _Balance(plan, warn) if len(plan.urls) > 1 else None
         self._request_prefix = request_prefix(plan.run_id, shard)
         self._session_prefixes = [session_prefix(plan.run_id, phase.index) for phase in plan.phases]
-        self._sampler = plan.sampler()
+        self._sampler = sampler_of(plan)
         self._prepare = prepare
         self._shapes = self._make_shapes(secrets)
         self._hidden = tuple(secrets.headers)
@@ -332,7 +334,7 @@ class _Balance:
         ref, count = plan.url_strategy, len(plan.urls)
         weights = plan.url_weights or (1.0,) * count
         self._name = "round_robin" if ref is None else ref.name
-        self._strategy: UrlStrategy = RoundRobin(weights) if ref is None else ref.load()(weights)
+        self._strategy: UrlStrategy = RoundRobin(weights) if ref is None else made(ref, weights)
         self._warn = warn
         self._in_flight = [0] * count
         self._nothing = (0,) * count

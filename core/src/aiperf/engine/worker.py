@@ -36,7 +36,7 @@ from aiperf.model import HttpRequest, Turn
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.rundir import load_run
 from aiperf.store import Store
-from aiperf.strangers import why
+from aiperf.strangers import load, made, why
 
 _TICK_S = 0.05
 _SWEEP_TICKS = 5
@@ -142,8 +142,11 @@ class Worker:
             engine.transport = make_transport(settings, engine, self.loop)
             await engine.transport.open()
             await engine.transport.warm(self._connections(plan))
-        except (OSError, AiperfError, ImportError, AttributeError) as error:
-            self._tell(control.Ready("worker", self.index, f"{type(error).__name__}: {error}"))
+        except AiperfError as error:
+            self._tell(control.Ready("worker", self.index, error.message))
+            return
+        except Exception as error:  # noqa: BLE001  # a stranger's transport may have opened connections
+            self._tell(control.Ready("worker", self.index, why(error)))
             return
         self.plan, self.engine, self.logbook = plan, engine, logbook
         gc.collect()
@@ -334,7 +337,7 @@ def _hooked(plan: Plan, report: Callable[[str], None]) -> tuple[Prepare | None, 
 
     *report* is told of each plugin's first failure.
     """
-    make: Callable[..., Transport] = plan.transport.load()
+    make = partial(made, plan.transport)
     if not plan.hooks:
         return None, make
     from pluggy import PluginManager
@@ -346,7 +349,7 @@ def _hooked(plan: Plan, report: Callable[[str], None]) -> tuple[Prepare | None, 
     manager = PluginManager("aiperf")
     manager.add_hookspecs(hooks)
     for ref, options in plan.hooked():
-        manager.register(equipped(ref.load(), options), f"hooks:{ref.name}")
+        manager.register(equipped(load(ref), options), f"hooks:{ref.name}")
     trace(manager)
     found: list[Any] = list(manager.hook.aiperf_request_prepared.get_hookimpls())
     calls = [(one.plugin_name, one.function, "turn" in one.argnames, "request" in one.argnames) for one in found]
@@ -368,8 +371,8 @@ def _hooked(plan: Plan, report: Callable[[str], None]) -> tuple[Prepare | None, 
         return request
 
     def make_transport(settings: TransportSettings, sink: Engine, loop: asyncio.AbstractEventLoop) -> Transport:
-        made: Transport | None = manager.hook.aiperf_make_transport(settings=settings, sink=sink, loop=loop)
-        return made if made is not None else make(settings, sink, loop)
+        theirs: Transport | None = manager.hook.aiperf_make_transport(settings=settings, sink=sink, loop=loop)
+        return theirs if theirs is not None else make(settings, sink, loop)
 
     return prepare if calls else None, make_transport
 
