@@ -14,6 +14,7 @@ from aiperf.definition import Definition, Readings
 from aiperf.errors import BadJournal
 from aiperf.reduce import batches
 from aiperf.rundir import load_run
+from aiperf.strangers import why
 
 
 class Spread(Struct, frozen=True):
@@ -37,8 +38,8 @@ class Numbers(Struct, frozen=True):
     output_tokens_per_s: float | None
 
 
-def compare(directory: Path, definitions: Mapping[str, Definition]) -> dict[str, Numbers]:
-    """The profiling phase of a run by each definition.
+def compare(directory: Path, definitions: Mapping[str, Definition]) -> tuple[dict[str, Numbers], dict[str, str]]:
+    """The profiling phase of a run by each definition; and of those that failed, what they raised.
 
     Raises:
         BadJournal: The directory holds no run, or its columns are not written yet.
@@ -49,11 +50,15 @@ def compare(directory: Path, definitions: Mapping[str, Definition]) -> dict[str,
         raise BadJournal(f"{directory} holds no columns yet", f"make its results first: aiperf report {directory}")
     phase = next(each.index for each in plan.phases if each.kind == "profiling")
     seen: dict[str, list[Readings]] = {name: [] for name in definitions}
+    failed: dict[str, str] = {}
     for batch in batches(where, plan):
         mine = batch.select(batch["phase"] == phase)
-        for name, definition in definitions.items():
-            seen[name].append(definition.read(mine))
-    return {name: _numbers(definition, seen[name]) for name, definition in definitions.items()}
+        for name in seen.keys() - failed.keys():
+            try:
+                seen[name].append(definitions[name].read(mine))
+            except Exception as error:  # noqa: BLE001  # strangers' code
+                failed[name] = why(error)
+    return {name: _numbers(definitions[name], parts) for name, parts in seen.items() if name not in failed}, failed
 
 
 def numbers(definition: Definition, batch: RecordBatch) -> Numbers:

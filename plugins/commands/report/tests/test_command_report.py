@@ -265,6 +265,22 @@ def test_a_comparison_is_printed_as_a_table_or_as_json(run, defined, capsys):
     assert json.loads(capsys.readouterr().out)["all"]["source"] == "here"
 
 
+class Nothing(Everything):
+    def read(self, batch):
+        raise ValueError("no idea")
+
+
+def test_a_definition_that_fails_is_named_and_the_others_are_shown(run, capsys):
+    values = {"all": f"{__name__}:Everything", "bad": f"{__name__}:Nothing", "gone": f"{__name__}:Absent"}
+    rows = [Descriptor("definitions", name, value, "new", "2") for name, value in values.items()]
+    assert report(columns_of(run), definitions=True, as_json=True, others=Others(Registry(rows), {}, {})) == 1
+    said = capsys.readouterr()
+    assert list(json.loads(said.out)) == ["all"]
+    gone, bad = said.err.splitlines()
+    assert gone.startswith("error: the plugin definitions:gone of new 2 can't be imported: AttributeError: ")
+    assert bad == "error: the plugin definitions:bad of new 2 failed: ValueError: no idea"
+
+
 @pytest.mark.parametrize(
     ("options", "flag"), [({"slices": 1.0}, "--slice-duration"), ({"others": installed(50.0)}, "--slo")]
 )

@@ -26,7 +26,7 @@ class Report(Command):
     arguments = "DIR..."
 
     def run(self, options: Any, words: Sequence[str]) -> int:
-        """0 if all was written, 1 if an exporter failed or a directory could not be reported; the others are reported then."""
+        """0 if all was written, 1 if a plugin failed or a directory could not be reported; the others are reported then."""
         if not words:
             raise UsageError("report needs a directory", "for example: aiperf report artifacts/my-run")
         if options.as_json and options.output is not None:
@@ -34,8 +34,7 @@ class Report(Command):
         if options.output is not None and len(words) > 1:
             raise UsageError(f"--output takes the results of one run, {len(words)} were given", "report them one by one")
         if options.definitions:
-            self._compare([Path(word) for word in words], options)
-            return 0
+            return 0 if self._compare([Path(word) for word in words], options) else 1
         failed = False
         for word in words:
             try:
@@ -47,8 +46,11 @@ class Report(Command):
                 print("\n".join(["error: " + error.lines()[0], *error.lines()[1:]]), file=sys.stderr)
         return 1 if failed else 0
 
-    def _compare(self, directories: list[Path], options: Any) -> None:
-        """Each run as other tools define its numbers: to standard output, or to files in ``--output``."""
+    def _compare(self, directories: list[Path], options: Any) -> bool:
+        """Each run as other tools define its numbers: to standard output, or to files in ``--output``.
+
+        Whether no definition failed.
+        """
         from aiperf_command_report import definitions
 
         asked = [] if options.slice_duration_s is None else ["--slice-duration"]
@@ -59,13 +61,20 @@ class Report(Command):
                 f"--definitions reads a run as it was made, and {names(asked)} would make another report of it",
                 f"leave {'it' if len(asked) == 1 else 'them'} out, or --definitions",
             )
+        failed = False
         for directory in directories:
-            numbers = definitions.compared(directory, self.others)
+            numbers, failures = definitions.compared(directory, self.others)
+            failed |= bool(failures)
+            for sentence in failures:
+                print(f"error: {sentence}", file=sys.stderr)
+            if not numbers:
+                continue
             if options.output is not None:
                 for path in definitions.write(numbers, options.output):
                     print(f"Definitions: {path}")
             else:
                 sys.stdout.write(definitions.as_json(numbers) if options.as_json else definitions.as_text(numbers))
+        return not failed
 
     def _report(self, directory: Path, options: Any) -> bool:
         """Whether everything that was asked for was written."""

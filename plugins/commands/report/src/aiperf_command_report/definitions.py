@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from aiperf import AiperfError, atomic
+from aiperf import AiperfError, Definition, PluginError, atomic
 from aiperf.command import Others
 from aiperf.comparison import Numbers, Spread, compare
+from aiperf.selection import ref_to
+from aiperf.strangers import made, who
 
 _WIDTH = 100
 _ROWS = (("TTFT", "ttft_ms"), ("ITL", "itl_ms"), ("TPOT", "tpot_ms"))
 
 
-def compared(directory: Path, others: Others | None) -> dict[str, Numbers]:
-    """The run by each installed definition, by name.
+def compared(directory: Path, others: Others | None) -> tuple[dict[str, Numbers], list[str]]:
+    """The run by each installed definition, by name, and a sentence on each that failed.
 
     Raises:
         AiperfError: No definition is installed, or the directory holds no run.
@@ -24,7 +26,16 @@ def compared(directory: Path, others: Others | None) -> dict[str, Numbers]:
     found = [] if others is None else others.registry.all("definitions")
     if others is None or not found:
         raise AiperfError("no definition is installed", "pip install aiperf-definition-tools")
-    return compare(directory, {one.name: others.registry.load("definitions", one.name)() for one in found})
+    definitions: dict[str, Definition] = {}
+    failures: list[str] = []
+    for one in found:
+        try:
+            definitions[one.name] = made(ref_to(one))
+        except PluginError as error:
+            failures.append(error.message)
+    numbers, failed = compare(directory, definitions)
+    failures += [f"{who(ref_to(one))} failed: {failed[one.name]}" for one in found if one.name in failed]
+    return numbers, failures
 
 
 def as_json(numbers: Mapping[str, Numbers]) -> str:
