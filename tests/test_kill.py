@@ -115,6 +115,27 @@ def test_a_killed_worker_loses_at_most_the_frames_not_yet_written(server: object
     assert results["measurement"]["verdict"] == "suspect"
 
 
+def test_of_several_workers_one_that_is_killed_is_replaced_and_its_loss_named(
+    server: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIPERF_WORKERS", "3")
+    run = start(server, tmp_path, "--workers-max", "3", tokens=100, requests=5 * STREAMS)
+    streaming(server)
+    os.kill(child_of(run.pid, "aiperf.engine.worker"), signal.SIGKILL)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 1 and "Traceback" not in said, said
+    assert "was killed by SIGKILL; what it had in flight is counted as unfinished, and another one goes on" in said
+
+    arrivals = json.loads((tmp_path / "profile_export_aiperf.json").read_text())["measurement"]["arrivals"]
+    lost = arrivals["unfinished"]
+    assert 0 < lost < STREAMS, "the other two went on"
+    assert arrivals["completed"] + lost == arrivals["planned"] == 5 * STREAMS
+    truth = server.truth()  # type: ignore[attr-defined]
+    outcomes = [row["outcome"] for row in truth["requests"]]
+    assert (len(outcomes), outcomes.count("client disconnected")) == (5 * STREAMS, lost)
+    assert truth["summary"]["in_flight_max"] <= STREAMS, "the tokens of the dead one came back, and no more"
+
+
 def test_a_killed_reducer_loses_nothing(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, tokens=100, requests=3 * STREAMS)
     streaming(server)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ pytestmark = pytest.mark.timing
 SHARDS = (1, 2, 5)
 
 
-def run(aiperf: Program, simulator: Simulator, workers: int, *words: str) -> Done:
+ISL = ("--isl", "30", "--osl", "4")
+
+
+def run(aiperf: Program, simulator: Simulator, workers: int, *words: str, dataset: tuple[str, ...] = ISL) -> Done:
     aiperf.environment["AIPERF_WORKERS"] = str(workers)
     done = aiperf(
-        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", "30", "--osl", "4",
+        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", *dataset,
         "--random-seed", "7", "--workers-max", "5", "--ui", "none",
         "--artifact-dir", str(aiperf.folder / f"w{workers}"), *words,
     )  # fmt: skip
@@ -53,6 +58,49 @@ def test_five_workers_together_keep_a_ceiling_of_three(aiperf: Program) -> None:
         done = run(aiperf, simulator, 5, "--request-rate", "400", "--concurrency", "3", "--request-count", "60")
         assert simulator.summary()["in_flight_max"] == 3
     assert sorted(row["n"] for row in ledger(done)) == list(range(60))
+
+
+MODES = {
+    "a rate with sessions": ("--request-rate", "200", "--num-sessions", "12", "--session-turns-mean", "3"),
+    "users": ("--user-centric-rate", "100", "--num-users", "5", "--session-turns-mean", "3", "--request-count", "40"),
+    "a recorded trace": ("--input-file", "trace.jsonl", "--custom-dataset-type", "mooncake_trace", "--fixed-schedule"),
+    "a shuffled data set": (
+        "--request-rate", "300", "--request-count", "45", "--num-dataset-entries", "20",
+        "--dataset-sampling-strategy", "shuffle",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", MODES.values(), ids=MODES)
+def test_what_is_due_when_and_who_says_what_is_the_same_on_one_worker_and_on_five(
+    aiperf: Program, simulator: Simulator, words: tuple[str, ...]
+) -> None:
+    trace = aiperf.folder / "trace.jsonl"
+    rows = [{"timestamp": 10 * n, "text_input": f"line {n}", "output_length": 3} for n in range(30)]
+    trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = tuple(str(trace) if word == trace.name else word for word in words)
+    found = []
+    for workers in (1, 5):
+        simulator.reset()
+        done = run(aiperf, simulator, workers, *words, dataset=() if "--input-file" in words else ISL)
+        told = sorted((line["metadata"] for line in done.lines("profile_export.jsonl")), key=lambda about: about["session_num"])
+        spoken = {(about["conversation_num"], about["turn_index"]): about["conversation_id"] for about in told}
+        arrivals = [row["n"] for row in sorted(ledger(done), key=lambda row: row["n"])]
+        assert simulator.summary()["requests"] == len(arrivals) == len(set(arrivals))
+        if "--num-sessions" in words:  # which turn takes a tick depends on the answers
+            arrivals = [len(arrivals)]
+        found.append((bytes_of(done, "inputs.json"), bytes_of(done, "journal/due-0.bin"), arrivals, spoken))
+    assert found[0] == found[1]
+
+
+def test_five_workers_together_let_three_requests_wait_for_their_first_token(aiperf: Program) -> None:
+    with running(first_token_ms=40, decode_ms=2, decode_batch_us=0) as simulator:
+        load = ("--concurrency", "10", "--prefill-concurrency", "3", "--request-count", "40", "--streaming")
+        run(aiperf, simulator, 5, *load, dataset=("--isl", "8", "--osl", "40"))
+        waits = [(row["received_mono_ns"], row["first_mono_ns"]) for row in simulator.truth()["requests"]]
+        assert simulator.summary()["in_flight_max"] > 3
+    edges = sorted([(begun, 1) for begun, _ in waits] + [(ended, -1) for _, ended in waits])
+    assert max(accumulate(step for _, step in edges)) == 3
 
 
 def test_a_burst_on_two_workers_sends_every_index_once_and_keeps_its_concurrency(aiperf: Program) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -274,9 +274,8 @@ def _profile_face(registry: Registry, *, whole: bool) -> Face:
         settings = profile_settings(registry, values, read)
         from aiperf.run import profile
 
-        for one in registry.broken:
-            if one.category != "commands":
-                warn(f"plugin {one.category}:{one.name} of {label(one)} can't be used: {one.broken}")
+        for sentence in _broken(registry):
+            warn(sentence)
         return profile(settings, registry)
 
     options: tuple[Option, ...] = ()
@@ -293,6 +292,16 @@ def _profile_face(registry: Registry, *, whole: bool) -> Face:
         foreign=FOREIGN,
         check=lambda values, read: profile_settings(registry, values, read),
     )
+
+
+def _broken(registry: Registry) -> Iterator[str]:
+    """A sentence on each package of which something can't be used in a run; plugins that have one cause share it."""
+    causes: dict[tuple[str, str | None], list[str]] = {}
+    for one in registry.broken:
+        if one.category != "commands":
+            causes.setdefault((label(one), one.broken), []).append(f"{one.category}:{one.name}")
+    for (package, cause), names in causes.items():
+        yield f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}"
 
 
 def profile_settings(registry: Registry, values: Values, read: Scan) -> Any:

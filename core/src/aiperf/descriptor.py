@@ -62,6 +62,7 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
 class Descriptor(Struct, frozen=True, omit_defaults=True):
     """One plugin.  *value* is ``module:object``; *broken* says why it can't be used, None if it can.
 
+    api: range of the plugin API that its manifest asks for; "" where that couldn't be read.
     shadows: ``distribution version`` of every plugin of the same name that lost to this one.
     options_model: ``module:Class`` of its pydantic model.  contract: likewise, of the tests it shall pass.
     """
@@ -79,6 +80,7 @@ class Descriptor(Struct, frozen=True, omit_defaults=True):
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
     contract: str | None = None
+    api: str = ""
     first_party: bool = False
     shadows: tuple[str, ...] = ()
     broken: str | None = None

@@ -124,6 +124,11 @@ def _packages(registry: Registry) -> _Report:
         "packages": [
             {"distribution": name, "version": version, "plugins": found} for (name, version), found in sorted(counts.items())
         ],
+        "shadowed": [
+            {"category": one.category, "name": one.name, "by": label(one), "packages": one.shadows}
+            for one in _known(registry)
+            if one.shadows
+        ],
         "broken": [_plain(one) for one in registry.broken],
         "disabled": [f"{one.category}:{one.name}" for one in registry.disabled],
         "problems": list(registry.problems),
@@ -179,6 +184,7 @@ def _one(registry: Registry, category: str, name: str) -> _Report:
         ("Category", category),
         ("Package", label(one)),
         ("Object", one.value),
+        ("API", one.api),
         ("Summary", one.summary),
         ("Aliases", ", ".join(one.aliases)),
         ("Priority", str(one.priority)),
@@ -216,6 +222,7 @@ def _plain(one: Descriptor) -> dict[str, Any]:
         "distribution": one.distribution,
         "version": one.version,
         "object": one.value,
+        "api": one.api,
         "priority": one.priority,
         "first_party": one.first_party,
         "capabilities": one.capabilities,

@@ -177,7 +177,13 @@ class Registry:
         return load(msgspec.structs.replace(one, value=one.options_model))
 
     def mark_broken(self, one: Descriptor, cause: str) -> None:
-        """Take a plugin out of use for the rest of the process, because loading it showed a fault."""
+        """Take a plugin out of use for the rest of the process, because loading it showed a fault.
+
+        A *cause* that begins with the plugin's name begins with "it" from then on: whoever shows it names the plugin.
+        """
+        itself = f"plugin {one.category}:{one.name} of {label(one)}"
+        if cause.startswith(itself):
+            cause = f"it{cause.removeprefix(itself)}"
         failed = msgspec.structs.replace(one, broken=cause, options=())
         self._named[one.category, one.name] = failed
         self._broken.append(failed)

@@ -141,11 +141,20 @@ class _Package:
             self.kernel_options = read.options
         except ManifestError as error:
             cause = f"its manifest {where or manifest.FILE_NAME} {error}"
-        points = {(point.group.removeprefix(PREFIX), canonical(point.name)): point for point in self._points}
+        points: dict[tuple[str, str], importlib.metadata.EntryPoint] = {}
+        for point in self._points:
+            key = point.group.removeprefix(PREFIX), canonical(point.name)
+            if points.setdefault(key, point) is not point:
+                yield self._broken(*key, point.value, f"the distribution has two entry points for {key[0]}:{key[1]}")
+        seen = set()
         for plain in read.plugins:
             category, name = _identity(plain)
-            point = points.pop((category, canonical(name)), None)
-            yield self._row(plain, category, name, point.value if point else "", where)
+            if (category, canonical(name)) in seen:
+                yield self._broken(category, name, "", f"its manifest {where} has two rows for {category}:{canonical(name)}")
+                continue
+            seen.add((category, canonical(name)))
+            found = points.pop((category, canonical(name)), None)
+            yield self._row(plain, read.api, category, name, found.value if found else "", where)
         for (category, name), point in points.items():
             why = cause or (
                 f"its manifest {where} has no row for {category}:{name}"
@@ -154,7 +163,7 @@ class _Package:
             )
             yield self._broken(category, name, point.value, why)
 
-    def _row(self, plain: object, category: str, name: str, value: str, where: str) -> Descriptor:
+    def _row(self, plain: object, api: str, category: str, name: str, value: str, where: str) -> Descriptor:
         cause = None
         try:
             row = manifest.read_row(plain)
@@ -166,7 +175,7 @@ class _Package:
             cause = f"its manifest {where} has a row for {category}:{name}, but the distribution has no such entry point"
         elif not _VALUE.fullmatch(value):
             cause = f"its entry point is {value!r}, which is not module:object"
-        return manifest.describe(row, value, self._name, self._distribution.version, self._ours, cause)
+        return manifest.describe(row, api, value, self._name, self._distribution.version, self._ours, cause)
 
     def _broken(self, category: str, name: str, value: str, cause: str) -> Descriptor:
         return Descriptor(

@@ -137,8 +137,10 @@ def in_range(version: int, wanted: str) -> bool:
     return True
 
 
-def describe(row: Row, value: str, distribution: str, version: str, first_party: bool, broken: str | None) -> Descriptor:
-    """The row as a descriptor of the plugin that *value* names."""
+def describe(
+    row: Row, api: str, value: str, distribution: str, version: str, first_party: bool, broken: str | None
+) -> Descriptor:
+    """The row, of a manifest for *api*, as a descriptor of the plugin that *value* names."""
     return Descriptor(
         category=row.category,
         name=canonical(row.name),
@@ -153,6 +155,7 @@ def describe(row: Row, value: str, distribution: str, version: str, first_party:
         options=row.options,
         options_model=row.options_model,
         contract=row.contract,
+        api=api,
         first_party=first_party,
         broken=broken,
     )

@@ -14,7 +14,7 @@ from msgspec import Struct
 from aiperf import __version__
 from aiperf.descriptor import Descriptor, OptionSpec
 
-_FORMAT = 2
+_FORMAT = 3
 _KEPT = 32
 
 
