@@ -62,7 +62,7 @@ def check(registry: Registry, package: str, name: str) -> None:
     assert found.broken is None
     assert (found.category, found.name, found.version) == ("exporters", name, "2.1")
     assert (found.summary, found.aliases, found.priority) == ("Writes things.", ("other_name",), 3)
-    assert found.capabilities == {"level": "raw"} and not found.first_party
+    assert found.capabilities == {"level": "raw"} and found.api == ">=1,<2" and not found.first_party
     assert package not in sys.modules
 
 
@@ -129,6 +129,8 @@ GOOD = MANIFEST.format(name="thing")
             "[aiperf.endpoints]\nthing = {0}:X\n", "Expected `bool`"),
         (15, "\x00", None, "is not YAML"),
         (16, GOOD, "[aiperf.exporters]\nthing = no_such_package_anywhere:X\n", "no package 'no_such_package_anywhere'"),
+        (17, GOOD + GOOD.partition("plugins:\n")[2].replace("thing", "Thing"), None, "has two rows for exporters:thing"),
+        (18, GOOD, "[aiperf.exporters]\nthing = {0}:X\nTHING = {0}:Y\n", "has two entry points for exporters:thing"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(

@@ -31,6 +31,7 @@ def endpoint(name: str = "chat", **more: object) -> Descriptor:
     fields: dict[str, object] = {
         "value": "tested_plugins:Chat", "distribution": "acme-chat", "version": "1.2", "summary": "Chats.",
         "capabilities": {"path": "/chat", "streaming": True}, "options": (DEPTH,), "options_model": "tested_plugins:Tune",
+        "api": ">=1,<2",
     } | more  # fmt: skip
     return Descriptor(category="endpoints", name=name, **fields)  # type: ignore[arg-type]
 
@@ -65,6 +66,11 @@ def test_packages_are_listed_with_what_is_shadowed_and_broken(ask: Any) -> None:
     assert "Shadowed:" in out and "acme-chat 1.2 over ours 1.2" in out and "it asks for API >=9" in out
 
 
+def test_json_of_packages_has_what_is_shadowed(ask: Any) -> None:
+    plain = json.loads(ask("--json", endpoint(), endpoint(distribution="ours", first_party=True))[1])
+    assert plain["shadowed"] == [{"category": "endpoints", "name": "chat", "by": "acme-chat 1.2", "packages": ["ours 1.2"]}]
+
+
 def test_a_kernel_alone_says_that_nothing_is_installed(ask: Any) -> None:
     alone = Descriptor("arrivals", "poisson", "os:path", "aiperf-core", "1.0")
     assert "No plugin package is installed beside the kernel." in ask("", alone)[1]
@@ -85,7 +91,7 @@ def test_a_category_lists_its_plugins(ask: Any, line: Any) -> None:
 def test_one_plugin_is_explained(ask: Any, line: Any) -> None:
     code, out, _ = ask(line)
     assert code == 0
-    for piece in ("acme-chat 1.2", "tested_plugins:Chat", "Priority", "talk", "path", "/chat", "--depth"):
+    for piece in ("acme-chat 1.2", "tested_plugins:Chat", ">=1,<2", "Priority", "talk", "path", "/chat", "--depth"):
         assert piece in out
 
 
@@ -116,7 +122,7 @@ def test_json_of_one_plugin_has_everything(ask: Any) -> None:
     plain = json.loads(ask("endpoint chat --json")[1])
     assert plain["distribution"] == "acme-chat" and plain["capabilities"] == {"path": "/chat", "streaming": True}
     assert plain["options"] == [{"flags": ["--depth"], "help": "How deep: really.", "default": "3"}]
-    assert plain["priority"] == 0 and plain["shadows"] == [] and plain["broken"] is None
+    assert plain["priority"] == 0 and plain["shadows"] == [] and plain["broken"] is None and plain["api"] == ">=1,<2"
 
 
 @pytest.mark.parametrize("line", ["--validate", "-v", "validate", "validate acme-chat"])

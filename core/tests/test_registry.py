@@ -176,6 +176,16 @@ def test_choosing_keeps_what_was_chosen_before() -> None:
     assert again.ref("endpoints", "chat").distribution == "ours" and again.names("endpoints") == ["chat"]
 
 
+def test_a_plugin_that_shows_a_fault_late_is_out_of_use_and_its_cause_names_it_no_second_time() -> None:
+    found = registry(plugin("acme", value="no_such_module_at_all:X"))
+    with pytest.raises(PluginError) as caught:
+        found.load("endpoints", "chat")
+    found.mark_broken(found.descriptor("endpoints", "chat"), caught.value.message)
+    with pytest.raises(PluginError, match=r"^the endpoint plugin 'chat' of acme 1\.0 can't be used: it can't be imported: "):
+        found.ref("endpoints", "chat")
+    assert [one.distribution for one in found.broken] == ["acme"]
+
+
 HOOKS = """
 from aiperf import hookimpl
 seen = []
