@@ -297,7 +297,7 @@ def test_a_broken_plugin_is_one_warning(run: Any, capsys: pytest.CaptureFixture[
 
 def test_what_is_broken_in_a_package_for_one_cause_is_one_warning(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [plugin("exporters", "a", broken="it is old"), plugin("metrics", "b", broken="it is old")]
-    cli.main("profile -m m".split(), Registry([*rows, plugin("metrics", "b", distribution="bolt", broken="it is old")]))
+    cli.main(["profile", "-m", "m"], Registry([*rows, plugin("metrics", "b", distribution="bolt", broken="it is old")]))
     assert capsys.readouterr().err.splitlines() == [
         "warning: plugins exporters:a, metrics:b of acme 1.0 can't be used: it is old",
         "warning: plugin metrics:b of bolt 1.0 can't be used: it is old",
