@@ -6,14 +6,14 @@ import csv
 import importlib.util
 import json
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from aiperf.descriptor import CATEGORIES
 from aiperf_command_simulate.testing import Simulator
 from environments import Shelf, suite
-from program import Program
+from program import Done, Program
 from requirements import ROOT
 
 if importlib.util.find_spec("uv_build") is None:
@@ -145,6 +145,32 @@ def test_a_strangers_schedule_says_when_requests_leave(aiperf: Program, simulato
 
 # Broken ones, laid beside the good ones as an installer would have left them
 
+MISSING = "a_package_that_nobody_has"
+GOOD = """schema_version: 1
+api: ">=1,<2"
+plugins:
+  - {{category: {category}, name: {name}, summary: A stranger.}}
+"""
+READS = """schema_version: 1
+api: ">=1,<2"
+plugins:
+  - {category: datasets, name: rotten, summary: Would read anything., capabilities: {reads: true}}
+"""
+CLASH = """schema_version: 1
+api: ">=1,<2"
+plugins:
+  - category: endpoints
+    name: NAME
+    summary: Says where.
+    options:
+      - {field: where, flags: [--where], help: Where., type: TYPE, metavar: PLACE}
+"""
+
+
+def bad(category: str) -> str:
+    """The package whose plugin of that category can't be imported."""
+    return f"bad-{category.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Overlay:
@@ -156,90 +182,162 @@ class Overlay:
         """An installed distribution with one plugin.  *manifest*: "" is a good one, None is none."""
         module = distribution.replace("-", "_")
         package = self.folder / module
-        package.mkdir()
+        package.mkdir(parents=True)
         (package / "__init__.py").write_text(code)
-        good = f'schema_version: 1\napi: ">=1,<2"\nplugins:\n  - {{category: {category}, name: {name}, summary: A stranger.}}\n'
         if manifest is not None:
-            (package / "aiperf.yaml").write_text(manifest or good)
+            (package / "aiperf.yaml").write_text(manifest or GOOD.format(category=category, name=name))
         info = self.folder / f"{module}-0.9.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.9\n")
         (info / "entry_points.txt").write_text(f"[aiperf.{category}]\n{name} = {module}:Thing\n")
 
+    def add_every_kind_of_broken_one(self) -> None:
+        for category in CATEGORIES:
+            manifest = READS if category == "datasets" else ""
+            self.add(bad(category), category, "rotten", code=f"import {MISSING}\n", manifest=manifest)
+        self.add("bad-exit", "metrics", "quits", code="raise SystemExit(3)\n")
+        self.add("bad-empty", "exporters", "lacking")
+        self.add("bad-hookless", "hooks", "hookless", code="class Thing:\n    pass\n")
+        self.add("bad-yaml", "endpoints", "garbled", manifest="plugins: [")
+        self.add("bad-api", "endpoints", "newer", manifest=GOOD.format(category="endpoints", name="newer").replace("<2", ">=9"))
+        self.add("bad-silent", "endpoints", "silent", manifest=None)
+        self.add("bad-word", "endpoint", "misspelt")
+        self.add("acme-one", "endpoints", "twin")
+        self.add("acme-two", "endpoints", "twin")
+        self.add("acme-here", "endpoints", "here", manifest=CLASH.replace("NAME", "here").replace("TYPE", "path"))
+        self.add("acme-there", "endpoints", "there", manifest=CLASH.replace("NAME", "there").replace("TYPE", "int"))
+
+
+@pytest.fixture(scope="module")
+def crowd(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """Where somebody has installed every kind of broken package beside those that work."""
+    folder = tmp_path_factory.mktemp("crowd")
+    Overlay(folder / "overlay").add_every_kind_of_broken_one()
+    (folder / "asked.jsonl").write_text('{"text": "Who are they?"}\n')
+    made = Program(folder, python=python)
+    made.environment |= {"PYTHONPATH": str(folder / "overlay"), "AIPERF_CACHE_DIR": str(folder / "cache")}
+    return made
+
+
+@pytest.fixture(scope="module")
+def among_them(crowd: Program, shared_simulator: Simulator) -> Done:
+    """A run that asks for none of them."""
+    return crowd(
+        "profile", "--model", "m", "--url", shared_simulator.url, "--endpoint-type", "parrot", "--streaming", "--tokenizer",
+        "builtin", "--input-file", "asked.jsonl", "--request-count", 12, "--ui", "none",
+    )  # fmt: skip
+
+
+def test_a_run_among_broken_ones_is_as_ever(among_them: Done) -> None:
+    assert among_them.code == 0, among_them.err
+    results = among_them.json()
+    assert results["request_count"]["avg"] == 12 and 0 < results["patience"]["avg"] <= 100
+    assert not {row["distribution"] for row in results["plugins"]["used"]} & {"bad-transports", "bad-uis", "acme-two"}
+
+
+@pytest.mark.parametrize(
+    ("package", "named", "cause"),
+    [
+        ("bad-metrics 0.9", "rotten", f"No module named '{MISSING}'"),
+        ("bad-exporters 0.9", "rotten", f"No module named '{MISSING}'"),
+        ("bad-telemetry 0.9", "telemetry:rotten", f"No module named '{MISSING}'"),
+        ("bad-hooks 0.9", "hooks:rotten", f"No module named '{MISSING}'"),
+        ("bad-datasets 0.9", "datasets:rotten", f"No module named '{MISSING}'"),
+        ("bad-exit 0.9", "quits", "SystemExit: 3"),
+        ("bad-empty 0.9", "lacking", "module 'bad_empty' has no attribute 'Thing'"),
+        ("bad-hookless 0.9", "hooks:hookless", "implements no hook"),
+        ("bad-yaml 0.9", "endpoints:garbled", "is not YAML"),
+        ("bad-api 0.9", "endpoints:newer", "asks for plugin API >=1,>=9; this kernel has 1"),
+        ("bad-silent 0.9", "endpoints:silent", "aiperf.yaml is missing"),
+        ("bad-word 0.9", "endpoint:misspelt", "there is no plugin category 'endpoint'; did you mean 'endpoints'?"),
+        ("acme-one 0.9 and acme-two 0.9", "endpoints:twin", "both provide it"),
+        ("acme-there 0.9", "endpoints:there", "its option --where is already that of endpoints:here (acme-here 0.9)"),
+    ],
+)
+def test_a_broken_one_is_named_in_one_line(among_them: Done, package: str, named: str, cause: str) -> None:
+    logged, reported = ([line for line in said.splitlines() if package in line] for said in (among_them.err, among_them.out))
+    (line,) = logged or reported
+    assert named in line and cause in line
+
+
+def test_a_broken_one_that_nobody_loads_is_not_mentioned(among_them: Done) -> None:
+    loaded = {"metrics", "exporters", "telemetry", "hooks", "datasets"}
+    said = among_them.err + among_them.out
+    assert [category for category in CATEGORIES if f"{bad(category)} " in said and category not in loaded] == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ("rotten", f"endpoints:rotten of bad-endpoints 0.9 can't be imported: No module named '{MISSING}'"),
+        ("newer", "asks for plugin API >=1,>=9"),
+        ("silent", "aiperf.yaml is missing"),
+        ("twin", "choose with --plugin endpoints:twin=acme-one"),
+    ],
+)
+def test_asked_for_by_name_a_broken_one_is_fatal_before_anything_starts(
+    crowd: Program, tmp_path: Path, chosen: str, sentence: str
+) -> None:
+    done = crowd("profile", "--model", "m", "--endpoint-type", chosen, "--artifact-dir", tmp_path / "none")
+    assert done.code == 1
+    assert any(sentence in line for line in done.err.splitlines() if line.startswith("error: ")), done.err
+    assert not (tmp_path / "none" / "journal").exists()
+
+
+@pytest.mark.parametrize(
+    ("category", "words"),
+    [
+        ("arrivals", ["--tokenizer", "builtin", "--request-rate", 100, "--arrival-pattern", "rotten"]),
+        ("datasets", ["--tokenizer", "builtin", "--input-file", "asked.jsonl", "--custom-dataset-type", "rotten"]),
+        ("engines", ["--tokenizer", "builtin", "--engine", "rotten"]),
+        ("graders", ["--tokenizer", "builtin", "--accuracy-grader", "rotten"]),
+        ("ramps", ["--tokenizer", "builtin", "--concurrency", 4, "--concurrency-ramp-duration", 1, "--ramp", "rotten"]),
+        ("samplers", ["--tokenizer", "builtin", "--dataset-sampling-strategy", "rotten"]),
+        ("tokenizers", ["--tokenizer", "rotten"]),
+        ("transports", ["--tokenizer", "builtin", "--transport", "rotten"]),
+        ("url_strategies", ["--tokenizer", "builtin", "--url", "http://127.0.0.1:9", "--url-strategy", "rotten"]),
+    ],
+)
+def test_one_that_can_not_be_imported_is_the_end_of_a_run_that_asks_for_it(
+    crowd: Program, simulator: Simulator, tmp_path: Path, category: str, words: list[str | int]
+) -> None:
+    done = crowd(
+        "profile", "--model", "m", "--url", simulator.url, *words, "--request-count", 12, "--artifact-dir", tmp_path / "none"
+    )
+    assert done.code == 1, done.err
+    (error,) = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert f"{category}:rotten of {bad(category)} 0.9 can't be imported: " in error and MISSING in error
+    assert simulator.summary()["requests"] == 0
+
+
+def test_commands_name_a_broken_one_and_do_what_they_can(crowd: Program, among_them: Done) -> None:
+    compared = crowd("report", among_them.artifacts, "--definitions", "--json")
+    assert compared.code == 1 and "patient" in json.loads(compared.out)
+    drawn = crowd("plot", among_them.artifacts, "--json")
+    assert drawn.code == 1 and "odometer" in {figure["plot"] for figure in json.loads(drawn.out)}
+    absent = crowd("rotten")
+    assert absent.code == 1 and absent.out == ""
+    for done, category in ((compared, "definitions"), (drawn, "plots"), (absent, "commands")):
+        (error,) = done.err.splitlines()
+        assert f"{category}:rotten of {bad(category)} 0.9 can't be imported: " in error and MISSING in error
+
+
+def test_all_of_them_are_listed_with_their_causes(crowd: Program) -> None:
+    done = crowd("plugins", "validate")
+    assert done.code == 1
+    faults = [line for line in done.out.splitlines()[:-1] if " 0.9" in line]
+    assert len(faults) == len(done.out.splitlines()) - 1, "the others are without a fault"
+    packages = [line.partition(" (")[2].partition("): ")[0] for line in faults]
+    assert packages.count("acme-one, acme-two") == 1
+    assert all(packages.count(f"{bad(category)} 0.9") == 1 for category in CATEGORIES)
+    broken = {row["name"] for row in json.loads(crowd("plugins", "--json").out)["broken"]}
+    assert broken == {"garbled", "misspelt", "newer", "silent", "there", "twin"}
+
 
 @pytest.fixture
 def overlay(aiperf: Program, tmp_path: Path) -> Overlay:
-    folder = tmp_path / "overlay"
-    folder.mkdir()
-    aiperf.environment["PYTHONPATH"] = str(folder)
-    return Overlay(folder)
-
-
-BROKEN_CODE = "import a_package_that_nobody_has\n"
-NEWER = 'schema_version: 1\napi: ">=9"\nplugins:\n  - {category: endpoints, name: newer, summary: Too new.}\n'
-
-Breaks = Callable[[Overlay], None]
-
-
-def import_error(category: str) -> Breaks:
-    return lambda overlay: overlay.add(f"bad-{category}", category, "rotten", code=BROKEN_CODE)
-
-
-def twins(overlay: Overlay) -> None:
-    overlay.add("acme-one", "endpoints", "twin")
-    overlay.add("acme-two", "endpoints", "twin")
-
-
-@pytest.mark.parametrize(
-    ("breaks", "named", "cause"),
-    [
-        pytest.param(import_error("endpoints"), (), "", id="an endpoint that can't be imported, which nobody loads"),
-        pytest.param(import_error("metrics"), ("rotten", "bad-metrics 0.9"), "a_package_that_nobody_has", id="such a metric"),
-        pytest.param(
-            import_error("exporters"), ("rotten", "bad-exporters 0.9"), "a_package_that_nobody_has", id="such an exporter"
-        ),
-        pytest.param(import_error("hooks"), ("rotten", "bad-hooks 0.9"), "a_package_that_nobody_has", id="such hooks"),
-        pytest.param(import_error("telemetry"), ("rotten", "bad-telemetry 0.9"), "a_package_that_nobody_has", id="a source"),
-        pytest.param(
-            lambda overlay: overlay.add("bad-api", "endpoints", "newer", manifest=NEWER),
-            ("newer", "bad-api 0.9"), "asks for plugin API >=9; this kernel has 1", id="a wrong API version",
-        ),
-        pytest.param(
-            lambda overlay: overlay.add("bad-silent", "endpoints", "silent", manifest=None),
-            ("silent", "bad-silent 0.9"), "aiperf.yaml is missing", id="no manifest",
-        ),
-        pytest.param(twins, ("twin", "acme-one 0.9 and acme-two 0.9"), "both provide it", id="one name twice"),
-    ],
-)  # fmt: skip
-def test_a_broken_one_is_named_in_one_line_and_breaks_no_run(
-    aiperf: Program, overlay: Overlay, simulator: Simulator, breaks: Breaks, named: tuple[str, ...], cause: str
-) -> None:
-    breaks(overlay)
-    done = aiperf("profile", "--url", simulator.url, "--endpoint-type", "parrot", "--streaming", *RUN)
-    assert done.code == 0, done.err
-    assert done.json()["request_count"]["avg"] == 12
-    logged, reported = ([line for line in said.splitlines() if cause and cause in line] for said in (done.err, done.out))
-    assert len(logged) <= 1 and bool(logged or reported) == bool(cause), done.err
-    assert all(word in (logged or reported)[0] for word in named), logged or reported
-    assert "Traceback" not in done.err
-
-
-@pytest.mark.parametrize(
-    ("breaks", "chosen", "sentence"),
-    [
-        (import_error("endpoints"), "rotten", "a_package_that_nobody_has"),
-        (lambda overlay: overlay.add("bad-api", "endpoints", "newer", manifest=NEWER), "newer", "asks for plugin API >=9"),
-        (lambda overlay: overlay.add("bad-silent", "endpoints", "silent", manifest=None), "silent", "aiperf.yaml is missing"),
-        (twins, "twin", "choose with --plugin endpoints:twin=acme-one"),
-    ],
-)
-def test_asked_for_by_name_a_broken_one_is_fatal_and_says_why(
-    aiperf: Program, overlay: Overlay, breaks: Breaks, chosen: str, sentence: str
-) -> None:
-    breaks(overlay)
-    done = aiperf("profile", "--endpoint-type", chosen, *RUN)
-    assert done.code == 1 and sentence in done.err and "Traceback" not in done.err
-    assert not (done.artifacts / "journal").exists(), "nothing may have been started"
+    aiperf.environment["PYTHONPATH"] = str(tmp_path / "overlay")
+    return Overlay(tmp_path / "overlay")
 
 
 BRITTLE_CODE = """
@@ -269,16 +367,3 @@ def test_a_worker_that_stumbles_over_one_is_named_with_the_cause_and_replaced(
     arrivals = done.json()["measurement"]["arrivals"]
     assert arrivals["planned"] == 12 == sum(arrivals[what] for what in ("completed", "unfinished", "never_sent"))
     assert arrivals["completed"] == simulator.summary()["requests"] > 4
-
-
-def test_all_of_them_are_listed_with_their_causes(aiperf: Program, overlay: Overlay) -> None:
-    import_error("metrics")(overlay)
-    overlay.add("bad-api", "endpoints", "newer", manifest=NEWER)
-    overlay.add("bad-silent", "endpoints", "silent", manifest=None)
-    twins(overlay)
-    done = aiperf("plugins", "validate")
-    assert done.code == 1
-    faults = [line for line in done.out.splitlines() if " 0.9" in line]
-    assert len(faults) == 4 and all(line.count("): ") == 1 for line in faults), done.out
-    broken = {row["name"] for row in json.loads(aiperf("plugins", "--json").out)["broken"]}
-    assert broken == {"newer", "silent", "twin"}

@@ -423,17 +423,20 @@ def test_what_a_run_has_decides_which_metrics_apply(tmp_path: Path, changes: dic
     assert needs_of(plan_for(tmp_path, **changes), Plain.capabilities) == Needs.TOKENS_OUT | Needs.TOKENS_IN | extra
 
 
-def test_metrics_that_cannot_be_had_are_named_with_package_and_version(tmp_path: Path) -> None:
+def test_metrics_that_cannot_be_had_are_named_with_package_and_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from aiperf.descriptor import PluginRef
 
-    refs = tuple(
-        PluginRef("metrics", name, value, "a-package", "1.2")
-        for name, value in (("gone", "aiperf_no_such:Gone"), ("odd", "aiperf.testing.journals:Words"))
-    )
+    (tmp_path / "quits_when_imported.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    values = {"gone": "aiperf_no_such:Gone", "odd": "aiperf.testing.journals:Words", "quits": "quits_when_imported:Metric"}
+    refs = tuple(PluginRef("metrics", name, value, "a-package", "1.2") for name, value in values.items())
     warnings = catalogue(plan_for(tmp_path, metrics=refs), Plain.capabilities).warnings
     assert warnings == [
         "metric gone of a-package 1.2 is left out: ModuleNotFoundError: No module named 'aiperf_no_such'",
         "metric odd of a-package 1.2 is left out: TypeError: Words is neither a Metric nor a RunMetric",
+        "metric quits of a-package 1.2 is left out: SystemExit: 3",
     ]
 
 

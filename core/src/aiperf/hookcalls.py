@@ -40,7 +40,7 @@ def implementations(plugins: Iterable[tuple[PluginRef, Any]], hook: str) -> list
     for ref, options in plugins:
         try:
             manager.register(equipped(ref.load(), options), f"{ref.name} ({ref.distribution} {ref.version})")
-        except Exception as error:  # noqa: BLE001  # strangers' code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # strangers' code
             log.warning("%s is left out: %s", who(ref), why(error))
     trace(manager)
     calls = getattr(manager.hook, hook).get_hookimpls()

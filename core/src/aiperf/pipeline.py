@@ -134,7 +134,7 @@ def _left_out(ref: PluginRef, warnings: list[str]) -> Iterator[None]:
         yield
     except ConfigError:
         raise
-    except Exception as error:  # noqa: BLE001  # strangers' code
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a stranger's module may raise anything while it is imported
         warnings.append(f"metric {ref.name} of {_owner(ref)} is left out: {why(error)}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from aiperf.descriptor import Descriptor, PluginRef
-from aiperf.errors import BadDataset
+from aiperf.errors import BadDataset, PluginError
 from aiperf.model import names
 from aiperf.rowfile import first_row, rows
 from aiperf.selection import ref_to
@@ -154,6 +154,9 @@ def _look(path: Path, row: dict[str, Any] | None) -> str:
 def _knows(select: Selection, registry: Registry, one: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
     try:
         return bool(registry.load("datasets", one.name).recognises(path, row))
+    except PluginError as error:  # which names it
+        select.findings.warn(error.message)
+        return False
     except Exception as error:  # noqa: BLE001  # strangers' code; who is asked for by name says why
         select.findings.warn(f"{who(ref_to(one))} can't say whether it knows {path}: {why(error)}")
         return False
