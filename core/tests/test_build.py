@@ -496,6 +496,23 @@ def test_users_are_planned_by_session(tmp_path: Path) -> None:
     assert (plan.phases[0].planned, plan.phases[0].spacing_ns) == (20, 10**9)
 
 
+def test_of_a_file_as_many_conversations_are_taken_as_were_asked_for(tmp_path: Path) -> None:
+    plan = build(make(tmp_path, phase(entries=5, request_count=5), first=2))
+    assert (plan.entries, plan.phases[0].entries) == (2, 2)
+
+
+@pytest.mark.parametrize(("requests", "turns", "told"), [
+    (6, 3, ""), (7, 3, "3 sessions use 2 data set entries"), (12, 3, "4 sessions use 2 data set entries"),
+    (3, 1, "3 sessions use 2 data set entries"),
+])  # fmt: skip
+def test_entries_that_come_again_are_told_whatever_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, requests: int, turns: int, told: str
+) -> None:
+    caplog.set_level("INFO")
+    build(make(tmp_path, phase(request_count=requests, entries=2), data={"turns": turns}))
+    assert told in caplog.text and (bool(told) or "sessions use" not in caplog.text)
+
+
 def test_a_file_without_times_is_named(tmp_path: Path) -> None:
     plan = make(tmp_path, phase(schedule="fixed_schedule", replay=Replay()), source="/data/trace.jsonl")
     with pytest.raises(ConfigError, match=r"^/data/trace\.jsonl has no 'timestamp'"):

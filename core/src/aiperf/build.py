@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -93,7 +94,7 @@ def _with_dataset(plan: Plan, tokenizer: Tokenizer | None) -> Plan:
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.journal), len(plan.models)))
         exports = [stack.enter_context(_Export(ref, exporter)) for ref, exporter in _exporters(plan)]
-        for authored in _conversations(plan.dataset, dataset):
+        for authored in islice(_conversations(plan.dataset, dataset), plan.first):
             conversation = _paused(authored, plan.delay_ratio)
             requests = encoder.requests(conversation)
             free = free or encoder.leaves_free(conversation)
@@ -235,7 +236,10 @@ class _Encoder:
 def _say_reuse(plan: Plan, store: Store) -> None:
     """Tell how often entries come again: what a server has seen it may answer from its cache."""
     for phase in plan.phases:
-        sessions = phase.session_count or (phase.request_count if store.max_turns == 1 else None)
+        sessions = phase.session_count
+        if sessions is None and phase.request_count is not None:
+            entries = range(phase.first_entry, phase.first_entry + phase.entries)
+            sessions = -(-phase.request_count * phase.entries // max(1, sum(map(store.turns, entries))))
         if phase.kind == "profiling" and sessions is not None and sessions > phase.entries:
             log.info(
                 "%d sessions use %d data set entries, each about %.3g times: a server may have them in its cache",

@@ -105,6 +105,7 @@ class _Configuration:
             transport=transport,
             dataset=origin.dataset,
             source=None if origin.path is None else str(origin.path),
+            first=None if origin.path is None else kernel.entries,
             grader=grader,
             ui=ui,
             engine=engine,

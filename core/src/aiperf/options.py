@@ -134,7 +134,8 @@ class KernelOptions(Options):
     sampling: Word | None = option("--dataset-sampling-strategy", group="Input", metavar="NAME", shown="the data set's own",
         help="Order in which data set entries are used: sequential, shuffle, random, or a plugin's.")
     entries: int | None = option("--num-dataset-entries", "--num-prompts", ge=1, group="Input", metavar="INT",
-        shown="sessions, else requests, else 100", help="Unique data set entries to generate; they are reused as needed.")
+        shown="sessions, else requests, else 100; of a file all",
+        help="Unique data set entries to generate, or of a file to take, the first ones; they are reused as needed.")
 
     # Output
     artifact_dir: Path | None = option("--output-artifact-dir", "--artifact-dir", group="Output", metavar="DIR",

@@ -106,7 +106,8 @@ class Plan(Struct, frozen=True):
     options: validated options of plugins, by ``category:name``; *secret_options* names the fields that must not be written.
     sampling: order of the data set's entries; "" is the data set's own, filled in when it is built.
     schedules, arrivals, ramps: the scheduling modes, arrival patterns and ramps of the phases, by name.
-    source: the input file, None for what is generated.  grader: what compares answers with those expected, None for nobody.
+    source: the input file, None for what is generated.  first: so many of its conversations are used; None is all.
+    grader: what compares answers with those expected, None for nobody.
     ui: the live display.  engine: what places the shards; None are processes of this machine.
     samplers: the orders of entries that the run may use, by name.
     url_strategy, url_weights: which URL a session uses; a weight for each URL.
@@ -155,6 +156,7 @@ class Plan(Struct, frozen=True):
     arrivals: dict[str, PluginRef] = field(default_factory=dict)
     ramps: dict[str, PluginRef] = field(default_factory=dict)
     source: str | None = None
+    first: int | None = None
     grader: PluginRef | None = None
     ui: PluginRef | None = None
     engine: PluginRef | None = None
