@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from aiperf.descriptor import Descriptor
 
 _FLAG = "--aiperf-plugins"
+_FILES = "aiperf_contracts"
+"""Under which pytest-xdist hands the files of tests to its workers, which must all collect the same."""
+_MADE = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,32 +36,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     wanted: list[str] = config.getoption(_FLAG)
-    if not wanted or hasattr(config, "workerinput"):  # a process of pytest-xdist gets its parent's arguments
+    if not wanted:
+        return
+    if hasattr(config, "workerinput"):
+        config.args += config.workerinput[_FILES]
         return
     from aiperf.conformance import Subjects, write_subjects
     from aiperf.registry import Registry
 
     registry = Registry.discover()
     known = tuple(one for category in registry.categories() for one in registry.all(category))
+    installed = (*known, *registry.broken)
+    files = []
     folder = Path(tempfile.mkdtemp(prefix="aiperf-contracts-"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    for distribution in wanted:
-        tried = _of(distribution, known)
+    for distribution in {_identifier(name): name for name in wanted}.values():
+        tried = _of(distribution, installed)
         place = folder / _identifier(distribution)
         place.mkdir()
         names = [f"Test_{one.category}_{_identifier(one.name)}" for one in tried]
-        config.args.append(str(write_subjects(place, Subjects(tried, known), f"test_{place.name}", names)))
+        files.append(str(write_subjects(place, Subjects(tried, known), f"test_{place.name}", names)))
+    config.args += files
+    config.stash[_MADE] = files
 
 
-def _of(distribution: str, known: Sequence[Descriptor]) -> tuple[Descriptor, ...]:
-    there = {_identifier(one.distribution): one.distribution for one in known}
-    tried = tuple(one for one in known if _identifier(one.distribution) == _identifier(distribution))
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist: a worker is about to be started."""
+    node.workerinput[_FILES] = node.config.stash.get(_MADE, [])
+
+
+def _of(distribution: str, installed: Sequence[Descriptor]) -> tuple[Descriptor, ...]:
+    """Its plugins, broken ones too, which fail their tests."""
+    there = {_identifier(one.distribution): one.distribution for one in installed}
+    tried = tuple(one for one in installed if _identifier(one.distribution) == _identifier(distribution))
     if not tried:
         from difflib import get_close_matches
 
-        close = get_close_matches(_identifier(distribution), there, n=3)
-        meant = f"; did you mean {' or '.join(there[key] for key in close)}?" if close else ""
-        raise pytest.UsageError(f"{_FLAG}: no installed package {distribution!r} has usable plugins{meant}")
+        close = get_close_matches(_identifier(distribution), there, 1, 0.6)
+        meant = f"; did you mean {there[close[0]]}?" if close else ""
+        raise pytest.UsageError(f"{_FLAG}: no installed package {distribution!r} has plugins{meant}")
     return tried
 
 

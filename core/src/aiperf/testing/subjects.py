@@ -14,6 +14,7 @@ import pytest
 
 from aiperf.conformance import Subjects
 from aiperf.descriptor import Descriptor, PluginRef
+from aiperf.errors import PluginError
 from aiperf.exporter import BatchExporter, SummaryExporter, Target
 from aiperf.metric import Analysis, MetricFamily, RunMetric
 from aiperf.registry import Registry
@@ -99,7 +100,7 @@ def case(subjects: str, index: int) -> type[Any]:
     try:
         return _contract(tried[index], known)
     except Exception as error:  # noqa: BLE001  # strangers' code
-        why = f"{type(error).__name__}: {error}"
+        why = error.message if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
         def fail(self: object) -> None:
             pytest.fail(why, pytrace=False)
@@ -108,6 +109,8 @@ def case(subjects: str, index: int) -> type[Any]:
 
 
 def _contract(one: Descriptor, known: Registry) -> type[Any]:
+    if one.broken is not None:
+        raise PluginError(one.broken)
     if one.contract is not None:
         contract: type[Any] = PluginRef("", "", one.contract, "", "").load()
         return type(contract.__name__, (contract,), {})
