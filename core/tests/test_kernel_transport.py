@@ -1,7 +1,10 @@
 """The kernel's transport keeps the contract, on both loops it may run on."""
 
 import asyncio
+import errno
+import os
 import socket
+from typing import Any
 
 import pytest
 import uvloop
@@ -38,3 +41,24 @@ def test_a_peer_that_is_gone_is_noticed_as_the_environment_says(monkeypatch: pyt
         assert read(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * 65536, "Linux doubles it"
 
     play(KernelTransport, scene, [*OK, UntilClosed()])
+
+
+class NoPortLeft(socket.socket):
+    def connect_ex(self, address: Any) -> int:
+        return errno.EADDRNOTAVAIL
+
+
+class NoFileLeft(socket.socket):
+    def __init__(self, *family_and_kind: int) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+@pytest.mark.parametrize(("kind", "limit"), [(NoPortLeft, "net.ipv4.ip_local_port_range"), (NoFileLeft, "ulimit -n")])
+def test_a_limit_of_the_machine_is_named(monkeypatch: pytest.MonkeyPatch, kind: type[socket.socket], limit: str) -> None:
+    async def scene(stage: Stage) -> None:
+        monkeypatch.setattr("aiperf.engine.transport.socket.socket", kind)
+        exchange, error = await stage.fail()
+        assert exchange.status == 0
+        assert limit in error.message and str(stage.server.port) in error.message
+
+    play(KernelTransport, scene, OK)
