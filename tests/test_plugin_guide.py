@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from aiperf import hooks
+from aiperf.descriptor import API_VERSION
+from aiperf.registry import manifest
 from environments import Shelf, suite
 from requirements import ROOT
 
@@ -37,6 +39,12 @@ def test_the_reference_has_every_hook_with_its_arguments() -> None:
         env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert text == done.stdout, f"it is out of date; generate it again: {how}"
+
+
+def test_the_guide_tells_the_version_of_the_plugin_api() -> None:
+    text = " ".join(GUIDE.read_text().split())
+    assert f"The plugin API has a version of its own, which is {API_VERSION} now" in text
+    assert manifest.in_range(API_VERSION, re.findall(r"the kernel's plugin API, `\"(.*?)\"`", text)[0])
 
 
 def test_the_guide_names_every_template() -> None:

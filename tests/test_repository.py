@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiperf.testing
 import pytest
 import yaml
 from aiperf.descriptor import CATEGORIES
@@ -65,10 +66,15 @@ def module_of(plugin: Path) -> str:
     return f"aiperf_{SINGULAR[plugin.parent.name]}_{plugin.name}"
 
 
+def filled_in(path: Path) -> str:
+    """A file; a template's with some name in the place of each variable."""
+    return re.sub(r"\{\{ ?cookiecutter.*?\}\}", "name", path.read_text())
+
+
 def skeleton() -> dict[str, Any]:
     """The project file that the template of an endpoint yields, its names apart."""
     (path,) = ROOT.glob("templates/endpoint/*/pyproject.toml")
-    return tomllib.loads(re.sub(r"\{\{.*?\}\}", "name", path.read_text()))
+    return tomllib.loads(filled_in(path))
 
 
 def named(requirement: str) -> str:
@@ -96,7 +102,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
             else:
                 yield from walk(child)
 
-    yield from walk(ast.parse(path.read_text()))
+    yield from walk(ast.parse(filled_in(path)))
 
 
 def test_no_file_names_a_registry_host_or_a_path_of_one_machine_or_unfinished_work() -> None:
@@ -185,6 +191,14 @@ def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:
     assert all((KERNEL / name).is_file() for name in ("__init__.py", "py.typed", "aiperf.yaml"))
     used = {module for path in KERNEL.rglob("*.py") for module, _ in imports(path)}
     assert [module for module in used if module.startswith("aiperf_")] == []
+
+
+@pytest.mark.parametrize("kind", ["templates", "tests/strangers"])
+def test_what_somebody_else_would_write_imports_what_is_promised_to_them(kind: str) -> None:
+    used = {found for path in (ROOT / kind).rglob("*.py") for found in imports(path) if found[0].partition(".")[0] == "aiperf"}
+    assert {module for module, _ in used} == ({"aiperf", "aiperf.testing"} if kind == "templates" else {"aiperf"})
+    doors = {"aiperf": aiperf.__all__, "aiperf.testing": aiperf.testing.__all__}
+    assert [f"{module} {name}" for module, name in used if name not in doors[module]] == []
 
 
 def test_the_kernels_manifest_agrees_with_its_entry_points() -> None:

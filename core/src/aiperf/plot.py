@@ -40,6 +40,8 @@ class Series(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
+    """What a picture shows: series over two axes."""
+
     title: str
     x: Axis
     y: Axis

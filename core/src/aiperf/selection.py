@@ -92,11 +92,12 @@ class Selection:
             categories = {key.partition(":")[0] for key in keys}
             if "" in keys or used & set(keys) or categories & set(_ALWAYS) or categories <= self.missing:
                 continue
-            category, _, name = keys[0].partition(":")
-            kind = _singular(category)
+            category = keys[0].partition(":")[0]
+            found = sorted({repr(key.partition(":")[2]) for key in keys if key.startswith(f"{category}:")})
+            owner = f"{_singular(category)} plugin{'s' if len(found) > 1 else ''} {' and '.join(found)}"
             instead = next((ref.name for ref in self.used if ref.category == category), None)
             using = f"; this run uses {instead!r}" if instead else "; this run uses none"
-            self.findings.refuse(f"{flag} belongs to the {kind} plugin {name!r}{using}", f"drop {flag}, or choose {name!r}")
+            self.findings.refuse(f"{flag} belongs to the {owner}{using}", f"drop {flag}, or choose {' or '.join(found)}")
 
     def ask_problems(self, key: str, model: Any) -> None:
         """Conflicts that a plugin's option model finds among its own options."""
