@@ -1,12 +1,14 @@
-"""The reference of metrics is what the installed classes say."""
+"""The references of metrics and of options are what the installed packages say."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "metrics.md"
 
 
 def aiperf(*words: str) -> subprocess.CompletedProcess[str]:
@@ -31,4 +33,20 @@ def test_a_row_says_what_the_class_says() -> None:
 def test_markdown_of_another_category_is_refused() -> None:
     done = aiperf("plugins", "exporters", "--markdown")
     assert done.returncode == 2
-    assert "--markdown prints the reference of metrics" in done.stderr
+    assert "--markdown prints the reference of metrics, or of options" in done.stderr
+
+
+def test_the_page_of_options_is_what_the_command_prints() -> None:
+    done = aiperf("plugins", "options", "--markdown")
+    assert done.returncode == 0, done.stderr
+    assert (DOCS / "options.md").read_text() == done.stdout, "stale: aiperf plugins options --markdown > docs/options.md"
+
+
+def test_the_schema_of_options_has_their_limits_and_words() -> None:
+    done = aiperf("plugins", "options", "--json")
+    assert done.returncode == 0, done.stderr
+    kernel = json.loads(done.stdout)["properties"]["kernel"]["properties"]
+    assert kernel["models"]["items"] == {"type": "string"}
+    assert kernel["connection_reuse"]["enum"] == ["pooled", "never", "sticky_user_sessions"]
+    (number, _) = kernel["request_count"]["anyOf"]
+    assert (number["type"], number["minimum"]) == ("integer", 1)

@@ -59,6 +59,15 @@ def test_its_option_is_in_the_help_under_a_heading_of_its_own(aiperf: Program) -
     assert "parrot" in done.out.partition("--endpoint-type")[2][:300]
 
 
+def test_its_option_is_in_the_schema_and_in_the_generated_page(aiperf: Program) -> None:
+    schema = json.loads(aiperf("plugins", "options", "--json").out)["properties"]
+    greeting = schema["endpoints:parrot"]["properties"]["greeting"]
+    assert (greeting["type"], greeting["default"], greeting["flags"]) == ("string", "Please:", ["--parrot-greeting"])
+    page = aiperf("plugins", "options", "--markdown").out
+    row = "| `--parrot-greeting` | TEXT | Please: | What every prompt begins with. |"
+    assert row in page.partition("## endpoints: `parrot`")[2].partition("\n## ")[0]
+
+
 def test_they_are_listed_and_nothing_is_wrong_with_them(aiperf: Program) -> None:
     packages = {row["distribution"]: row["version"] for row in json.loads(aiperf("plugins", "--json").out)["packages"]}
     assert all(packages[name] == version for name, version in map(project, STRANGERS.values()))

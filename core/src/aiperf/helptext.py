@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from aiperf.argv import Option
+from aiperf.descriptor import OptionSpec
 
 HEADINGS = (
     "Endpoint", "Input", "Fixed schedule", "Goodput", "Output", "HTTP trace", "Tokenizer", "Load", "Warmup",
@@ -62,6 +63,15 @@ def top(summary: str, commands: Mapping[str, str]) -> str:
         columns,
     )
     return "\n".join(lines) + "\n"
+
+
+def by_heading(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]]:
+    """Options that are shown, under their headings, in the order of the help."""
+    groups: dict[str, list[OptionSpec]] = {}
+    for spec in specs:
+        if not spec.hidden:
+            groups.setdefault(spec.group or "Options", []).append(spec)
+    return sorted(groups.items(), key=lambda group: _place(group[0]))
 
 
 def _place(heading: str) -> int:

@@ -23,7 +23,7 @@ _OPTIONS = (
     OptionSpec("all", ("--all", "-a"), "Every category with the names in it.", "flag", "none"),
     OptionSpec("validate", ("--validate", "-v"), "Import and check every plugin; exit 1 on a fault.", "flag", "none"),
     OptionSpec("json", ("--json",), "Print JSON.", "flag", "none"),
-    OptionSpec("markdown", ("--markdown",), "metrics: print their reference as Markdown.", "flag", "none"),
+    OptionSpec("markdown", ("--markdown",), "metrics, options: print their reference as Markdown.", "flag", "none"),
     OptionSpec("category", ("--category",), "The category, instead of a word.", metavar="CATEGORY"),
     OptionSpec("name", ("--name",), "The name, instead of a word.", metavar="NAME"),
     OptionSpec("output", ("--output",), "new: where to make the package's directory.", "path", metavar="DIR", default="."),
@@ -32,8 +32,8 @@ _OPTIONS = (
 _SUMMARY = "Show which plugins are installed, what they can do and what is wrong with them."
 _MORE = (
     "Without a word: packages. CATEGORY: its plugins. CATEGORY NAME: one of them. 'validate [DISTRIBUTION]' imports and checks"
-    " them, 'hooks' prints the hook reference, 'manifest [DIRECTORY]' writes the generated part of a manifest, 'new CATEGORY"
-    " NAME' makes a package for a new plugin."
+    " them, 'hooks' prints the hook reference, 'options' every option and whose it is (--json: their JSON Schema), 'manifest"
+    " [DIRECTORY]' writes the generated part of a manifest, 'new CATEGORY NAME' makes a package for a new plugin."
 )
 _NEW = "aiperf plugins new endpoint my-dialect"
 
@@ -58,8 +58,13 @@ def plugins_face(registry: Registry, further: Sequence[OptionSpec]) -> Face:
 
 
 def _markdown(registry: Registry, words: list[str]) -> str:
+    if words == ["options"]:
+        from aiperf import optionpage
+
+        return optionpage.page(registry)
     if [find_category(word) for word in words] != ["metrics"]:
-        raise UsageError("--markdown prints the reference of metrics", "write: aiperf plugins metrics --markdown")
+        forms = ("write: aiperf plugins metrics --markdown", "or: aiperf plugins options --markdown")
+        raise UsageError("--markdown prints the reference of metrics, or of options", *forms)
     from aiperf.metricpage import page
 
     return page(registry)
@@ -91,6 +96,8 @@ def _report(registry: Registry, words: list[str], everything: bool, validate: bo
         return _validated(registry, second if first == "validate" else "")
     if first == "hooks":
         return _hooks()
+    if first == "options":
+        return _options(registry)
     if first == "manifest":
         return _manifest(Path(second or "."))
     if not first:
@@ -101,6 +108,12 @@ def _report(registry: Registry, words: list[str], everything: bool, validate: bo
         hints = [f"categories: {', '.join(CATEGORIES)}", *([f"did you mean {close[0]}?"] if close else [])]
         raise UsageError(f"there is no plugin category {first!r}", *hints)
     return _one(registry, category, second) if second else _category(registry, category)
+
+
+def _options(registry: Registry) -> _Report:
+    from aiperf import optionpage
+
+    return _Report(table(optionpage.listed(registry), width()), optionpage.schema(registry))
 
 
 def _known(registry: Registry) -> list[Descriptor]:
