@@ -13,8 +13,8 @@ from aiperf.registry.precedence import label
 _HEAD = """\
 # Options
 
-Generated from the option models of the installed packages by `aiperf plugins options --markdown`; with `--json` it is their JSON
-Schema. A plugin's options are under its own heading and are there while its package is.
+Generated from the option models of the installed packages by `aiperf plugins options --markdown`; with `--json` it is their
+JSON Schema. A plugin's options are under its own heading and are there while its package is.
 
 ## `aiperf profile`"""
 _COLUMNS = "| option | value | default | what |\n|---|---|---|---|"
