@@ -304,6 +304,7 @@ def test_asked_for_by_name_a_broken_one_is_fatal_before_anything_starts(
         ("samplers", ["--tokenizer", "builtin", "--dataset-sampling-strategy", "rotten"]),
         ("tokenizers", ["--tokenizer", "rotten"]),
         ("transports", ["--tokenizer", "builtin", "--transport", "rotten"]),
+        ("uis", ["--tokenizer", "builtin", "--ui-type", "rotten"]),
         ("url_strategies", ["--tokenizer", "builtin", "--url", "http://127.0.0.1:9", "--url-strategy", "rotten"]),
     ],
 )
@@ -362,6 +363,15 @@ class Thing(KernelTransport):
     def broken(self, exchange):
         raise ValueError("the glass is broken")
 """
+
+
+def test_a_hook_that_can_not_make_its_transport_is_named(aiperf: Program, overlay: Overlay, simulator: Simulator) -> None:
+    code = "import aiperf\nclass Thing:\n    @aiperf.hookimpl\n    def aiperf_make_transport(self):\n        return 1 / 0\n"
+    overlay.add("bad-wires", "hooks", "wires", code=code)
+    done = aiperf("profile", "--url", simulator.url, *RUN)
+    assert done.code == 1 and "Traceback" not in done.err
+    assert "hook plugin hooks:wires can't make a transport: ZeroDivisionError: division by zero" in done.err, done.err
+    assert simulator.summary()["requests"] == 0
 
 
 def test_a_worker_that_stumbles_over_one_is_named_with_the_cause_and_replaced(

@@ -374,6 +374,8 @@ class _Configuration:
         elif found is not None and found.capabilities.get("terminal") and not terminal:
             self.findings.warn(f"the display {name} needs a terminal; using the simple one")
         else:
+            with self.findings.collected(self.findings.flag("ui")):
+                self.registry.load("uis", name)  # its own process would notice too late that it can't be imported
             return self.select.chosen("uis", name, "ui")
         return self.select.chosen("uis", "simple")
 

@@ -36,7 +36,7 @@ from aiperf.model import HttpRequest, Turn
 from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.rundir import load_run
 from aiperf.store import Store
-from aiperf.strangers import load, made, why
+from aiperf.strangers import blamed, load, made, why
 
 _TICK_S = 0.05
 _SWEEP_TICKS = 5
@@ -371,8 +371,15 @@ def _hooked(plan: Plan, report: Callable[[str], None]) -> tuple[Prepare | None, 
         return request
 
     def make_transport(settings: TransportSettings, sink: Engine, loop: asyncio.AbstractEventLoop) -> Transport:
-        theirs: Transport | None = manager.hook.aiperf_make_transport(settings=settings, sink=sink, loop=loop)
-        return theirs if theirs is not None else make(settings, sink, loop)
+        given: dict[str, Any] = {"settings": settings, "sink": sink, "loop": loop}
+        theirs: Any = None
+        for one in reversed(manager.hook.aiperf_make_transport.get_hookimpls()):  # the last registered first, as pluggy does
+            with blamed(f"hook plugin {one.plugin_name}", "can't make a transport"):
+                theirs = one.function(**{name: given[name] for name in one.argnames})
+            if theirs is not None:
+                break
+        transport: Transport = make(settings, sink, loop) if theirs is None else theirs
+        return transport
 
     return prepare if calls else None, make_transport
 
