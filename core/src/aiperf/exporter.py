@@ -8,6 +8,7 @@ be asked, before load starts.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -74,6 +75,26 @@ class Target(Struct, frozen=True):
         ending = kind.removeprefix("aiperf.")
         joiner = "_" if "." in ending else "."
         return self.directory / f"{self.prefix}{joiner}{ending}"
+
+
+def prefix_of(directory: Path) -> str | None:
+    """The base name that a directory's files were exported under; None for the default names.
+
+    Where none of those is there: of ``B.json`` and ``B.csv`` that stand beside each other, if the former is a summary.
+    """
+    usual = Target(directory)
+    if usual.file("aiperf.json").exists() or usual.file("jsonl").exists():
+        return None
+    bases = [one.stem for one in sorted(directory.glob("*.json")) if one.with_suffix(".csv").exists()]
+    return next((base for base in bases if _is_summary(directory / f"{base}.json")), None)
+
+
+def _is_summary(path: Path) -> bool:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and "schema_version" in found
 
 
 class Artifact(Struct, frozen=True):

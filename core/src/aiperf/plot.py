@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from aiperf.errors import AiperfError
-from aiperf.exporter import Target
+from aiperf.exporter import Target, prefix_of
 
 if TYPE_CHECKING:
     from aiperf.columns import Floats
@@ -131,12 +131,9 @@ def _summaries(path: Path, depth: int = _DEPTH) -> Iterator[Path]:
 
 
 def _summary(path: Path) -> Path | None:
-    """The summary: by its name, or under a prefix, where a table of that name stands beside it."""
-    usual = path / _SUMMARY
-    if usual.is_file():
-        return usual
-    prefixed = (each for each in sorted(path.glob("*.json")) if each.with_suffix(".csv").is_file())
-    return next((each for each in prefixed if not each.stem.endswith("_timeslices")), None)
+    """The directory's own summary, whatever prefix it was exported under."""
+    summary = Target(path, prefix=prefix_of(path)).file("aiperf.json")
+    return summary if summary.is_file() else None
 
 
 def _records(summary: Path) -> Path | None:

@@ -94,6 +94,7 @@ def _run(folder: Path, concurrency: int) -> PlotRun:
         for tag in ("time_to_first_token", "request_latency", "inter_token_latency")
     }
     summary |= {
+        "schema_version": "1.4",
         "request_count": {"unit": "requests", "avg": float(_REQUESTS)},
         "request_throughput": {"unit": "requests/sec", "avg": 2.5 * concurrency},
         "output_token_throughput": {"unit": "tokens/sec", "avg": 80.0 * concurrency},

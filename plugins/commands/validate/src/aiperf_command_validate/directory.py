@@ -9,6 +9,7 @@ from typing import Any
 from aiperf import AiperfError, Target
 from aiperf.artifacts import MARKER, target_for
 from aiperf.earlier import set_aside
+from aiperf.exporter import prefix_of
 from aiperf.rundir import load_run
 from msgspec.structs import replace
 
@@ -51,7 +52,7 @@ class Directory:
             plan, clock = load_run(path / "journal")
             target = replace(target_for(plan, clock), directory=path, journal=path / "journal")
             return cls(path, target, ours=True, level=plan.export_level)
-        target = Target(path, prefix=_prefix(path))
+        target = Target(path, prefix=prefix_of(path))
         summary = _document(target.file(_SUMMARY))
         if summary is None and not target.file(_RECORDS).exists():
             raise AiperfError(
@@ -74,14 +75,6 @@ def _level(summary: dict[str, Any]) -> str | None:
     if "records" not in written:
         return None
     return "raw" if written.get("raw") else "records" if written["records"] else "summary"
-
-
-def _prefix(path: Path) -> str | None:
-    """The base name of files that were exported under one: of ``B.json`` and ``B.csv`` that stand beside each other."""
-    if Target(path).file(_SUMMARY).exists() or Target(path).file(_RECORDS).exists():
-        return None
-    bases = [one.stem for one in sorted(path.glob("*.json")) if one.with_suffix(".csv").exists()]
-    return next((base for base in bases if "schema_version" in (_document(path / f"{base}.json") or {})), None)
 
 
 def _document(path: Path) -> dict[str, Any] | None:
