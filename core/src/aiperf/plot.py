@@ -7,9 +7,12 @@ directory holds under the reference's names, so that results of either tool can 
 from __future__ import annotations
 
 import json
+import math
+import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 from msgspec import Struct
 
@@ -48,6 +51,46 @@ class Figure(Struct, frozen=True):
     series: tuple[Series, ...]
 
 
+def checked(figure: object) -> Figure:
+    """The figure itself, where it can be drawn.
+
+    Raises:
+        ValueError: It can't; says why.
+    """
+    if not isinstance(figure, Figure):
+        raise ValueError(f"draw() gave {type(figure).__name__}, not a Figure")
+    if not figure.series:
+        raise ValueError("a figure without a series; where there is nothing to show draw() gives None")
+    names = set()
+    for one in figure.series:
+        _check(one, figure)
+        if one.name in names:
+            raise ValueError(f"two series are called {one.name!r}")
+        names.add(one.name)
+    return figure
+
+
+def _check(one: Series, figure: Figure) -> None:
+    import numpy as np
+
+    whose = f"the series {one.name!r}"
+    if one.kind not in KINDS:
+        raise ValueError(f"{whose} is of kind {one.kind!r}, not {', '.join(KINDS)}")
+    for which, values, axis in (("x", one.x, figure.x), ("y", one.y, figure.y)):
+        if not (isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiu"):
+            raise ValueError(f"{which} of {whose} is no array of numbers")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{which} of {whose} isn't finite throughout")
+        if axis.log and not (values > 0).all():
+            raise ValueError(f"{which} of {whose} isn't positive throughout, and its axis is in decades")
+    if len(one.x) != len(one.y):
+        raise ValueError(f"{whose} has {len(one.x)} x and {len(one.y)} y")
+    if not len(one.x):
+        raise ValueError(f"{whose} has no value")
+    if one.kind != "points" and (one.x[1:] < one.x[:-1]).any():
+        raise ValueError(f"x of {whose} doesn't ascend, and neighbours are joined")
+
+
 class PlotRun:
     """What a run's directory says.
 
@@ -56,28 +99,26 @@ class PlotRun:
 
     def __init__(self, label: str, summary: Mapping[str, Any], records: Path | None = None) -> None:
         self.label, self.summary, self._records = label, summary, records
-        self._lines: list[Mapping[str, Any]] | None = None
+        self._columns: _Columns | None = None
 
     def number(self, tag: str, statistic: str = "avg") -> float | None:
-        """A metric's statistic; None where the run doesn't have it."""
+        """A metric's statistic; None where the run doesn't have it, or it isn't finite."""
         found = self.summary.get(tag)
         value = found.get(statistic) if isinstance(found, Mapping) else None
-        return float(value) if isinstance(value, int | float) else None
+        return float(value) if _is_number(value) and math.isfinite(value) else None
 
     def column(self, name: str) -> Floats:
         """A value for each good request of the profiling phase, in the order of the file; NaN where it has none.
 
-        *name*: a metric's tag, or a field of the metadata in ns (``request_start_ns``).  Empty without a file of requests.
+        *name*: a metric's tag, or a field of the metadata in ns (``request_start_ns``; exact to 256 ns, as epoch times are
+        in a float).  Empty without a file of requests.
+
+        Raises:
+            AiperfError: The file can't be read; names the line.
         """
-        import numpy as np
-
-        return np.array([_value(line, name) for line in self._requests()], dtype=np.float64)
-
-    def _requests(self) -> list[Mapping[str, Any]]:
-        if self._lines is None:
-            lines = () if self._records is None else _lines(self._records)
-            self._lines = [line for line in lines if _counts(line)]
-        return self._lines
+        if self._columns is None:
+            self._columns = _Columns(self._records)
+        return self._columns[name]
 
 
 class Plot:
@@ -101,13 +142,16 @@ def open_runs(paths: Sequence[Path]) -> list[PlotRun]:
     """The runs in these directories, or in directories below them, each under the shortest name that tells it from the others.
 
     Raises:
-        AiperfError: A path holds none, or its summary can't be read.
+        AiperfError: A path holds none or can't be looked into, or a summary can't be read.
     """
     found: dict[Path, Path] = {}
     for path in paths:
         if not path.is_dir():
             raise AiperfError(f"{path} is {'a file' if path.exists() else 'not there'}; results are a directory", _GIVE)
-        below = {summary.parent.resolve(): summary for summary in _summaries(path)}
+        try:
+            below = {summary.parent.resolve(): summary for summary in _summaries(path)}
+        except OSError as error:
+            raise AiperfError(f"{error.filename or path} can't be read: {error.strerror}") from error
         if not below:
             raise AiperfError(f"{path} holds no results: neither it nor a directory below has a {_SUMMARY}", _GIVE)
         found |= below
@@ -126,8 +170,13 @@ def _summaries(path: Path, depth: int = _DEPTH) -> Iterator[Path]:
     if own is not None:
         yield own
     elif depth:
-        for below in sorted(each for each in path.iterdir() if each.is_dir() and not each.is_symlink()):
+        for below in sorted((each for each in path.iterdir() if each.is_dir() and not each.is_symlink()), key=_counting):
             yield from _summaries(below, depth - 1)
+
+
+def _counting(path: Path) -> list[str | int]:
+    """What sorts ``c4`` before ``c16``: texts and numbers in turn."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
 
 
 def _summary(path: Path) -> Path | None:
@@ -152,28 +201,69 @@ def _document(path: Path) -> dict[str, Any]:
     return found
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+class _Line(Struct):
+    """What counts here of a line of the per-request file."""
+
+    metadata: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
+    error: Any = None
+
+    def counts(self) -> bool:
+        about = self.metadata
+        return not self.error and about.get("benchmark_phase", "profiling") == "profiling" and not about.get("was_cancelled")
+
+    def numbers(self) -> Iterator[tuple[str, float]]:
+        for name, value in self.metadata.items():
+            if _is_number(value) and name not in self.metrics:
+                yield name, value
+        for name, metric in self.metrics.items():
+            if isinstance(metric, dict) and _is_number(value := metric.get("value")):
+                yield name, value
+
+
+class _Columns:
+    """Every number of the requests that count, by name: the lines themselves would take ten times the memory."""
+
+    def __init__(self, records: Path | None) -> None:
+        self._count = 0
+        self._known: dict[str, array[float]] = {}
+        for line in () if records is None else _lines(records):
+            if line.counts():
+                for name, value in line.numbers():
+                    self._upto(self._count, name).append(value)
+                self._count += 1
+
+    def __getitem__(self, name: str) -> Floats:
+        import numpy as np
+
+        return np.array(self._upto(self._count, name), dtype=np.float64)
+
+    def _upto(self, count: int, name: str) -> array[float]:
+        """The column, NaN where the requests before *count* had no such number."""
+        column = self._known.setdefault(name, array("d"))
+        if len(column) < count:
+            column.extend([math.nan] * (count - len(column)))
+        return column
+
+
+def _lines(path: Path) -> Iterator[_Line]:
     import msgspec
 
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                remedy = f"aiperf report {path.parent} makes it anew"
-                raise AiperfError(f"{path}:{number} can't be read: {error}", remedy) from error
+    decode = msgspec.json.Decoder(_Line).decode
+    remedy = f"aiperf report {path.parent} makes it anew"
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    raise AiperfError(f"{path}:{number} can't be read: {error}", remedy) from error
+    except OSError as error:
+        raise AiperfError(f"{path} can't be read: {error.strerror}", remedy) from error
 
 
-def _counts(line: Mapping[str, Any]) -> bool:
-    about = line.get("metadata", {})
-    return not line.get("error") and about.get("benchmark_phase", "profiling") == "profiling" and not about.get("was_cancelled")
-
-
-def _value(line: Mapping[str, Any], name: str) -> float:
-    metric = line.get("metrics", {}).get(name)
-    value = metric.get("value") if isinstance(metric, Mapping) else line.get("metadata", {}).get(name)
-    return float(value) if isinstance(value, int | float) else float("nan")
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _told_apart(paths: Sequence[Path]) -> list[str]:
@@ -185,4 +275,4 @@ def _told_apart(paths: Sequence[Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-__all__ = ["Axis", "Figure", "Plot", "PlotRun", "Series", "open_runs"]
+__all__ = ["Axis", "Figure", "Plot", "PlotRun", "Series", "checked", "open_runs"]

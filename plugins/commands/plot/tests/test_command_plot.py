@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,7 +60,7 @@ def command(*plots: type[Plot]) -> PlotCommand:
 
 
 def options(**given: Any) -> SimpleNamespace:
-    usual = {"paths": [], "output": None, "only": [], "format": "png", "theme": "light", "as_json": False}
+    usual: dict[str, Any] = {"paths": [], "output": None, "only": [], "format": "png", "theme": "light", "as_json": False}
     return SimpleNamespace(**{**usual, **given})
 
 
@@ -83,7 +85,8 @@ def test_one_run_leaves_out_what_takes_two(results: Path, capsys: pytest.Capture
     assert command(Latency, Two).run(options(format="svg"), [str(results / "run0")]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert Path(line) == results / "run0" / "plots" / "latency.svg"
-    assert "latency (ms)" in Path(line).read_text() or "<svg" in Path(line).read_text()
+    drawn = Path(line).read_text()
+    assert "<svg" in drawn and "latency (ms)" in drawn
 
 
 def test_the_same_figure_is_the_same_file(results: Path) -> None:
@@ -106,6 +109,57 @@ def test_a_failing_plot_is_named_and_the_others_are_drawn(results: Path, capsys:
     said = capsys.readouterr()
     assert said.out.strip().endswith("latency.png")
     assert said.err == "error: the plot failing of acme-plots 2.0 failed: ValueError: no ink\n"
+
+
+def broken(made: object) -> type[Plot]:
+    """A plot that gives *made* for a figure."""
+
+    class Broken(Plot):
+        title = "Broken"
+
+        def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
+            return made  # type: ignore[return-value]
+
+    return Broken
+
+
+def shown(*series: Series, log: bool = False) -> Figure:
+    return Figure("Broken", Axis("time (s)"), Axis("latency (ms)", log=log), series)
+
+
+ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        ("<svg/>", "draw() gave str, not a Figure"),
+        (shown(), "a figure without a series; where there is nothing to show draw() gives None"),
+        (shown(Series("a", ONE, TWO)), "the series 'a' has 1 x and 2 y"),
+        (shown(Series("a", ONE[:0], ONE[:0])), "the series 'a' has no value"),
+        (shown(Series("a", ONE, ONE, kind="blobs")), "the series 'a' is of kind 'blobs', not line, points, steps"),
+        (shown(Series("a", [1], ONE)), "x of the series 'a' is no array of numbers"),  # type: ignore[arg-type]
+        (shown(Series("a", ONE, np.array([np.nan]))), "y of the series 'a' isn't finite throughout"),
+        (shown(Series("a", ONE, -ONE), log=True), "y of the series 'a' isn't positive throughout, and its axis is in decades"),
+        (shown(Series("a", TWO[::-1], TWO)), "x of the series 'a' doesn't ascend, and neighbours are joined"),
+        (shown(Series("a", ONE, ONE), Series("a", TWO, TWO)), "two series are called 'a'"),
+    ],
+)
+def test_a_figure_that_can_not_be_drawn_is_named_and_the_others_are_drawn(
+    results: Path, capsys: pytest.CaptureFixture[str], made: object, sentence: str, as_json: bool
+) -> None:
+    assert command(broken(made), Latency).run(options(as_json=as_json), [str(results)]) == 1
+    said = capsys.readouterr()
+    assert "latency" in said.out and "roken" not in said.out
+    assert said.err == f"error: the plot broken of acme-plots 2.0 failed: ValueError: {sentence}\n"
+
+
+@pytest.mark.parametrize("label", ["a$b_{$c", "_hidden", "50% & <more>"])
+def test_a_directory_may_have_any_name(tmp_path: Path, label: str) -> None:
+    figure = shown(Series(label, TWO, TWO), Series("other", TWO, TWO))
+    drawn = picture(figure, tmp_path / "names.svg", theme="light").read_text()
+    assert label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in drawn
 
 
 def test_asked_for_by_name_a_plot_says_what_it_lacks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,6 +195,18 @@ def test_runs_of_one_name_are_told_apart(results: Path) -> None:
     assert [run.label for run in open_runs([results / "run0", other])] == ["artifacts/run0", "others/run0"]
 
 
+def test_runs_stand_in_the_order_in_which_people_count(results: Path) -> None:
+    (results / "run0").rename(results / "c16")
+    (results / "run1").rename(results / "c4")
+    assert [run.label for run in open_runs([results])] == ["c4", "c16"]
+    assert [run.label for run in open_runs([results / "c16", results / "c4"])] == ["c16", "c4"], "as they were given"
+
+
+def test_a_statistic_that_is_no_number_is_absent() -> None:
+    run = PlotRun("a", {"latency": {"avg": float("inf"), "p50": float("nan"), "p99": None, "min": True, "max": 0}})
+    assert [run.number("latency", each) for each in ("avg", "p50", "p99", "min", "std", "max")] == [None] * 5 + [0.0]
+
+
 def test_results_under_a_prefix_are_found(results: Path) -> None:
     run = results / "run0"
     (run / "profile_export_aiperf.json").rename(run / "mine.json")
@@ -161,12 +227,33 @@ def test_failed_requests_and_those_of_the_warmup_are_in_no_column(results: Path)
     assert len(run.column("request_latency")) == 38
 
 
-def test_a_line_that_is_cut_is_named(results: Path) -> None:
+def test_a_request_without_the_number_is_absent_and_stays_in_its_place(results: Path) -> None:
     path = results / "run0" / "profile_export.jsonl"
-    path.write_bytes(path.read_bytes()[:-40])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for at in (0, 3, 39):
+        del lines[at]["metrics"]["request_latency"]
+    lines[5]["metrics"]["late"] = {"value": 7, "unit": "ms"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (run,) = open_runs([results / "run0"])
-    with pytest.raises(AiperfError, match=r"profile_export.jsonl:40 can't be read"):
+    assert np.flatnonzero(np.isnan(run.column("request_latency"))).tolist() == [0, 3, 39]
+    assert np.flatnonzero(np.isfinite(run.column("late"))).tolist() == [5]
+    assert np.isnan(run.column("nobody_has_it")).tolist() == [True] * 40
+
+
+@pytest.mark.parametrize("line", ['{"metadata": {"request_start_', "[]", '{"metadata": null, "metrics": {}}', '{"metrics": 3}'])
+def test_a_line_that_is_cut_or_no_request_is_named(results: Path, line: str) -> None:
+    path = results / "run0" / "profile_export.jsonl"
+    path.write_text(path.read_text() + line)
+    (run,) = open_runs([results / "run0"])
+    with pytest.raises(AiperfError, match=r"profile_export.jsonl:41 can't be read"):
         run.column("request_latency")
+
+
+@pytest.mark.parametrize(("words", "place"), [((), "artifacts"), (("--paths", "elsewhere"), "elsewhere")])
+def test_a_path_without_a_flag_may_be_left_out(tmp_path: Path, words: tuple[str, ...], place: str) -> None:
+    program = [sys.executable, "-P", "-m", "aiperf", "plot", *words]
+    said = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.stderr.startswith((f"error: {place} is not there", "error: no plot is installed")), said.stderr
 
 
 def test_a_place_that_can_not_be_written_is_said(results: Path) -> None:

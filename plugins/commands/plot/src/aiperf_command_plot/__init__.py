@@ -10,7 +10,7 @@ from typing import Any
 from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
 from aiperf.command import Others
 from aiperf.descriptor import canonical
-from aiperf.plot import open_runs
+from aiperf.plot import checked, open_runs
 
 _DEFAULT = "artifacts"
 
@@ -18,7 +18,7 @@ _DEFAULT = "artifacts"
 class PlotCommand(Command):
     """Draws every installed plot for which the runs have what it needs."""
 
-    arguments = "PATH..."
+    arguments = "[PATH...]"
 
     def run(self, options: Any, words: Sequence[str]) -> int:
         """0 where there is a picture, 1 where a plot failed or there is none."""
@@ -79,15 +79,15 @@ def _figures(
         try:
             plot: Plot = others.registry.load("plots", name)(others.options.get(f"plots:{name}"))
             figure = None if len(runs) < plot.runs else plot.draw(runs)
+            if figure is not None:
+                figures.append((name, checked(figure)))
         except AiperfError as error:
             failures.append(f"the plot {name}: {error.message}")
             continue
         except Exception as error:  # noqa: BLE001  # strangers' code
             failures.append(f"the plot {name} of {one.distribution} {one.version} failed: {type(error).__name__}: {error}")
             continue
-        if figure is not None:
-            figures.append((name, figure))
-        elif asked:
+        if figure is None and asked:
             failures.append(f"the plot {name} {_lacks(plot, runs)}")
     return figures, failures
 

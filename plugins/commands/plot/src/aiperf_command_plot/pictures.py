@@ -41,7 +41,7 @@ def picture(figure: Figure, path: Path, *, theme: str) -> Path:
     axes = canvas.add_subplot()
     for number, one in enumerate(figure.series):
         _draw(axes, one, _COLOURS[number % len(_COLOURS)])
-    axes.set_title(figure.title, color=colours.ink, loc="left", fontsize=13)
+    axes.set_title(figure.title, color=colours.ink, loc="left", fontsize=13, parse_math=False)
     _dress(axes, figure.x, figure.y, colours)
     _name(axes, figure, colours)
     try:
@@ -59,17 +59,17 @@ def _draw(axes: Axes, one: Series, colour: str) -> None:
     if one.kind == "points":
         size = 7.0 if alone else 3.0
         axes.plot(one.x, one.y, linestyle="none", marker="o", markersize=size, markeredgewidth=0, alpha=1 if alone else 0.6,
-                  color=colour, label=one.name)  # fmt: skip
+                  color=colour, zorder=3)  # fmt: skip
     elif one.kind == "steps":
-        axes.step(one.x, one.y, where="post", color=colour, linewidth=1.6, label=one.name)
+        axes.step(one.x, one.y, where="post", color=colour, linewidth=1.6)
     else:
-        axes.plot(one.x, one.y, color=colour, linewidth=1.6, label=one.name)
+        axes.plot(one.x, one.y, color=colour, linewidth=1.6)
 
 
 def _dress(axes: Axes, x: Axis, y: Axis, colours: _Theme) -> None:
     axes.set_facecolor(colours.paper)
-    axes.set_xlabel(x.label, color=colours.ink)
-    axes.set_ylabel(y.label, color=colours.ink)
+    axes.set_xlabel(x.label, color=colours.ink, parse_math=False)
+    axes.set_ylabel(y.label, color=colours.ink, parse_math=False)
     if x.log:
         axes.set_xscale("log")
     if y.log:
@@ -97,3 +97,4 @@ def _name(axes: Axes, figure: Figure, colours: _Theme) -> None:
     legend = axes.legend(handles[:_MOST_NAMES], labels[:_MOST_NAMES], frameon=False, fontsize=9, loc="best")
     for text in legend.get_texts():
         text.set_color(colours.ink)
+        text.set_parse_math(False)  # a directory's name may have a $
