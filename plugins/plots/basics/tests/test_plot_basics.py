@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from aiperf import PlotRun
 from aiperf.testing import PlotContract, sample_runs
-from aiperf_plot_basics import LatencyDistribution, ThroughputPerUser, TtftDistribution, TtftOverTime, TtftUnderLoad
+from aiperf_plot_basics import (
+    LatencyDistribution,
+    ThroughputOverConcurrency,
+    ThroughputPerUser,
+    TtftDistribution,
+    TtftOverTime,
+    TtftUnderLoad,
+)
 
 
 class TestTtftOverTimeKeepsTheContract(PlotContract):
@@ -25,6 +32,10 @@ class TestLatencyDistributionKeepsTheContract(PlotContract):
 
 class TestThroughputPerUserKeepsTheContract(PlotContract):
     plot = ThroughputPerUser
+
+
+class TestThroughputOverConcurrencyKeepsTheContract(PlotContract):
+    plot = ThroughputOverConcurrency
 
 
 class TestTtftUnderLoadKeepsTheContract(PlotContract):
@@ -54,12 +65,19 @@ def test_runs_stand_from_left_to_right_whatever_their_order(tmp_path: Path) -> N
     runs = sample_runs(tmp_path, 3)
     figure = TtftUnderLoad().draw([runs[2], runs[0], runs[1]])
     assert figure is not None
-    line, *points = figure.series
+    *points, line = figure.series
     assert line.x.tolist() == [2.5, 5.0, 10.0]
-    assert [point.name for point in points] == ["run0", "run1", "run2"]
+    assert [(point.name, point.x[0]) for point in points] == [("run2", 10.0), ("run0", 2.5), ("run1", 5.0)]
 
 
 def test_a_run_without_the_numbers_is_left_out(tmp_path: Path) -> None:
     figure = ThroughputPerUser().draw([*sample_runs(tmp_path, 2), PlotRun("broken", {})])
     assert figure is not None
-    assert len(figure.series[0].x) == 2
+    *points, line = figure.series
+    assert [point.name for point in points] == ["run0", "run1"] and len(line.x) == 2
+
+
+def test_the_concurrency_is_what_was_measured(tmp_path: Path) -> None:
+    figure = ThroughputOverConcurrency().draw(sample_runs(tmp_path, 2))
+    assert figure is not None
+    assert figure.series[-1].x.tolist() == [0.9, 1.8] and figure.series[-1].y.tolist() == [80.0, 160.0]

@@ -7,9 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from aiperf import Axis, Figure, Plot, PlotRun, Series
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
 
 _START = "request_start_ns"
 _TTFT = "time_to_first_token"
@@ -69,13 +66,13 @@ class _Trade(Plot):
     axes: ClassVar[tuple[Axis, Axis]]
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        found = [(x, y, run.label) for run in runs if (x := run.number(*self.across)) and (y := run.number(*self.up))]
-        if not found:
+        found = [(run.label, run.number(*self.across), run.number(*self.up)) for run in runs]
+        points = [Series(label, np.array([x]), np.array([y]), kind="points") for label, x, y in found if None not in (x, y)]
+        if not points:
             return None
-        found.sort()
-        line = Series("all runs", np.array([one for one, _, _ in found]), np.array([other for _, other, _ in found]))
-        points = [Series(label, np.array([one]), np.array([other]), kind="points") for one, other, label in found]
-        return _figure(self.title, *self.axes, [line, *points])
+        x, y = np.array(sorted((point.x[0], point.y[0]) for point in points)).T
+        # The line comes last, so that a run has the same colour as in other pictures.
+        return _figure(self.title, *self.axes, [*points, Series("all runs", x, y)])
 
 
 class ThroughputPerUser(_Trade):
@@ -84,7 +81,16 @@ class ThroughputPerUser(_Trade):
     title = "Throughput of all against that of one user"
     across = ("output_token_throughput_per_user", "avg")
     up = ("output_token_throughput", "avg")
-    axes = (Axis("output tokens per second and user"), Axis("output tokens per second"))
+    axes = (Axis("output tokens per second and user, avg"), Axis("output tokens per second"))
+
+
+class ThroughputOverConcurrency(_Trade):
+    """Where the line turns level the server is full.  Requests in flight are what was measured, not what was asked for."""
+
+    title = "Throughput over concurrency"
+    across = ("effective_concurrency", "avg")
+    up = ("output_token_throughput", "avg")
+    axes = (Axis("requests in flight, avg"), Axis("output tokens per second"))
 
 
 class TtftUnderLoad(_Trade):
