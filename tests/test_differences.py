@@ -296,6 +296,12 @@ HELD = {
         "test_definition_tools.py::test_each_tool_reads_its_own_numbers",
         "test_definitions.py::test_a_run_is_read_as_each_tool_would_and_its_files_stay",
     ),
+    "`aiperf plot`": (
+        "test_command_plot.py::test_every_plot_is_a_file_of_its_name",
+        "test_command_plot.py::test_numbers_go_to_standard_output_and_no_file_is_written",
+        "test_command_plot.py::test_results_under_a_prefix_are_found",
+    ),
+    "concurrency of a run in a picture": ("test_plot_basics.py::test_the_concurrency_is_what_was_measured",),
     "Parquet": (
         "test_exporter_parquet.py::test_a_row_a_record_with_a_column_a_metric",
         "test_exporter_parquet.py::test_every_chunk_is_a_row_with_its_instant_and_the_gap_before_it",
