@@ -144,6 +144,26 @@ def test_one_of_every_other_kind_takes_part_in_a_run(aiperf: Program, simulator:
     assert aiperf("greet", "Ada").out == "Hello, Ada!\n"
 
 
+def test_a_strangers_curve_is_how_the_rate_rises(aiperf: Program, simulator: Simulator) -> None:
+    rate = ("--request-rate", 200, "--arrival-pattern", "constant", "--request-rate-ramp-duration", 1, "--ramp", "leaps")
+    done = aiperf("profile", "--url", simulator.url, *rate, *RUN[:8], "--request-count", 80, "--ui", "none")
+    assert done.code == 0, done.err
+    due_s = sorted(row["due_ns"] / 1e9 for row in done.lines("profile_export_arrivals.jsonl"))
+    since_s = [each - due_s[0] + 1 / 20 for each in due_s]
+    quarters = [sum(n / 4 <= each < (n + 1) / 4 for each in since_s) for n in range(4)]
+    # 20 requests/s that leap to 65, 110 and 155; a straight line would have 10, 21, 32 and the rest.
+    assert quarters == pytest.approx([5.0, 16.25, 27.5, 31.25], abs=1.5)
+
+
+def test_a_strangers_strategy_says_where_a_session_goes(aiperf: Program, simulator: Simulator) -> None:
+    urls = [simulator.url, simulator.url.replace("127.0.0.1", "localhost")]
+    places = ("--url", urls[0], "--url", urls[1], "--url-strategy", "counterclockwise", "--concurrency", 1)
+    done = aiperf("profile", *places, *RUN)
+    assert done.code == 0, done.err
+    arrivals = sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: row["started_ns"])
+    assert [row["url"] for row in arrivals] == [urls[1], urls[0]] * 6
+
+
 def test_a_strangers_schedule_says_when_requests_leave(aiperf: Program, simulator: Simulator) -> None:
     beat = ("--request-rate", 1, "--metronome-seconds", 0.02)
     done = aiperf("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "letters", *beat, *RUN[4:])
@@ -372,6 +392,44 @@ def test_a_hook_that_can_not_make_its_transport_is_named(aiperf: Program, overla
     assert done.code == 1 and "Traceback" not in done.err
     assert "hook plugin hooks:wires can't make a transport: ZeroDivisionError: division by zero" in done.err, done.err
     assert simulator.summary()["requests"] == 0
+
+
+CLUMSY_CODE = """
+from aiperf import Capabilities, Endpoint, HttpRequest
+
+class Thing(Endpoint):
+    capabilities = Capabilities(
+        path="/v1/completions", streaming=True, produces_tokens=True, tokenizes_input=True, multi_turn=True
+    )
+
+    def encode(self, turn):
+        return HttpRequest(self.path(streaming=True), b'{"model": "m", "prompt": "p", "stream": true, "max_tokens": 4}')
+
+    def decode(self, event):
+        raise KeyError("choices")
+"""
+CLUMSY = """schema_version: 1
+api: ">=1,<2"
+plugins:
+  - category: endpoints
+    name: clumsy
+    summary: Drops whatever it gets.
+    capabilities: {path: /v1/completions, streaming: true, produces_tokens: true, tokenizes_input: true, multi_turn: true}
+"""
+
+
+def test_an_endpoint_that_stumbles_over_every_answer_fails_the_requests_and_not_the_worker(
+    aiperf: Program, overlay: Overlay, simulator: Simulator
+) -> None:
+    overlay.add("bad-hands", "endpoints", "clumsy", code=CLUMSY_CODE, manifest=CLUMSY)
+    turns = ("--conversation-num", 4, "--conversation-turn-mean", 3, "--conversation-turn-stddev", 0)
+    limits = ("--streaming", "--concurrency", 2, "--prefill-concurrency", 1)
+    done = aiperf("profile", "--url", simulator.url, "--endpoint-type", "clumsy", *turns, *limits, *RUN[:8], "--ui", "none")
+    assert done.code == 1 and "Traceback" not in done.err and "exited with" not in done.err, done.err
+    ((details, count),) = ((row["error_details"], row["count"]) for row in done.json()["error_summary"])
+    assert (details["type"], details["message"]) == ("EndpointError", "the endpoint can't read the answer: KeyError: 'choices'")
+    assert count == 12 == simulator.summary()["requests"]
+    assert "the plugin endpoints:clumsy of bad-hands 0.9 failed" in done.out
 
 
 def test_a_worker_that_stumbles_over_one_is_named_with_the_cause_and_replaced(

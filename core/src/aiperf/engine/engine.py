@@ -19,7 +19,6 @@ from aiperf.engine.contract import Exchange, Shape, Transport
 from aiperf.engine.drivers import Driver
 from aiperf.engine.logbook import Logbook
 from aiperf.engine.session import Session
-from aiperf.errors import BadResponse
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails, HttpRequest, Message, Turn, join_url
 from aiperf.plan import PhasePlan, Plan, Secrets
@@ -272,11 +271,11 @@ class Engine:
         for event in events:
             try:
                 delta = self._endpoint.decode(event)
-            except BadResponse:  # the reducer reports it; here it only means that there is nothing to repeat
+                if delta is not None:
+                    text.append(delta.text)
+                    reasoning.append(delta.reasoning)
+            except Exception:  # noqa: BLE001  # strangers' code; the reducer reports it, here there is nothing to repeat
                 continue
-            if delta is not None:
-                text.append(delta.text)
-                reasoning.append(delta.reasoning)
         return "".join(text) or "".join(reasoning)
 
     # Ending
@@ -322,9 +321,9 @@ class _FirstToken:
     def _shows(self, data: bytes) -> bool:
         try:
             delta = self._decode(data)
-        except BadResponse:  # the reducer reports it
+            return delta is not None and delta.content
+        except Exception:  # noqa: BLE001  # strangers' code; the reducer reports it
             return False
-        return delta is not None and delta.content
 
 
 class _Balance:
