@@ -394,7 +394,8 @@ def test_a_hook_that_can_not_make_its_transport_is_named(aiperf: Program, overla
     assert simulator.summary()["requests"] == 0
 
 
-CLUMSY_CODE = """
+STUMBLING = """
+from acme_parrot import Parrot
 from aiperf import Capabilities, Endpoint, HttpRequest
 
 class Thing(Endpoint):
@@ -403,33 +404,47 @@ class Thing(Endpoint):
     )
 
     def encode(self, turn):
+        ENCODE
         return HttpRequest(self.path(streaming=True), b'{"model": "m", "prompt": "p", "stream": true, "max_tokens": 4}')
 
     def decode(self, event):
-        raise KeyError("choices")
+        DECODE
+        return Parrot.decode(self, event)
 """
-CLUMSY = """schema_version: 1
+STUMBLES = """schema_version: 1
 api: ">=1,<2"
 plugins:
   - category: endpoints
     name: clumsy
-    summary: Drops whatever it gets.
+    summary: Drops things.
     capabilities: {path: /v1/completions, streaming: true, produces_tokens: true, tokenizes_input: true, multi_turn: true}
 """
 
 
-def test_an_endpoint_that_stumbles_over_every_answer_fails_the_requests_and_not_the_worker(
-    aiperf: Program, overlay: Overlay, simulator: Simulator
+@pytest.mark.parametrize(
+    ("encode", "decode", "message", "sent", "failed"),
+    [
+        ("", "raise KeyError('choices')", "the endpoint can't read the answer: KeyError: 'choices'", 12, 12),
+        ("if turn.history[1:]: raise IndexError('long')", "", "the endpoint can't make the request: IndexError: long", 4, 8),
+    ],
+    ids=["answer", "request"],
+)
+def test_an_endpoint_that_stumbles_fails_its_requests_and_not_the_worker(
+    aiperf: Program, overlay: Overlay, simulator: Simulator, encode: str, decode: str, message: str, sent: int, failed: int
 ) -> None:
-    overlay.add("bad-hands", "endpoints", "clumsy", code=CLUMSY_CODE, manifest=CLUMSY)
+    code = STUMBLING.replace("ENCODE", encode).replace("DECODE", decode)
+    overlay.add("bad-hands", "endpoints", "clumsy", code=code, manifest=STUMBLES)
     turns = ("--conversation-num", 4, "--conversation-turn-mean", 3, "--conversation-turn-stddev", 0)
     limits = ("--streaming", "--concurrency", 2, "--prefill-concurrency", 1)
     done = aiperf("profile", "--url", simulator.url, "--endpoint-type", "clumsy", *turns, *limits, *RUN[:8], "--ui", "none")
-    assert done.code == 1 and "Traceback" not in done.err and "exited with" not in done.err, done.err
+    assert done.code == 1, done.err
+    assert "Traceback" not in done.err and "exited with" not in done.err
     ((details, count),) = ((row["error_details"], row["count"]) for row in done.json()["error_summary"])
-    assert (details["type"], details["message"]) == ("EndpointError", "the endpoint can't read the answer: KeyError: 'choices'")
-    assert count == 12 == simulator.summary()["requests"]
-    assert "the plugin endpoints:clumsy of bad-hands 0.9 failed" in done.out
+    assert (details["type"], details["message"], count) == ("EndpointError", message, failed)
+    assert simulator.summary()["requests"] == sent
+    arrivals = done.json()["measurement"]["arrivals"]
+    assert (arrivals["planned"], arrivals["completed"]) == (12, 12 - failed)
+    assert f"the plugin endpoints:clumsy of bad-hands 0.9 failed: {message}" in done.out
 
 
 def test_a_worker_that_stumbles_over_one_is_named_with_the_cause_and_replaced(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import astuple
 
 from aiperf.envelopes import opened
-from aiperf.errors import BadResponse
+from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.model import Delta
 from aiperf.sse import Splitter
 
@@ -23,9 +23,6 @@ Read = tuple[int, int, int, bytes]
 
 TEXT, REASONING, TOOL, ITEM, MARKED = 1, 2, 4, 8, 16
 """Bits of a chunk's kind; MARKED: its instant is only known as an interval."""
-
-ENDPOINT_ERROR = "EndpointError"
-"""Kind of the error where the endpoint's own code failed."""
 
 _NOTHING = Delta()
 _KINDS = {

@@ -63,6 +63,10 @@ class BadJournal(AiperfError):  # noqa: N818  # the public name
     """A directory holds no run that can be reported."""
 
 
+ENDPOINT_ERROR = "EndpointError"
+"""Kind of a request's error where the endpoint's own code failed."""
+
+
 class BadResponse(AiperfError):  # noqa: N818  # the public name
     """A server's answer is not what its dialect promises, or is an error said in-band.
 

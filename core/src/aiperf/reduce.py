@@ -24,12 +24,12 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from aiperf import journal
-from aiperf.answer import ENDPOINT_ERROR, MARKED, Answer, Read, read_answer
+from aiperf.answer import MARKED, Answer, Read, read_answer
 from aiperf.artifacts import batch_exporters, part_path, target_for
 from aiperf.build import load, open_tokenizer
 from aiperf.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.endpoint import Endpoint
-from aiperf.errors import BadJournal, BadResponse
+from aiperf.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.fold import Buckets
 from aiperf.grading import Graded, Grading, grade_columns
 from aiperf.grouped import CUT, EMPTY, FAILED, BySlice, ByUrl, Grouped, Grouping
@@ -388,6 +388,8 @@ class Reducer:
             error = _verdict(answer)
         elif outcome in (journal.ERROR, journal.CANCELLED):
             error = _failure(entry, reads, status)
+            if error.type == ENDPOINT_ERROR:
+                self._fail(who(self.plan.endpoint), error.message)
         if error is not None and outcome == journal.COMPLETED:
             outcome = journal.ERROR
         usage = read_usage(answer.usage) if answer.usage else _NO_USAGE

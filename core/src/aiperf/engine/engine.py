@@ -19,6 +19,7 @@ from aiperf.engine.contract import Exchange, Shape, Transport
 from aiperf.engine.drivers import Driver
 from aiperf.engine.logbook import Logbook
 from aiperf.engine.session import Session
+from aiperf.errors import ENDPOINT_ERROR
 from aiperf.ids import request_prefix, session_prefix
 from aiperf.model import ErrorDetails, HttpRequest, Message, Turn, join_url
 from aiperf.plan import PhasePlan, Plan, Secrets
@@ -113,11 +114,17 @@ class Engine:
     def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
         entry, turn = session.entry, session.turn
         stored = turn == 0 and self._prepare is None
+        unmade: ErrorDetails | None = None
         if stored:
             body = self.store.body(entry, 0, session.model)
             shape = self._shapes[session.url][self.store.shape(entry, 0)]
         else:
-            body, shape = self._encode(session)
+            try:
+                body, shape = self._encode(session)
+            except Exception as error:  # noqa: BLE001  # strangers' code; it never left, and is over when the driver is done here
+                message = f"the endpoint can't make the request: {type(error).__name__}: {error}"
+                unmade = ErrorDetails(message, type=ENDPOINT_ERROR)
+                body, shape = b"", self._shapes[session.url][0]
         request = self._numbered[0]
         self._numbered[0] = request + 1
         started_ns = monotonic_ns()
@@ -140,7 +147,10 @@ class Engine:
         )
         if self._shown is not None:
             self._keep_request(exchange, stored=stored)
-        self.transport.send(exchange)
+        if unmade is None:
+            self.transport.send(exchange)
+        else:
+            self.loop.call_soon(self.done, exchange, unmade)
 
     def _keep_request(self, exchange: Exchange, *, stored: bool) -> None:
         """Journal what is sent, secrets redacted; a body that the data set has is not repeated."""
