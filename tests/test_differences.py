@@ -214,6 +214,11 @@ HELD = {
         "test_load_options.py::test_the_curve_of_a_ramp_is_chosen_by_name",
         "test_ramps.py::test_an_exponential_ramp_reaches_a_level_at_the_root_of_its_share",
     ),
+    "`--config FILE`": (
+        "test_configfile.py::test_what_is_wrong_is_said_where_it_stands",
+        "test_configfile.py::test_beside_the_benchmark_stand_the_seed_and_what_is_installed",
+        "test_strangers.py::test_its_option_stands_under_its_name_in_a_file",
+    ),
     "`--url-strategy`": ("test_load_options.py::test_urls_may_carry_weights",),
     "request that asks whether the server is ready": (
         "test_readiness.py::test_a_request_as_the_endpoint_encodes_it_is_sent_to_where_the_load_goes",

@@ -41,7 +41,8 @@ advice artifacts certificates dataset envelopes grouped helptext hooktrace limit
 hookcalls
 answer engine loadchecks pipeline registry sessions starts uiprocess
 display due grading telemetry totals
-build children commandline earlier metricpage optionpage phases pytestplugin readiness scaffold selection testing trust
+build children commandline configfile earlier metricpage optionpage phases pytestplugin readiness scaffold selection testing
+    trust
 sources urls
 application configure inspection reduce
 comparison report run

@@ -68,6 +68,21 @@ def test_its_option_is_in_the_schema_and_in_the_generated_page(aiperf: Program) 
     assert row in page.partition("## endpoints: `parrot`")[2].partition("\n## ")[0]
 
 
+def test_its_option_stands_under_its_name_in_a_file(aiperf: Program, simulator: Simulator) -> None:
+    (aiperf.folder / "run.yaml").write_text(
+        f"benchmark:\n  endpoint: {{url: '{simulator.url}', type: parrot}}\n"
+        "  plugins: {endpoints:parrot: {greeting: 'Ahoy,'}}\n"
+    )
+    done = aiperf("profile", "--config", "run.yaml", *RUN)
+    assert done.code == 0, done.err
+    bodies = json.loads((done.artifacts / "inputs.json").read_text())["data"]
+    assert all(session["payloads"][0]["prompt"].startswith("Ahoy, ") for session in bodies)
+    (aiperf.folder / "run.yaml").write_text("benchmark:\n  model: m\n  plugins:\n    endpoints:parrot: {greetings: Ahoy}\n")
+    refused = aiperf("profile", "--config", "run.yaml", *RUN[2:])
+    assert refused.code == 2
+    assert "benchmark.plugins.endpoints:parrot.greetings (run.yaml:4): there is no such key\n  did you mean" in refused.err
+
+
 def test_they_are_listed_and_nothing_is_wrong_with_them(aiperf: Program) -> None:
     packages = {row["distribution"]: row["version"] for row in json.loads(aiperf("plugins", "--json").out)["packages"]}
     assert all(packages[name] == version for name, version in map(project, STRANGERS.values()))

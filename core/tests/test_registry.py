@@ -158,6 +158,13 @@ def test_a_plugin_cannot_take_a_kernel_flag() -> None:
     assert found.broken[0].broken == "its option -u is already that of the kernel"
 
 
+def test_a_plugin_cannot_take_a_place_in_files_that_is_anothers() -> None:
+    kernel = (OptionSpec("urls", ("--url",), "URL.", arity="many", place="endpoint.urls"),)
+    mine = OptionSpec("mine", ("--my-urls",), "URLs.", arity="many", place="endpoint.urls")
+    found = Registry([plugin("acme", options=(mine,))], kernel_options=kernel)
+    assert found.broken[0].broken == "its option endpoint.urls is already that of the kernel"
+
+
 def test_options_of_subcommands_are_their_own() -> None:
     found = registry(plugin("ours", "datasets", "synthetic", options=(ISL,)),
         plugin("acme", "commands", "make", options=(OptionSpec("x", ("--isl",), "A path.", "path"),)))  # fmt: skip

@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aiperf import argv, helptext
 from aiperf.argv import Option, Scan
@@ -18,15 +19,23 @@ from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry import Registry
 from aiperf.registry.precedence import label
 
+if TYPE_CHECKING:
+    from aiperf.configfile import ConfigFile
+
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
 
 _PINS = OptionSpec(
     "pins", ("--plugin",), "Take a plugin from this distribution where several provide it.",
-    arity="many", metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins",
+    arity="many", metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins", place="pins",
 )  # fmt: skip
 _DISABLED = OptionSpec(
     "disabled", ("--disable-plugin",), "Leave a plugin out, as if it were not installed.",
-    arity="many", metavar="CATEGORY:NAME", group="Plugins",
+    arity="many", metavar="CATEGORY:NAME", group="Plugins", place="disabled",
+)  # fmt: skip
+
+_CONFIG = OptionSpec(
+    "config", ("--config", "-f"), "Read options from a YAML file; what is typed wins over it.", "path", metavar="FILE",
+    group="Input",
 )  # fmt: skip
 
 _NOT_HERE = "belongs to the {} endpoint package, which is not installed"
@@ -96,7 +105,8 @@ def _main(words: list[str], registry: Registry | None) -> int:
         print(__version__)
         return 0
     errors: list[AiperfError] = []
-    registry = _chosen(registry or Registry.discover(), words, errors)
+    config = _config(words)
+    registry = _chosen(registry or Registry.discover(), words, config, errors)
     if "_AIPERF_COMPLETE" in os.environ:
         from aiperf.application import application, run
 
@@ -114,6 +124,8 @@ def _main(words: list[str], registry: Registry | None) -> int:
         return 0
     for problem in registry.problems:
         warn(problem)
+    if config is not None:
+        config.fill(read, face.options)
     errors += read.errors
     if errors and face.check is not None:
         # What could be read is checked too, so that one go shows every mistake.
@@ -163,10 +175,21 @@ def _unknown_command(name: str, registry: Registry, faces: list[Face]) -> Aiperf
     return UsageError(f"there is no command {name!r}", *hints)
 
 
-def _chosen(registry: Registry, words: list[str], errors: list[AiperfError]) -> Registry:
+def _config(words: list[str]) -> ConfigFile | None:
+    """The configuration file that a run is given."""
+    if not words or canonical(words[0]) != "profile" or not any(word.startswith(_CONFIG.flags) for word in words):
+        return None
+    from aiperf.configfile import ConfigFile
+
+    read = argv.scan(words[1:], options_of([_CONFIG]))
+    return ConfigFile(Path(read.given[0].values[0])) if read.given and not read.help else None
+
+
+def _chosen(registry: Registry, words: list[str], config: ConfigFile | None, errors: list[AiperfError]) -> Registry:
     """The registry with the pins and switches of the command line, which count before anything is looked up by name."""
     read = argv.scan(words, options_of([_PINS, _DISABLED]))
-    given = {one.option.spec.field: one.values for one in read.given}
+    given = config.plugins() if config is not None else {}
+    given |= {one.option.spec.field: one.values for one in read.given}
     try:
         return registry.choosing(pins=_pins(given.get("pins", ())), disabled=given.get("disabled", ())) if given else registry
     except UsageError as error:
@@ -281,7 +304,7 @@ def _profile_face(registry: Registry, *, whole: bool) -> Face:
     options: tuple[Option, ...] = ()
     if whole:
         plugins = [one for category in registry.categories() if category != "commands" for one in registry.all(category)]
-        options = options_of((*registry.kernel_options, _PINS, _DISABLED), plugins)
+        options = options_of((*registry.kernel_options, _PINS, _DISABLED, _CONFIG), plugins)
     return Face(
         "profile",
         "Send load to an inference server and report how fast it answers.",
@@ -315,6 +338,7 @@ def profile_settings(registry: Registry, values: Values, read: Scan) -> Any:
     from aiperf.settings import Settings
 
     own = dict(values.get("", {}))
+    own.pop("config", None)
     pinned, disabled = own.pop("pins", ()), own.pop("disabled", ())
     kernel, errors = validate(KernelOptions, registry.kernel_options, own, _typed(read, ""))
     pins: dict[str, str] = {}

@@ -469,7 +469,7 @@ class _Configuration:
                 "per_chunk_usage": made.per_chunk_usage or None,
                 "headers": dict.fromkeys(secrets.headers, REDACTED),
                 "extra": made.extra,
-                "tls": {"verify": made.tls.verify} if not made.tls.verify else None,
+                "tls": {"insecure": True} if not made.tls.verify else None,
             },
             "datasets": [
                 {

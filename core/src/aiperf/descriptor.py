@@ -41,7 +41,8 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
 
     field: attribute name in the model.  flags: canonical first.  type: ``flag``, ``int``, ``float``, ``str``, ``path``,
     ``choice``.  arity: ``none`` (a flag), ``one``, ``many`` (repeatable, several values, commas), ``maybe`` (zero or
-    more values).  default: as shown in help; None shows nothing.  negative: the flag that switches it off.
+    more values).  default: as shown in help; None shows nothing.  negative: the flag that switches it off.  place: where
+    it stands in a configuration file, below ``benchmark``; "" is below its plugin's name alone.
     """
 
     field: str
@@ -57,6 +58,7 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
     secret: bool = False
     commas: bool = True
     hidden: bool = False
+    place: str = ""
 
 
 class Descriptor(Struct, frozen=True, omit_defaults=True):

@@ -76,13 +76,19 @@ def _check_ramps(findings: Findings, mode: str) -> None:
         findings.needs("concurrency_ramp_s", ["concurrency"], _NO_RAMP)
     findings.needs("prefill_ramp_s", ["prefill_concurrency"], _NO_RAMP)
     if any(map(findings.given, TRIGGERS)):
-        if any(map(findings.given, _WARMUP_RATES)):
-            findings.needs("warmup_concurrency_ramp_s", _WARMUP_LEVELS, _NO_RAMP)
-        findings.needs("warmup_prefill_ramp_s", _WARMUP_PREFILLS, _NO_RAMP)
-        findings.needs("warmup_rate_ramp_s", _WARMUP_RATES, "the warmup has no rate to raise")
+        rates = _for_warmup(findings, _WARMUP_RATES)
+        if any(map(findings.given, rates)):
+            findings.needs("warmup_concurrency_ramp_s", _for_warmup(findings, _WARMUP_LEVELS), _NO_RAMP)
+        findings.needs("warmup_prefill_ramp_s", _for_warmup(findings, _WARMUP_PREFILLS), _NO_RAMP)
+        findings.needs("warmup_rate_ramp_s", rates, "the warmup has no rate to raise")
     if findings.typed("ramp") and not any(map(findings.given, (*_RAMPS, *(f"warmup_{ramp}" for ramp in _RAMPS)))):
         ramp, ramps = findings.flag("ramp"), findings.flags(_RAMPS)
         findings.refuse(f"{ramp} says how ramps rise, and none does", f"add {ramps}, or drop {ramp}")
+
+
+def _for_warmup(findings: Findings, fields: tuple[str, str]) -> tuple[str, ...]:
+    """Of the warmup's own option and profiling's those that count for the warmup."""
+    return fields[:1] if findings.kernel.warmup_alone else fields
 
 
 def _check_patterns(findings: Findings, shaped: Callable[[str], bool], pattern: str) -> None:
@@ -146,10 +152,11 @@ def _check_users(findings: Findings) -> None:
 def _check_warmup(findings: Findings) -> None:
     if any(map(findings.given, TRIGGERS)):
         if findings.kernel.warmup_arrival_pattern != NO_PATTERN:
-            findings.needs("warmup_arrival_pattern", _WARMUP_RATES, "without a rate requests follow free slots")
+            rates = _for_warmup(findings, _WARMUP_RATES)
+            findings.needs("warmup_arrival_pattern", rates, "without a rate requests follow free slots")
         return
     for field in (
         *("warmup_concurrency", "warmup_prefill_concurrency", "warmup_request_rate", "warmup_arrival_pattern"),
-        *("warmup_concurrency_ramp_s", "warmup_prefill_ramp_s", "warmup_rate_ramp_s"),
+        *("warmup_concurrency_ramp_s", "warmup_prefill_ramp_s", "warmup_rate_ramp_s", "warmup_alone"),
     ):
         findings.needs(field, TRIGGERS, "without one no warmup runs")

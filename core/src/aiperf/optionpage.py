@@ -16,8 +16,11 @@ _HEAD = """\
 Generated from the option models of the installed packages by `aiperf plugins options --markdown`; with `--json` it is their
 JSON Schema. A plugin's options are under its own heading and are there while its package is.
 
+The last column is where the option stands in a configuration file (`aiperf profile --config FILE`), below `benchmark:` but for
+`random_seed`; a word in parentheses is the phase's type. See [config.md](config.md).
+
 ## `aiperf profile`"""
-_COLUMNS = "| option | value | default | what |\n|---|---|---|---|"
+_COLUMNS = "| option | value | default | what | in a file |\n|---|---|---|---|---|"
 
 
 def page(registry: Registry) -> str:
@@ -25,11 +28,12 @@ def page(registry: Registry) -> str:
     parts = [_HEAD]
     for heading, specs in by_heading(registry.kernel_options):
         parts.append(f"\n### {heading}\n\n{_COLUMNS}")
-        parts += map(_row, specs)
+        parts += [_row(spec) for spec in specs]
     for one in _owners(registry):
         title = f"`aiperf {one.name.replace('_', '-')}`" if one.category == "commands" else f"{one.category}: `{one.name}`"
         parts.append(f"\n## {title}\n\nOf {one.distribution}.\n\n{_COLUMNS}")
-        parts += map(_row, one.options)
+        owner = "" if one.category == "commands" else f"{one.category}:{one.name}"
+        parts += [_row(spec, owner) for spec in one.options]
     return "\n".join(parts)
 
 
@@ -67,17 +71,21 @@ def _owners(registry: Registry) -> Iterator[Descriptor]:
 
 
 def _typed(option: dict[str, Any]) -> None:
-    """In the place of what only the command line knows: the flags, and the words to choose from."""
+    """Instead of what only the command line knows: the flags, the place in a file, and the words to choose from."""
     face = option.pop("aiperf", {})
     option["flags"] = face.get("flags", [])
+    if face.get("place"):
+        option["place"] = face["place"]
     if face.get("choices"):
         option.get("items", option)["enum"] = list(face["choices"])
 
 
-def _row(spec: OptionSpec) -> str:
+def _row(spec: OptionSpec, owner: str = "") -> str:
+    """*owner*: the plugin under whose name the option stands in a file, where it has no place of its own; "" is nowhere."""
     flags = [*spec.flags, *([spec.negative] if spec.negative else [])]
     value = " ".join(spec.choices) if spec.choices else spec.metavar if spec.arity != "none" else ""
-    return _cells(", ".join(f"`{flag}`" for flag in flags), value, spec.default or "", spec.help)
+    place = spec.place or (f"plugins.{owner}.{spec.field}" if owner else "")
+    return _cells(", ".join(f"`{flag}`" for flag in flags), value, spec.default or "", spec.help, f"`{place}`" if place else "")
 
 
 def _cells(*cells: str) -> str:

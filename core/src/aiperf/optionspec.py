@@ -58,6 +58,7 @@ def _spec(name: str, field: FieldInfo) -> OptionSpec | None:
         secret=face["secret"],
         commas=face["commas"],
         hidden=face["hidden"],
+        place=face["place"],
     )
 
 

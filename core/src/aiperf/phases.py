@@ -12,6 +12,7 @@ from aiperf import loadchecks, modes, rateseries
 from aiperf.findings import Findings
 from aiperf.loadchecks import STOPS
 from aiperf.modes import BURST, FIXED_SCHEDULE, REQUEST_RATE, TRIGGERS, USER_CENTRIC
+from aiperf.options import KernelOptions
 from aiperf.plan import PhasePlan, Replay
 
 NS_PER_S = 1_000_000_000
@@ -29,7 +30,7 @@ def phases(findings: Findings, shaped: Callable[[str], bool], *, promoted: bool 
     kernel = findings.kernel
     mode = modes.chosen(findings, promoted=promoted)
     modes.check(findings, mode)
-    loadchecks.check(findings, mode, shaped, _pattern(findings))
+    loadchecks.check(findings, mode, shaped, _pattern(kernel))
     main = _profiling(findings, mode)
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
     main = msgspec.structs.replace(main, entries=entries)
@@ -74,7 +75,7 @@ def section(phase: PhasePlan) -> dict[str, Any]:
         "prefill_concurrency": phase.prefill_concurrency,
         "rate": phase.rate,
         "rate_series": None if phase.rate_series is None else {"points": _points(phase.rate_series)},
-        "smoothness": phase.smoothness if phase.smoothness != 1.0 else None,
+        "smoothness": phase.smoothness if phase.pattern and phase.smoothness != 1.0 else None,
         "users": phase.users,
         "requests": phase.request_count,
         "sessions": phase.session_count,
@@ -121,7 +122,7 @@ def _profiling(findings: Findings, mode: str) -> PhasePlan:
         prefill_concurrency=kernel.prefill_concurrency,
         rate={REQUEST_RATE: kernel.request_rate, USER_CENTRIC: kernel.user_centric_rate}.get(mode),
         rate_series=series,
-        pattern=_pattern(findings) if mode == REQUEST_RATE else None,
+        pattern=_pattern(kernel) if mode == REQUEST_RATE else None,
         smoothness=kernel.arrival_smoothness or 1.0,
         users=kernel.users if mode == USER_CENTRIC else None,
         replay=_replay(findings) if mode == FIXED_SCHEDULE else None,
@@ -139,10 +140,11 @@ def _profiling(findings: Findings, mode: str) -> PhasePlan:
 def _warmup(findings: Findings, first_entry: int) -> PhasePlan:
     """Never a replay, nor users: a warmup needs no more than a rate or free slots."""
     kernel = findings.kernel
-    rate = kernel.warmup_request_rate or kernel.request_rate
+    lent = KernelOptions() if kernel.warmup_alone else kernel
+    rate = kernel.warmup_request_rate or lent.request_rate
     mode = BURST if rate is None else REQUEST_RATE
-    prefill = kernel.warmup_prefill_concurrency or kernel.prefill_concurrency
-    concurrency = _level(mode, kernel.warmup_concurrency or kernel.concurrency, prefill)
+    prefill = kernel.warmup_prefill_concurrency or lent.prefill_concurrency
+    concurrency = _level(mode, kernel.warmup_concurrency or lent.concurrency, prefill)
     wanted = kernel.warmup_session_count or kernel.warmup_request_count or _ENTRIES
     return PhasePlan(
         name="warmup",
@@ -156,16 +158,16 @@ def _warmup(findings: Findings, first_entry: int) -> PhasePlan:
         concurrency=concurrency,
         prefill_concurrency=prefill,
         rate=rate,
-        pattern=None if rate is None else kernel.warmup_arrival_pattern or _pattern(findings),
+        pattern=None if rate is None else kernel.warmup_arrival_pattern or _pattern(lent),
         smoothness=kernel.arrival_smoothness or 1.0,
         first_entry=first_entry,
         # No more than profiling has: a warmup may repeat itself, and what it uses must be built too.
         entries=min(wanted, first_entry),
         **_ramps(
             kernel.ramp,
-            concurrency=(concurrency, kernel.warmup_concurrency_ramp_s or kernel.concurrency_ramp_s),
-            prefill=(prefill, kernel.warmup_prefill_ramp_s or kernel.prefill_ramp_s),
-            rate=(rate, kernel.warmup_rate_ramp_s or kernel.rate_ramp_s),
+            concurrency=(concurrency, kernel.warmup_concurrency_ramp_s or lent.concurrency_ramp_s),
+            prefill=(prefill, kernel.warmup_prefill_ramp_s or lent.prefill_ramp_s),
+            rate=(rate, kernel.warmup_rate_ramp_s or lent.rate_ramp_s),
         ),
     )
 
@@ -224,8 +226,7 @@ def _replay(findings: Findings) -> Replay:
     return Replay(auto_offset=auto, start_ms=kernel.fixed_start_ms, end_ms=kernel.fixed_end_ms)
 
 
-def _pattern(findings: Findings) -> str:
-    kernel = findings.kernel
+def _pattern(kernel: KernelOptions) -> str:
     return kernel.arrival_pattern or ("poisson" if kernel.arrival_smoothness is None else "gamma")
 
 

@@ -81,7 +81,7 @@ def _over(winner: Descriptor, losers: list[Descriptor]) -> Descriptor:
 
 
 def _settle_options(resolved: Resolved, kernel_options: Sequence[OptionSpec]) -> Resolved:
-    """Break plugins that declare a flag which means something else already.
+    """Break plugins that declare a flag, or a place in a file, which means something else already.
 
     Two packages may declare the very same option (the same flags, type and arity): it is shown once and both get it.
     """
@@ -106,7 +106,7 @@ def _settle_options(resolved: Resolved, kernel_options: Sequence[OptionSpec]) ->
 
 
 def _clashes(plugin: Descriptor, taken: Mapping[str, tuple[OptionSpec, str]]) -> Iterator[tuple[str, str]]:
-    """Flags of the plugin that mean something else already, and whose they are."""
+    """Flags and places of the plugin that mean something else already, and whose they are."""
     for spec in plugin.options:
         for flag in _flags(spec):
             if flag in taken and not same(spec, taken[flag][0]):
@@ -119,4 +119,5 @@ def same(one: OptionSpec, other: OptionSpec) -> bool:
 
 
 def _flags(spec: OptionSpec) -> tuple[str, ...]:
-    return (*spec.flags, spec.negative) if spec.negative else spec.flags
+    """All by which the option is called, its place in a file too."""
+    return (*spec.flags, *filter(None, (spec.negative, spec.place)))

@@ -8,4 +8,5 @@ from aiperf_dataset_synthetic.options import CommonOptions
 
 class MooncakeTraceOptions(CommonOptions):
     block_size: int = option("--prompt-input-tokens-block-size", "--synthetic-input-tokens-block-size", "--isl-block-size",
-        default=512, ge=1, group="Prompt and answer length", metavar="TOKENS", help="Tokens that a hash id stands for.")
+        default=512, ge=1, group="Prompt and answer length", metavar="TOKENS", place="dataset.prompts.block_size",
+        help="Tokens that a hash id stands for.")

@@ -38,6 +38,16 @@ class _Pairs(Struct, forbid_unknown_fields=True):
     pairs: list[Pair]
 
 
+class _Entry(Struct, forbid_unknown_fields=True):
+    """A pair as configuration files have it."""
+
+    isl: int
+    osl: int
+    probability: float
+    isl_stddev: float = 0.0
+    osl_stddev: float = 0.0
+
+
 _LENGTH = r"\s*(\d+)\s*(?:\|\s*([0-9.eE+-]+)\s*)?"
 _PAIR = re.compile(rf"\s*\(?{_LENGTH},{_LENGTH}\)?\s*:\s*([0-9.eE+-]+)\s*%?\s*")
 _BRACKETS = re.compile(r"\)\s*:\s*[^,()]*(,)")
@@ -47,15 +57,15 @@ def pairs(text: str) -> tuple[Pair, ...]:
     """A sequence distribution as typed.
 
     ``128,64:25;512|40,128|8:75``, ``[(128,64):25,(512|40,128|8):75]``, or JSON
-    ``{"pairs": [{"isl": 128, "osl": 64, "prob": 25}, …]}``.
+    ``{"pairs": [{"isl": 128, "osl": 64, "prob": 25}, …]}``, or ``[{"isl": 128, "osl": 64, "probability": 25}, …]``.
 
     Raises:
         ValueError: It is none of these, or the percentages don't total 100; the message is a sentence.
     """
     text = text.strip()
-    if text.startswith("{"):
+    if text.startswith(("{", "[{")):
         try:
-            found = tuple(msgspec.json.decode(text, type=_Pairs).pairs)
+            found = _from_json(text)
         except msgspec.DecodeError as error:
             raise ValueError(f"the sequence distribution is not the JSON that is expected: {error}") from error
     else:
@@ -66,6 +76,13 @@ def pairs(text: str) -> tuple[Pair, ...]:
     if abs(total - 100) > 1e-6:
         raise ValueError(f"the percentages of the sequence distribution total {total:g}, not 100")
     return found
+
+
+def _from_json(text: str) -> tuple[Pair, ...]:
+    if text.startswith("{"):
+        return tuple(msgspec.json.decode(text, type=_Pairs).pairs)
+    entries = msgspec.json.decode(text, type=list[_Entry])
+    return tuple(Pair(one.isl, one.osl, one.probability, one.isl_stddev, one.osl_stddev) for one in entries)
 
 
 def _pieces(text: str) -> list[str]:

@@ -45,17 +45,21 @@ class CommonOptions(Options):
     """What any data set may be told: the length of answers, and what stands before every conversation."""
 
     osl: int | None = option("--prompt-output-tokens-mean", "--output-tokens-mean", "--osl", ge=1, group=_LENGTHS,
-        metavar="TOKENS", shown="the model decides", help="Mean of the answer length asked for.")
+        metavar="TOKENS", shown="the model decides", place="dataset.prompts.osl.mean",
+        help="Mean of the answer length asked for.")
     osl_stddev: Finite = option("--prompt-output-tokens-stddev", "--output-tokens-stddev", "--osl-stddev", default=0.0, ge=0,
-        group=_LENGTHS, metavar="TOKENS", help="Spread of the answer length asked for, normal.", shown="0")
+        group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.osl.stddev",
+        help="Spread of the answer length asked for, normal.", shown="0")
     shared_system_length: int | None = option("--shared-system-prompt-length", ge=1, group=_PREFIXES, metavar="TOKENS",
+        place="dataset.prefix_prompts.shared_system_length",
         help="Generate one system prompt of this length for all conversations.")
     user_context_length: int | None = option("--user-context-prompt-length", ge=1, group=_PREFIXES, metavar="TOKENS",
+        place="dataset.prefix_prompts.user_context_length",
         help="Generate a user message of this length for each conversation, sent before its first turn.")
     system_prompt: str | None = option("--system-prompt", group=_PREFIXES, metavar="TEXT",
-        help="System prompt of all conversations, as it is.")
+        place="dataset.system_prompt", help="System prompt of all conversations, as it is.")
     system_prompt_file: Path | None = option("--system-prompt-file", group=_PREFIXES, metavar="FILE",
-        help="File with the system prompt of all conversations.")
+        place="dataset.system_prompt_file", help="File with the system prompt of all conversations.")
 
     def given(self, fields: tuple[str, ...]) -> list[str]:
         """Those of *fields* that have a value."""
@@ -85,33 +89,40 @@ class CommonOptions(Options):
 class SyntheticOptions(CommonOptions):
     # Lengths
     isl: int = option("--prompt-input-tokens-mean", "--synthetic-input-tokens-mean", "--isl", default=550, ge=0,
-        group=_LENGTHS, metavar="TOKENS", help="Mean length of a prompt.")
+        group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.isl.mean", help="Mean length of a prompt.")
     isl_stddev: Finite = option("--prompt-input-tokens-stddev", "--synthetic-input-tokens-stddev", "--isl-stddev", default=0.0,
-        ge=0, group=_LENGTHS, metavar="TOKENS", help="Spread of the prompt length, normal.", shown="0")
+        ge=0, group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.isl.stddev",
+        help="Spread of the prompt length, normal.", shown="0")
     seq_dist: Annotated[str, AfterValidator(_readable)] | None = option("--seq-dist", "--sequence-distribution",
         group=_LENGTHS, metavar="DIST",
+        place="dataset.prompts.sequence_distribution",
         help="Prompt and answer length drawn together: ISL,OSL:PERCENT;…, each length with |STDDEV if it varies.")
     prompt_batch_size: int = option("--prompt-batch-size", "--batch-size-text", "--batch-size", "-b", default=1, ge=0,
-        group=_LENGTHS, metavar="INT", help="Texts in one request, for endpoints that take several.")
+        group=_LENGTHS, metavar="INT", place="dataset.prompts.batch_size",
+        help="Texts in one request, for endpoints that take several.")
     prompt_corpus: Word = option("--prompt-corpus", default="sonnet", choices=("sonnet", "coding", "random"), group=_LENGTHS,
+        place="dataset.prompts.corpus",
         help="What prompts are made of: Shakespeare's sonnets, generated code, or random tokens.")
 
     # Conversations
     turns_mean: int = option("--conversation-turn-mean", "--session-turns-mean", default=1, ge=1, group=_SESSIONS,
-        metavar="INT", help="Mean number of turns of a conversation.")
+        metavar="INT", place="dataset.turns.mean", help="Mean number of turns of a conversation.")
     turns_stddev: int = option("--conversation-turn-stddev", "--session-turns-stddev", default=0, ge=0, group=_SESSIONS,
-        metavar="INT", help="Spread of the number of turns, normal.", shown="0")
+        metavar="INT", place="dataset.turns.stddev", help="Spread of the number of turns, normal.", shown="0")
     turn_delay_mean_ms: Finite = option("--conversation-turn-delay-mean", "--session-turn-delay-mean", default=0.0, ge=0,
-        group=_SESSIONS, metavar="MS", shown="0", help="Mean think time before each turn but the first.")
+        group=_SESSIONS, metavar="MS", shown="0", place="dataset.turn_delay.mean",
+        help="Mean think time before each turn but the first.")
     turn_delay_stddev_ms: Finite = option("--conversation-turn-delay-stddev", "--session-turn-delay-stddev", default=0.0, ge=0,
-        group=_SESSIONS, metavar="MS", shown="0", help="Spread of the think time, normal.")
+        group=_SESSIONS, metavar="MS", shown="0", place="dataset.turn_delay.stddev", help="Spread of the think time, normal.")
 
     # Prefixes
     prefix_pool: int = option("--prompt-prefix-pool-size", "--prefix-prompt-pool-size", "--num-prefix-prompts", default=0, ge=0,
         group=_PREFIXES, metavar="INT", shown="none",
+        place="dataset.prefix_prompts.pool_size",
         help="Number of prefixes; each conversation's first prompt begins with one of them, drawn at random.")
     prefix_length: int = option("--prompt-prefix-length", "--prefix-prompt-length", default=0, ge=0, group=_PREFIXES,
-        metavar="TOKENS", shown="none", help="Length of each prefix; it comes on top of the prompt length.")
+        metavar="TOKENS", shown="none", place="dataset.prefix_prompts.length",
+        help="Length of each prefix; it comes on top of the prompt length.")
 
     def draws_answers(self) -> bool:
         return self.seq_dist is not None

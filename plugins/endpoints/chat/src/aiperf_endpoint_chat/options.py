@@ -10,5 +10,6 @@ class ChatOptions(Options):
         "--use-legacy-max-tokens",
         default=False,
         group="Chat endpoint",
+        place="endpoint.use_legacy_max_tokens",
         help="Send the asked output length as max_tokens instead of max_completion_tokens.",
     )

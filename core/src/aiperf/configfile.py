@@ -1,0 +1,449 @@
+"""A run's options from a YAML file: each value counts as if its flag had been typed, and what was typed wins.
+
+The form is the reference's configuration file 2.0: ``benchmark`` with models, endpoint, dataset, phases and so on, keys in
+camelCase or snake_case.  Where an option stands is declared with it (:attr:`OptionSpec.place`).  A plugin's options without a
+place, and any others of it, stand under its name: ``plugins: {endpoints:parrot: {greeting: Ahoy}}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from aiperf.argv import Given, Option, Scan
+from aiperf.descriptor import OptionSpec, canonical
+from aiperf.errors import ConfigError, UsageError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::([^}]*))?\}")
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+_TOP = ("schema_version", "random_seed", "pins", "disabled", "benchmark")
+_SAME = {
+    "model": "models",
+    "endpoint.url": "endpoint.urls",
+    "datasets": "dataset",
+    "dataset.isl": "dataset.prompts.isl",
+    "dataset.osl": "dataset.prompts.osl",
+}
+"""Other words for a place."""
+_SHORT = ("mean", "duration", "name", "items", "path")
+"""What a value stands for where a mapping could stand: ``isl: 512`` is its mean."""
+_ELSEWHERE = ("sweep", "multi_run", "plot", "variables", "no_sweep_table")
+_LATER = ("gpu_telemetry", "server_metrics", "network_latency", "otel", "mlflow", "wandb", "scenario", "metrics")
+"""Sections of the reference's that have no counterpart here; switched off they change nothing."""
+_PHASES = ("concurrency", "poisson", "gamma", "constant", "user_centric", "fixed_schedule")
+_OF_A_RATE = ("rate", "rate_ramp", "rate_series", "smoothness")
+
+
+class Entry(Struct, frozen=True):
+    """A value in the file.  path: its keys, between dots.  value: a scalar, entries, or entries by key; keys as written."""
+
+    path: str
+    line: int
+    value: Any
+
+    @property
+    def plain(self) -> Any:
+        if isinstance(self.value, dict):
+            return {key: entry.plain for key, entry in self.value.items()}
+        return [entry.plain for entry in self.value] if isinstance(self.value, list) else self.value
+
+
+class ConfigFile:
+    """A file that was read.
+
+    Raises:
+        ConfigError: It can't be read, isn't YAML, or isn't a mapping.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._root = _read(path)
+        if not isinstance(self._root.value, dict):
+            raise ConfigError(f"{path} holds no mapping", "it begins with benchmark:, and what the run is made of below")
+
+    def plugins(self) -> dict[str, list[str]]:
+        """Its *pins* and *disabled*, as ``--plugin`` and ``--disable-plugin`` take them."""
+        found = {_snake(key): entry for key, entry in self._root.value.items()}
+        pins, off = found.get("pins"), found.get("disabled")
+        return ({"pins": _pins(pins)} if pins is not None else {}) | ({"disabled": _texts(off)} if off is not None else {})
+
+    def fill(self, read: Scan, options: Iterable[Option]) -> None:
+        """Add to *read* what the file says and nobody typed; what is wrong with the file goes to its errors."""
+        reading = _Reading(self._name, options)
+        reading.top(self._root)
+        typed = {one.option.spec for one in read.given}
+        read.given += [one for spec, one in reading.given.items() if spec not in typed]
+        read.errors += reading.errors
+
+
+class _Reading:
+    """Which options the values of a file are."""
+
+    def __init__(self, name: str, options: Iterable[Option]) -> None:
+        self.given: dict[OptionSpec, Given] = {}
+        self.errors: list[UsageError] = []
+        self._name = name
+        self._places: dict[str, Option] = {}
+        self._owned: dict[str, dict[str, Option]] = {}
+        for option in options:
+            if option.spec.place:
+                self._places[option.spec.place] = option
+            for target in option.targets:
+                if target.owner:
+                    self._owned.setdefault(target.owner, {})[target.field] = option
+        self._special: Mapping[str, Callable[[Entry], None]] = {
+            "models.items": self._models,
+            "dataset": self._dataset,
+            "phases": self._phases,
+            "warmup": lambda entry: self._phase(entry, "warmup"),
+            "profiling": lambda entry: self._phase(entry, "profiling"),
+            "artifacts.records": self._records,
+            "artifacts.raw": lambda entry: self._level("raw", entry) if self._on(entry) else None,
+            "artifacts.summary": self._summary,
+            "plugins": self._plugins,
+        }
+
+    def top(self, root: Entry) -> None:
+        keys = {_snake(key): entry for key, entry in root.value.items()}
+        for key, entry in keys.items():
+            if key == "schema_version":
+                if str(entry.value) not in ("2.0", "2"):
+                    self._wrong(entry, f"{entry.value!r} can't be read; 2.0 can")
+            elif key in ("random_seed", "disabled"):
+                self._walk(key, entry)
+            elif key == "pins":
+                pins = [Entry(entry.path, entry.line, one) for one in _pins(entry)]
+                self._take(self._places[key], Entry(entry.path, entry.line, pins))
+            elif key in _ELSEWHERE:
+                if entry.value not in (None, False, {}, []):
+                    self._wrong(entry, "it has no counterpart here", "one file is one run: drop it")
+            elif key not in _TOP:
+                self._unknown(entry, key, _TOP)
+        benchmark = keys.get("benchmark")
+        if benchmark is None or not isinstance(benchmark.value, dict):
+            self.errors.append(UsageError(f"{self._name}: benchmark: is missing, with what the run is made of"))
+            return
+        self._each("", benchmark)
+
+    def _each(self, place: str, entry: Entry) -> None:
+        seen: dict[str, Entry] = {}
+        for key, below in entry.value.items():
+            name = f"{place}.{_snake(key)}" if place else _snake(key)
+            name = _SAME.get(name, name)
+            if name in seen:
+                self._wrong(below, f"the same as {self._where(seen[name])}", "keep one of them")
+                continue
+            seen[name] = below
+            self._walk(name, below)
+
+    def _walk(self, place: str, entry: Entry) -> None:
+        if entry.value is None:
+            return
+        special, option = self._special.get(place), self._places.get(place)
+        if special is not None:
+            special(entry)
+        elif isinstance(entry.value, dict) and self._below(place):
+            self._each(place, self._distribution(place, entry))
+        elif option is not None:
+            self._take(option, entry)
+        elif place in _LATER:
+            if not isinstance(entry.value, dict) or entry.value.get("enabled", entry).value is not False:
+                self._wrong(entry, "it has no counterpart here", f"drop it, or switch it off: {place}: {{enabled: false}}")
+        elif not isinstance(entry.value, dict) and (short := next(self._short(place), None)) is not None:
+            self._walk(short, entry)
+        else:
+            before, _, key = place.rpartition(".")
+            self._unknown(entry, key, self._below(before))
+
+    def _below(self, place: str) -> list[str]:
+        """The keys that mean something below a place."""
+        known = [*self._places, *self._special, *_SAME, *_LATER]
+        start = f"{place}." if place else ""
+        return sorted({one[len(start) :].partition(".")[0] for one in known if one.startswith(start)})
+
+    def _short(self, place: str) -> Iterator[str]:
+        for word in _SHORT:
+            if f"{place}.{word}" in self._places:
+                yield f"{place}.{word}"
+
+    def _distribution(self, place: str, entry: Entry) -> Entry:
+        """The mapping without what says of a distribution which it is, where it is fixed or normal."""
+        if f"{place}.mean" not in self._places:
+            return entry
+        words = {_snake(key): (key, below) for key, below in entry.value.items()}
+        _, kind = words.pop("type", ("", None))
+        if kind is not None and kind.value not in ("fixed", "normal"):
+            self._wrong(kind, f"{kind.value!r} can't be drawn; fixed and normal can")
+        if "value" in words:
+            words["mean"] = ("mean", words.pop("value")[1])
+        return Entry(entry.path, entry.line, dict(words.values()))
+
+    # What is more than a place
+
+    def _models(self, entry: Entry) -> None:
+        """A name, names, or mappings with a name; nothing else of a model can be said yet."""
+        names = []
+        for one in entry.value if isinstance(entry.value, list) else [entry]:
+            if not isinstance(one.value, dict):
+                names.append(one)
+                continue
+            for key, below in one.value.items():
+                if _snake(key) == "name":
+                    names.append(below)
+                elif below.value not in (None, {}, []):
+                    self._unknown(below, key, ["name"])
+        self._take(self._places["models.items"], Entry(entry.path, entry.line, names))
+
+    def _dataset(self, entry: Entry) -> None:
+        if isinstance(entry.value, list):
+            if len(entry.value) != 1:
+                self._wrong(entry, f"it has {len(entry.value)} data sets; a run uses one")
+                return
+            entry = entry.value[0]
+        if not isinstance(entry.value, dict):
+            self._wrong(entry, "it must be a mapping", "for example {type: synthetic, isl: 512, osl: 128}")
+            return
+        words = {_snake(key): below for key, below in entry.value.items()}
+        kind = words["type"].value if "type" in words else "file" if "path" in words else "synthetic"
+        if kind not in ("synthetic", "file"):  # by its plugin's name
+            self._take(self._places["dataset.format"], words["type"])
+        elif (kind == "file") != ("path" in words):
+            self._wrong(entry, "a file needs its path" if kind == "file" else "a path belongs to type: file")
+        rest = {key: below for key, below in entry.value.items() if _snake(key) not in ("type", "name")}
+        self._each("dataset", Entry(entry.path, entry.line, rest))
+
+    def _phases(self, entry: Entry) -> None:
+        """One profiling phase, a warmup before it."""
+        each = entry.value if isinstance(entry.value, list) else [entry]
+        seen: set[str] = set()
+        for one in each:
+            words = {_snake(key): below.value for key, below in one.value.items()} if isinstance(one.value, dict) else {}
+            kind = str(words.get("kind") or ("warmup" if words.get("exclude_from_results") else "profiling"))
+            if kind in seen or (kind == "warmup" and "profiling" in seen):
+                self._wrong(one, "a run has one profiling phase, and at most one warmup before it", "put the others into files")
+                return
+            seen.add(kind)
+            self._phase(one, kind)
+
+    def _phase(self, entry: Entry, kind: str) -> None:
+        if not isinstance(entry.value, dict):
+            self._wrong(entry, "it must be a mapping", "for example {type: concurrency, concurrency: 8, requests: 100}")
+            return
+        words = {_snake(key): below for key, below in entry.value.items()}
+        for quiet in ("name", "kind", "exclude_from_results"):
+            words.pop(quiet, None)
+        named = words.pop("type", None)
+        if named is None:
+            self._wrong(entry, "it has no type", f"write one of {', '.join(_PHASES)}")
+            return
+        word = canonical(str(named.value))
+        paced = word not in ("concurrency", "user_centric", "fixed_schedule")
+        for key in () if paced else _OF_A_RATE:
+            if key in words and (key, word) != ("rate", "user_centric"):
+                self._wrong(words.pop(key), f"a phase of type {word} has none", f"types with a rate: {', '.join(_PHASES[1:4])}")
+        if kind == "warmup":
+            self._mark(f"{kind}.alone", entry)
+            if word in ("user_centric", "fixed_schedule"):
+                self._wrong(named, f"a warmup can't be {word}", f"write one of {', '.join(_PHASES[:4])}")
+                return
+        if paced:
+            self._take(self._places[f"{kind}.type"], named)
+            if "rate" not in words and "rate_series" not in words:
+                self._wrong(entry, f"a phase of type {word} needs its rate")
+        elif word == "fixed_schedule":
+            self._mark("profiling.type (fixed_schedule)", named)
+        elif word == "concurrency" and "concurrency" not in words:
+            words["concurrency"] = Entry(f"{entry.path}.concurrency", entry.line, 1)
+        for key, below in words.items():
+            special = f"{kind}.{key} ({word})"
+            if isinstance(below.value, dict) and f"{kind}.{key}.duration" in self._places:
+                self._curve(f"{kind}.{key}.duration", below)
+            else:
+                self._walk(special if special in self._places else f"{kind}.{key}", below)
+
+    def _curve(self, place: str, entry: Entry) -> None:
+        """A ramp's duration and its curve, which all ramps of a run share."""
+        for key, below in entry.value.items():
+            if _snake(key) == "duration":
+                self._walk(place, below)
+            elif _snake(key) != "strategy":
+                self._unknown(below, key, ["duration", "strategy"])
+            else:
+                curve = self._places["profiling.ramp"]
+                before = self.given.get(curve.spec)
+                if before is None:
+                    self._take(curve, below)
+                elif before.values != [str(below.value)]:
+                    self._wrong(below, f"all ramps of a run rise alike, and {before.typed} says {before.values[0]}")
+
+    def _records(self, entry: Entry) -> None:
+        if entry.value is False:
+            self._level("summary", entry)
+        elif _texts(entry) not in (["jsonl"], ["True"]):
+            self._wrong(entry, "what can be written is jsonl, or false for none")
+
+    def _level(self, level: str, entry: Entry) -> None:
+        option = self._places["artifacts.level"]
+        before = self.given.get(option.spec)
+        if before is not None and before.values != [level]:
+            self._wrong(entry, f"raw answers follow the records, which {before.typed} leaves out")
+            return
+        self.given[option.spec] = Given(option, self._where(entry), [level])
+
+    def _summary(self, entry: Entry) -> None:
+        if _texts(entry) != ["json"]:
+            self._wrong(entry, "the summary is always written: [json]", "leave an exporter out with disabled: [exporters:csv]")
+
+    def _plugins(self, entry: Entry) -> None:
+        for owner, fields in entry.value.items() if isinstance(entry.value, dict) else ():
+            category, _, name = owner.partition(":")
+            known = next((one for one in self._owned if canonical(one) == canonical(f"{category}:{name}")), None)
+            if known is None:
+                self._unknown(fields, owner, list(self._owned), "no installed plugin of that name has options")
+                continue
+            for field, below in fields.value.items() if isinstance(fields.value, dict) else ():
+                option = self._owned[known].get(_snake(field))
+                if option is None:
+                    self._unknown(below, field, list(self._owned[known]))
+                elif below.value is not None:
+                    self._take(option, below)
+
+    # Values
+
+    def _take(self, option: Option, entry: Entry) -> None:
+        spec = option.spec
+        if spec in self.given:
+            self._wrong(entry, f"the same as {self.given[spec].typed}", "keep one of them")
+        elif spec.arity == "none":
+            on = self._on(entry)
+            if on or (on is not None and spec.negative):
+                self.given[spec] = Given(option, self._where(entry), [], on)
+        elif spec.arity == "one" and isinstance(entry.value, list | dict):
+            self.given[spec] = Given(option, self._where(entry), [json.dumps(_snaked(entry.plain))])
+        else:
+            values = _seconds(_texts(entry)) if spec.metavar == "SECONDS" else _texts(entry, pairs=spec.metavar == "TAG:NUMBER")
+            self.given[spec] = Given(option, self._where(entry), values)
+
+    def _mark(self, place: str, entry: Entry) -> None:
+        """Set a flag because of what stands there."""
+        option = self._places[place]
+        self.given[option.spec] = Given(option, self._where(entry), [], True)
+
+    def _on(self, entry: Entry) -> bool | None:
+        word = {"true": True, "false": False}.get(str(entry.value).lower())
+        if word is None:
+            self._wrong(entry, f"{entry.value!r} is not true or false")
+        return word
+
+    def _where(self, entry: Entry) -> str:
+        return f"{entry.path} ({self._name}:{entry.line})"
+
+    def _wrong(self, entry: Entry, sentence: str, *hints: str) -> None:
+        self.errors.append(UsageError(f"{self._where(entry)}: {sentence}", *hints))
+
+    def _unknown(self, entry: Entry, key: str, known: Iterable[str], why: str = "there is no such key") -> None:
+        names = list(known)
+        close = get_close_matches(_snake(key), names, 2, 0.7)
+        hints = [f"did you mean {' or '.join(close)}?"] if close else [f"known here: {', '.join(names)}"] if names else []
+        self._wrong(entry, why, *hints)
+
+
+def _pins(entry: Entry) -> list[str]:
+    """``category:name=distribution`` each, of a mapping or a list of them."""
+    return [f"{key}={value}" for key, value in entry.plain.items()] if isinstance(entry.value, dict) else _texts(entry)
+
+
+def _texts(entry: Entry, *, pairs: bool = False) -> list[str]:
+    """The value as words of a command line; a mapping is one JSON object, or *pairs* with colons."""
+    if isinstance(entry.value, list):
+        return [text for one in entry.value for text in _texts(one)]
+    if isinstance(entry.value, dict):
+        return [f"{key}:{value}" for key, value in entry.plain.items()] if pairs else [json.dumps(entry.plain)]
+    return [str(entry.value)]
+
+
+def _seconds(texts: list[str]) -> list[str]:
+    """``5m`` as 300; what is no duration stays, for the option to refuse."""
+    found = [(text, _DURATION.fullmatch(text.strip())) for text in texts]
+    return [f"{float(match[1]) * _SECONDS[match[2]]:g}" if match else text for text, match in found]
+
+
+def _snake(key: str) -> str:
+    return _CAMEL.sub("_", key).lower().replace("-", "_")
+
+
+def _snaked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_snake(key): _snaked(below) for key, below in value.items()}
+    return [_snaked(one) for one in value] if isinstance(value, list) else value
+
+
+def _read(path: Path) -> Entry:
+    import yaml
+
+    try:
+        loader = yaml.SafeLoader(path.read_text())
+        node = loader.get_single_node()
+        if node is None:
+            raise ConfigError(f"{path} is empty", "it begins with benchmark:, and what the run is made of below")
+        return _entry(loader, node, path.name, "", ())
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"--config {path} can't be read: {cause}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        raise ConfigError(f"{where} is not YAML: {getattr(error, 'problem', None) or error}") from error
+
+
+def _entry(loader: Any, node: Any, name: str, path: str, above: tuple[Any, ...]) -> Entry:
+    """The node and all below it.  *above*: the nodes it is in; one that contains itself is refused."""
+    import yaml
+
+    line, inside = node.start_mark.line + 1, (*above, node)
+    if any(node is one for one in above):
+        raise ConfigError(f"{path} ({name}:{line}) contains itself")
+    if not isinstance(node, yaml.ScalarNode) and node.tag not in _COLLECTIONS:
+        raise ConfigError(f"{name}:{line}: the tag {node.tag} means nothing here", "write a plain mapping or list")
+    if isinstance(node, yaml.SequenceNode):
+        return Entry(path, line, [_entry(loader, one, name, f"{path}[{n}]", inside) for n, one in enumerate(node.value)])
+    if not isinstance(node, yaml.MappingNode):
+        value = loader.construct_object(node)
+        text = not isinstance(value, bool | int | float | None)
+        return Entry(path, line, _substituted(str(node.value), f"{path} ({name}:{line})") if text else value)
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if str(key.value) in seen:
+            raise ConfigError(f"{name}:{key.start_mark.line + 1}: {key.value} stands here twice", "keep one of them")
+        seen.add(str(key.value))
+    loader.flatten_mapping(node)  # what << brings comes first, and what stands here itself replaces it
+    below = {str(key.value): one for key, one in node.value}
+    start = f"{path}." if path else ""
+    return Entry(path, line, {key: _entry(loader, one, name, f"{start}{key}", inside) for key, one in below.items()})
+
+
+def _substituted(text: str, where: str) -> str:
+    """The text with ``${VARIABLE}`` and ``${VARIABLE:default}`` from the environment."""
+    if "{{" in text or "{%" in text:
+        raise ConfigError(f"{where}: expressions are not computed here", "write the value, or ${VARIABLE:default}")
+
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1], match[2])
+        if found is None:
+            raise ConfigError(f"{where}: the variable {match[1]} is not set", f"set it, or write ${{{match[1]}:default}}")
+        return found
+
+    return _VARIABLE.sub(value, text)
+

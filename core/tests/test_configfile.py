@@ -1,0 +1,331 @@
+"""What a configuration file comes to: the same as a command line, and a sentence with its line where it is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiperf import argv
+from aiperf.argv import Option
+from aiperf.commandline import options_of, text_of
+from aiperf.configfile import ConfigFile
+from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf.errors import ConfigError
+from aiperf.registry import Registry
+
+ISL = OptionSpec("isl", ("--isl",), "Length.", "int", metavar="TOKENS", place="dataset.prompts.isl.mean")
+SPREAD = OptionSpec("isl_stddev", ("--isl-stddev",), "Spread.", "float", metavar="TOKENS", place="dataset.prompts.isl.stddev")
+MIX = OptionSpec("mix", ("--mix",), "Lengths together.", metavar="DIST", place="dataset.prompts.sequence_distribution")
+SLOS = OptionSpec("slos", ("--goodput", "-g"), "Objectives.", arity="many", metavar="TAG:NUMBER", place="slos")
+GREETING = OptionSpec("greeting", ("--greeting",), "First words.", metavar="TEXT")
+LOUD = OptionSpec("is_loud", ("--loud",), "Loudly.", "flag", "none", negative="--soft")
+PLUGINS = (
+    Descriptor("datasets", "synthetic", "m:D", "acme", "1", options=(ISL, SPREAD, MIX)),
+    Descriptor("metrics", "goodput", "m:G", "acme", "1", options=(SLOS,)),
+    Descriptor("endpoints", "parrot", "m:P", "acme", "1", options=(GREETING, LOUD)),
+)
+START = "benchmark:\n  model: m\n"
+
+
+def options() -> tuple[Option, ...]:
+    pins = OptionSpec("pins", ("--plugin",), "Pins.", arity="many", place="pins")
+    disabled = OptionSpec("disabled", ("--disable-plugin",), "Off.", arity="many", place="disabled")
+    return options_of((*Registry([]).kernel_options, pins, disabled), PLUGINS)
+
+
+def filled(folder: Path, text: str, line: str = "") -> argv.Scan:
+    path = folder / "run.yaml"
+    path.write_text(text)
+    read = argv.scan(line.split(), options())
+    ConfigFile(path).fill(read, options())
+    return read
+
+
+def given(folder: Path, text: str, line: str = "") -> dict[str, object]:
+    """What is set, by field; a plugin's as ``owner.field``."""
+    read = filled(folder, text, line)
+    assert [error.lines() for error in read.errors] == []
+    values = text_of(read)
+    return {f"{owner}.{field}" if owner else field: value for owner, below in values.items() for field, value in below.items()}
+
+
+def wrong(folder: Path, text: str) -> list[str]:
+    return [" / ".join(line.strip() for line in error.lines()) for error in filled(folder, text).errors]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "  endpoint: {url: http://h, streaming: true, timeout: 2m}",
+            {"urls": ["http://h"], "streaming": True, "request_timeout_s": "120"},
+        ),
+        (
+            "  endpoint: {urls: [http://a, http://b], urlStrategy: weighted}",
+            {"urls": ["http://a", "http://b"], "url_strategy": "weighted"},
+        ),
+        ("  endpoint: {streaming: false, api_key: k}", {"api_key": "k"}),
+        ("  endpoint: {headers: {X-Team: perf, B: 1}}", {"headers": ['{"X-Team": "perf", "B": 1}']}),
+        (
+            "  endpoint: {extra: {t: 0.7, s: '1', n: {camelCase: [1]}}}",
+            {"extra_inputs": ['{"t": 0.7, "s": "1", "n": {"camelCase": [1]}}']},
+        ),
+        (
+            "  endpoint: {waitForModelTimeout: 1.5m, connection-reuse: never}",
+            {"ready_timeout_s": "90", "connection_reuse": "never"},
+        ),
+        ("  dataset: {isl: 512}", {"datasets:synthetic.isl": "512"}),
+        (
+            "  dataset: {prompts: {isl: {mean: 5, stddev: 2}}}",
+            {"datasets:synthetic.isl": "5", "datasets:synthetic.isl_stddev": "2"},
+        ),
+        ("  dataset: {type: synthetic, name: main, isl: {type: fixed, value: 7}}", {"datasets:synthetic.isl": "7"}),
+        (
+            "  datasets: [{path: x.jsonl, format: multi_turn, entries: 3}]",
+            {"input_file": "x.jsonl", "dataset_type": "multi_turn", "entries": "3"},
+        ),
+        ("  dataset: {type: riddles}", {"dataset_type": "riddles"}),
+        (
+            "  dataset: {prompts: {sequenceDistribution: [{isl: 1, islStddev: 2, probability: 100}]}}",
+            {"datasets:synthetic.mix": '[{"isl": 1, "isl_stddev": 2, "probability": 100}]'},
+        ),
+        (
+            "  slos: {request_latency: 50, time_to_first_token: p99<4}",
+            {"metrics:goodput.slos": ["request_latency:50", "time_to_first_token:p99<4"]},
+        ),
+        (
+            "  plugins: {endpoints:Parrot: {greeting: Ahoy, isLoud: false}}",
+            {"endpoints:parrot.greeting": "Ahoy", "endpoints:parrot.is_loud": False},
+        ),
+        ("  artifacts: {records: false, summary: [json]}", {"export_level": "summary"}),
+        (
+            "  artifacts: {records: [jsonl], raw: true, sliceDuration: 250ms}",
+            {"export_level": "raw", "slice_duration_s": "0.25"},
+        ),
+        ("  tokenizer: builtin", {"tokenizer": "builtin"}),
+        (
+            "  tokenizer: {name: builtin}\n  logging: {level: DEBUG}\n  gpuTelemetry: {enabled: false}",
+            {"tokenizer": "builtin", "log_level": "DEBUG"},
+        ),
+        ("  runtime: {ui: none, workers: null}", {"ui": "none"}),
+        ("  otel: {enabled: no}", {}),
+    ],
+)
+def test_a_value_is_the_option_of_its_place(tmp_path: Path, text: str, expected: dict[str, object]) -> None:
+    assert given(tmp_path, START + text) == {"models": ["m"], **expected}
+
+
+@pytest.mark.parametrize(
+    ("models", "expected"),
+    [
+        ("model: a", {"models": ["a"]}),
+        ("models: [a, b]", {"models": ["a", "b"]}),
+        (
+            "models: {strategy: random, items: [{name: a}, {name: b, weight: null}]}",
+            {"models": ["a", "b"], "model_selection_strategy": "random"},
+        ),
+    ],
+)
+def test_models_are_a_name_names_or_mappings(tmp_path: Path, models: str, expected: dict[str, object]) -> None:
+    assert given(tmp_path, f"benchmark: {{{models}}}") == expected
+
+
+@pytest.mark.parametrize(
+    ("phases", "expected"),
+    [
+        ("{type: concurrency, concurrency: 8, requests: 100}", {"concurrency": "8", "request_count": "100"}),
+        ("{type: concurrency, sessions: 9}", {"concurrency": "1", "session_count": "9"}),
+        (
+            "{type: poisson, rate: 30, duration: 2m, gracePeriod: 60}",
+            {"arrival_pattern": "poisson", "request_rate": "30", "benchmark_duration_s": "120", "benchmark_grace_s": "60"},
+        ),
+        (
+            "{type: gamma, rate: 5, smoothness: 2, requests: 3}",
+            {"arrival_pattern": "gamma", "request_rate": "5", "arrival_smoothness": "2", "request_count": "3"},
+        ),
+        ("{type: constant, rateSeries: rates.json}", {"arrival_pattern": "constant", "request_rate_series": "rates.json"}),
+        (
+            "{type: poisson, rate: 30, rateRamp: 30s, concurrency: 4, concurrencyRamp: {duration: 5, strategy: exponential}}",
+            {
+                "arrival_pattern": "poisson",
+                "request_rate": "30",
+                "rate_ramp_s": "30",
+                "concurrency": "4",
+                "concurrency_ramp_s": "5",
+                "ramp": "exponential",
+            },
+        ),
+        (
+            "{type: user_centric, rate: 2, users: 6, requests: 12}",
+            {"user_centric_rate": "2", "users": "6", "request_count": "12"},
+        ),
+        (
+            "{type: fixed-schedule, autoOffset: false, endOffset: 900}",
+            {"fixed_schedule": True, "fixed_auto_offset": False, "fixed_end_ms": "900"},
+        ),
+        (
+            "{type: concurrency, cancellation: {rate: 10, delay: 500ms}, failedRequestThreshold: 0.2}",
+            {"concurrency": "1", "cancellation_pct": "10", "cancellation_delay_s": "0.5", "failed_threshold": "0.2"},
+        ),
+        (
+            "[{type: constant, rate: 4, requests: 2, exclude_from_results: yes}, {type: concurrency, requests: 5}]",
+            {
+                "warmup_alone": True,
+                "warmup_arrival_pattern": "constant",
+                "warmup_request_rate": "4",
+                "warmup_request_count": "2",
+                "concurrency": "1",
+                "request_count": "5",
+            },
+        ),
+    ],
+)
+def test_phases_are_load_options(tmp_path: Path, phases: str, expected: dict[str, object]) -> None:
+    assert given(tmp_path, f"{START}  phases: {phases}") == {"models": ["m"], **expected}
+
+
+def test_a_warmup_and_a_profiling_phase_may_stand_by_themselves(tmp_path: Path) -> None:
+    text = f"{START}  warmup: {{type: concurrency, requests: 3}}\n  profiling: {{type: poisson, rate: 9, requests: 20}}\n"
+    assert given(tmp_path, text) == {
+        "models": ["m"], "warmup_alone": True, "warmup_concurrency": "1", "warmup_request_count": "3",
+        "arrival_pattern": "poisson", "request_rate": "9", "request_count": "20",
+    }  # fmt: skip
+
+
+def test_beside_the_benchmark_stand_the_seed_and_what_is_installed(tmp_path: Path) -> None:
+    text = f'schemaVersion: "2.0"\nrandomSeed: 7\npins: {{endpoints:chat: acme-chat}}\ndisabled: [exporters:csv]\n{START}'
+    assert given(tmp_path, text) == {
+        "random_seed": "7", "pins": ["endpoints:chat=acme-chat"], "disabled": ["exporters:csv"], "models": ["m"],
+    }  # fmt: skip
+    assert ConfigFile(tmp_path / "run.yaml").plugins() == {"pins": ["endpoints:chat=acme-chat"], "disabled": ["exporters:csv"]}
+
+
+def test_what_is_typed_wins(tmp_path: Path) -> None:
+    text = f"{START}  endpoint: {{urls: [http://a, http://b], streaming: true}}\n  phases: {{type: poisson, rate: 3}}\n"
+    found = given(tmp_path, text, "--url http://c --request-rate 4")
+    assert found == {
+        "models": ["m"],
+        "urls": ["http://c"],
+        "streaming": True,
+        "arrival_pattern": "poisson",
+        "request_rate": "4",
+    }
+
+
+def test_what_is_given_is_named_by_its_line(tmp_path: Path) -> None:
+    read = filled(tmp_path, f"{START}  endpoint:\n    timeOut: 3\n    timeout: 4\n")
+    (error,) = read.errors
+    assert error.message == "benchmark.endpoint.timeOut (run.yaml:4): there is no such key"
+    assert read.typed()["request_timeout_s"] == "benchmark.endpoint.timeout (run.yaml:5)"
+    assert read.shown == [], "the command stays as typed"
+
+
+def test_the_environment_fills_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "hush")
+    text = f"{START}  endpoint: {{apiKey: '${{SECRET}}', url: 'http://${{HOST_OF_MINE:there}}:80'}}"
+    assert given(tmp_path, text) == {"models": ["m"], "api_key": "hush", "urls": ["http://there:80"]}
+
+
+def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
+    text = f"{START}  warmup: &load {{type: concurrency, requests: 3}}\n  profiling: {{<<: *load, requests: 5}}\n"
+    assert given(tmp_path, text)["request_count"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "benchmark: {model: m, endpiont: {}}",
+            "benchmark.endpiont (run.yaml:1): there is no such key / did you mean endpoint?",
+        ),
+        (
+            "benchmark: {endpoint: {streaming: perhaps}}",
+            "benchmark.endpoint.streaming (run.yaml:1): 'perhaps' is not true or false",
+        ),
+        ("benchmark: {endpoint: {url: a, urls: [b]}}", "urls (run.yaml:1): the same as benchmark.endpoint.url (run.yaml:1)"),
+        (
+            "benchmark: {models: [{name: a, lora: b}]}",
+            "benchmark.models[0].lora (run.yaml:1): there is no such key / known here: name",
+        ),
+        ("benchmark: {phases: {concurrency: 1}}", "it has no type / write one of concurrency, poisson"),
+        ("benchmark: {phases: {type: poisson}}", "a phase of type poisson needs its rate"),
+        (
+            "benchmark: {phases: {type: concurrency, rate: 4}}",
+            "benchmark.phases.rate (run.yaml:1): a phase of type concurrency has none",
+        ),
+        ("benchmark: {warmup: {type: user_centric, users: 4}}", "a warmup can't be user_centric"),
+        (
+            "benchmark: {phases: [{type: concurrency}, {type: concurrency}]}",
+            "benchmark.phases[1] (run.yaml:1): a run has one profiling phase",
+        ),
+        ("benchmark: {phases: [3]}", "benchmark.phases[0] (run.yaml:1): it must be a mapping"),
+        (
+            "benchmark: {phases: {type: poisson, rate: 1, rateRamp: {strategy: linear}, prefillRamp: {strategy: exponential}}}",
+            "benchmark.phases.prefillRamp.strategy (run.yaml:1): all ramps of a run rise alike, and",
+        ),
+        ("benchmark: {profiling: {type: poisson, rate: 1, rateRamp: {curve: linear}}}", "known here: duration, strategy"),
+        ("benchmark: {dataset: {type: file}}", "benchmark.dataset (run.yaml:1): a file needs its path"),
+        ("benchmark: {dataset: {type: synthetic, path: x}}", "a path belongs to type: file"),
+        ("benchmark: {dataset: x}", "benchmark.dataset (run.yaml:1): it must be a mapping"),
+        ("benchmark: {datasets: [{isl: 1}, {isl: 2}]}", "it has 2 data sets; a run uses one"),
+        ("benchmark: {dataset: {isl: {type: lognormal, mean: 4}}}", "'lognormal' can't be drawn; fixed and normal can"),
+        ("benchmark: {artifacts: {records: [csv]}}", "what can be written is jsonl, or false for none"),
+        ("benchmark: {artifacts: {summary: false}}", "the summary is always written"),
+        (
+            "benchmark: {artifacts: {records: false, raw: true}}",
+            "raw answers follow the records, which benchmark.artifacts.records",
+        ),
+        ("benchmark: {serverMetrics: {enabled: true}}", "benchmark.serverMetrics (run.yaml:1): it has no counterpart here"),
+        (
+            "benchmark: {plugins: {endpoints:parot: {}}}",
+            "no installed plugin of that name has options / did you mean endpoints:parrot?",
+        ),
+        ("benchmark: {plugins: {endpoints:parrot: {greetings: x}}}", "there is no such key / did you mean greeting?"),
+        ("sweep: {type: grid}\nbenchmark: {model: m}", "sweep (run.yaml:1): it has no counterpart here"),
+        ("bench: {}\nbenchmark: {model: m}", "bench (run.yaml:1): there is no such key / did you mean benchmark?"),
+        ('schemaVersion: "1.0"\nbenchmark: {model: m}', "'1.0' can't be read; 2.0 can"),
+        ("randomSeed: 4", "run.yaml: benchmark: is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, sentence: str) -> None:
+    (said,) = wrong(tmp_path, text)
+    assert sentence in said
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: [1", "run.yaml:1 is not YAML: expected ',' or ']'"),
+        ("", "run.yaml is empty"),
+        ("- 1", "run.yaml holds no mapping"),
+        ("benchmark:\n  model: m\n  model: n\n", "run.yaml:3: model stands here twice"),
+        ("benchmark: &a {model: *a}", "benchmark.model (run.yaml:1) contains itself"),
+        ("benchmark: {model: '${NOT_SET_ANYWHERE}'}", "benchmark.model (run.yaml:1): the variable NOT_SET_ANYWHERE is not set"),
+        ("benchmark: {model: '{{ name }}'}", "benchmark.model (run.yaml:1): expressions are not computed here"),
+        (
+            "benchmark: {model: !!python/object:os.system {}}",
+            "run.yaml:1: the tag tag:yaml.org,2002:python/object:os.system means",
+        ),
+        ("benchmark: {model: !!python/name:os.system x}", "is not YAML: could not determine a constructor"),
+        ("\x00", "is not YAML"),
+    ],
+)
+def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        filled(tmp_path, text)
+    assert sentence in raised.value.message
+
+
+def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--config .*none.yaml can't be read: No such file"):
+        ConfigFile(tmp_path / "none.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(ConfigError, match=r"bytes.yaml can't be read"):
+        ConfigFile(tmp_path / "bytes.yaml")
+
+
+def test_every_option_of_the_kernel_has_a_place_of_its_own() -> None:
+    specs = Registry([]).kernel_options
+    assert {spec.field for spec in specs if not spec.place} == {"verbose", "extra_verbose"}, "logging.level says it"
+    places = [spec.place for spec in specs if spec.place]
+    assert len(places) == len(set(places))
