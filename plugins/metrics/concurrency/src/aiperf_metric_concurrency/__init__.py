@@ -58,4 +58,5 @@ def _results(rows: Iterable[Row], windows: Sequence[tuple[float, float]]) -> lis
             stats = statistics(row.curve, begin_ns, end_ns, row.gate)
             if stats is not None:
                 here.append(Result(row.tag, title, row.unit, stats, "", group, order))
+        del row  # its curves must be gone when the next are made
     return found
