@@ -15,9 +15,10 @@ from aiperf import journal, reduce
 from aiperf.artifacts import part_path
 from aiperf.columns import Column, RecordBatch
 from aiperf.descriptor import PluginRef
+from aiperf.errors import BadTokenizer
 from aiperf.exporter import BatchExporter, Scored
 from aiperf.metric import Metric, Unit
-from aiperf.plan import PhasePlan
+from aiperf.plan import PhasePlan, Plan
 from aiperf.reduce import Folded, Reducer, Stored, batch_of
 from aiperf.report import write_summary
 from aiperf.store import Store
@@ -434,6 +435,30 @@ def test_a_report_over_columns_and_segments_says_what_the_run_said(
     after = {path.name: path.read_bytes() for path in made.journal.iterdir() if "columns" in path.name or "shard" in path.name}
     assert before == after
     assert outcome_of(made) == undisturbed
+
+
+def test_a_report_opens_the_tokenizer_only_for_what_is_not_counted_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: tuple[bytes, dict[str, Any]]
+) -> None:
+    def gone(plan: Plan) -> None:
+        raise BadTokenizer("the tokenizer can't be had")
+
+    whole, torn = a_run(tmp_path / "whole"), a_run(tmp_path / "torn")
+    reducer(whole).finish()
+    one_frame_at_a_time(reducer(torn), 9)
+    monkeypatch.setattr(reduce, "open_tokenizer", gone)
+    reducer(whole, durable=False).finish()
+    assert outcome_of(whole) == undisturbed
+    with pytest.raises(BadTokenizer, match="can't be had"):
+        reducer(torn, durable=False).finish()
+
+
+def test_what_the_disk_refuses_of_a_report_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = a_run(tmp_path)
+    one_frame_at_a_time(reducer(made), 9)
+    monkeypatch.setattr(reduce, "part_path", lambda *_: Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left on device"):
+        reducer(made, durable=False).finish()
 
 
 def test_columns_go_on_in_another_file_when_one_is_full(

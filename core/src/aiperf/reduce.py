@@ -14,9 +14,10 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -168,6 +169,34 @@ class _Shard:
         np.frombuffer(self.done, dtype=np.uint8)[requests] = 1
 
 
+class _Behind:
+    """A file that is written in a thread, a piece behind: a report has a core to itself, and the disk is slow.
+
+    What the disk refuses is raised by the next call.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._thread = ThreadPoolExecutor(1)
+        self._writing: Future[int] | None = None
+
+    def write(self, data: bytes) -> None:
+        self._wait()
+        self._writing = self._thread.submit(self._file.write, data)
+
+    def close(self) -> None:
+        try:
+            self._wait()
+        finally:
+            self._thread.shutdown()
+            self._file.close()
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+
 class Reducer:
     """Reduces the shards whose number modulo *of* is *index*.
 
@@ -181,15 +210,17 @@ class Reducer:
         self._durable = durable
         self._endpoint: Endpoint = load(plan.endpoint)(plan.plugin_options(plan.endpoint))
         capabilities = self._endpoint.capabilities
-        counting = not plan.use_server_token_count
-        self._tokenizer = open_tokenizer(plan) if counting else None
-        self._count_output = self._tokenizer is not None and capabilities.produces_tokens
-        self._count_input = self._tokenizer is not None and capabilities.tokenizes_input
+        counting = not plan.use_server_token_count and plan.tokenizer is not None and plan.tokenizer_name is not None
+        self._count_output = counting and capabilities.produces_tokens
+        self._count_input = counting and capabilities.tokenizes_input
+        # A report of what is reduced already counts nothing, and may be made where the tokenizer can't be had.
+        self._tokenizer = open_tokenizer(plan) if counting and durable else None
         self._store = Store(directory)
         self._grading = Grading(plan, self._store, self._fail)
         self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
         self._exporters = batch_exporters(plan, target_for(plan, clock))
-        self._parts = [part_path(directory, ref.name, index).open("wb") for ref, _ in self._exporters]
+        opened = [part_path(directory, ref.name, index).open("wb") for ref, _ in self._exporters]
+        self._parts: list[BinaryIO | _Behind] = [*opened] if durable else [_Behind(part) for part in opened]
         self._shards = [_Shard(number) for number in range(index, plan.workers, of)]
         self._by_number = {shard.number: shard for shard in self._shards}
         self._rows: list[tuple[float, ...]] = []
@@ -451,8 +482,10 @@ class Reducer:
                 output = max(0, output - (usage.reasoning or 0))
             return usage.prompt, output, usage.reasoning
         inputs = outputs = reasoning = None
-        tokenizer = self._tokenizer
-        if tokenizer is None or self.plan.tokenizer is None:
+        if self.plan.tokenizer is None or not (self._count_input or self._count_output):
+            return None, None, None
+        self._tokenizer = tokenizer = self._tokenizer or open_tokenizer(self.plan)
+        if tokenizer is None:
             return None, None, None
         try:
             if self._count_input:
