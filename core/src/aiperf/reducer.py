@@ -9,6 +9,7 @@ reduced yet waits for ``aiperf report``.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -105,9 +106,10 @@ class Process:
         return None
 
     def _load(self) -> None:
-        from aiperf.reduce import Reducer
+        from aiperf.reduce import RARELY, Reducer
         from aiperf.rundir import load_run
 
+        gc.set_threshold(*RARELY)
         plan, clock = load_run(self.journal)
         plan = self.secrets.restored(plan)
         # Without a core of its own for each of us, the server and the parent, even idle time isn't free: caches and memory

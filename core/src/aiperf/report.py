@@ -26,7 +26,7 @@ from aiperf.grouped import BySlice, ByUrl, Together, named
 from aiperf.model import ErrorDetails
 from aiperf.pipeline import ARRIVAL, HELD, LATE, SLIP, Catalogue, Census, catalogue
 from aiperf.plan import PhasePlan, Plan, Secrets
-from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer
+from aiperf.reduce import NUMBERS, TEXTS, Folded, Reducer, collecting_rarely
 from aiperf.rundir import RunClock, hold, load_run
 from aiperf.selection import key_of
 from aiperf.store import Store
@@ -70,7 +70,7 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
         raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
     plan = msgspec.structs.replace(plan, artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
     plan = plan if change is None else change(plan)
-    with hold(journal_path):
+    with hold(journal_path), collecting_rarely():
         for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
             stale.unlink()
         reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
