@@ -153,9 +153,10 @@ PAIRS = (Pair(128, 64, 25.0), Pair(512, 128, 75.0, 40.0, 8.0))
         "[(128,64):25,(512|40,128|8):75]",
         "[(128, 64) : 25, (512|40, 128|8) : 75]",
         '{"pairs":[{"isl":128,"osl":64,"prob":25},{"isl":512,"osl":128,"prob":75,"isl_stddev":40,"osl_stddev":8}]}',
+        '[{"isl":128,"osl":64,"probability":25},{"isl":512,"osl":128,"probability":75,"isl_stddev":40,"osl_stddev":8}]',
     ],
 )
-def test_a_sequence_distribution_has_three_forms(text: str) -> None:
+def test_a_sequence_distribution_has_four_forms(text: str) -> None:
     assert pairs(text) == PAIRS
 
 
@@ -179,6 +180,7 @@ def test_a_sequence_distribution_has_three_forms(text: str) -> None:
         ('{"pairs":[{"isl":128,"osl":64,"prob":100,"typo":1}]}', "unknown field `typo`"),
         ('{"pairs":', "is not the JSON that is expected"),
         ('{"pairs":[]}', "total 0, not 100"),
+        ('[{"isl":128,"osl":64,"prob":100}]', "unknown field `prob`"),
     ],
 )
 def test_a_malformed_sequence_distribution_is_refused_and_never_skipped(text: str, said: str) -> None:
