@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from aiperf import argv
-from aiperf.argv import Option
+from aiperf.argv import FIRST, Option
 from aiperf.commandline import options_of, text_of
 from aiperf.configfile import ConfigFile
 from aiperf.descriptor import Descriptor, OptionSpec
 from aiperf.errors import ConfigError
 from aiperf.registry import Registry
+from hypothesis import HealthCheck, settings
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 ISL = OptionSpec("isl", ("--isl",), "Length.", "int", metavar="TOKENS", place="dataset.prompts.isl.mean")
 SPREAD = OptionSpec("isl_stddev", ("--isl-stddev",), "Spread.", "float", metavar="TOKENS", place="dataset.prompts.isl.stddev")
@@ -28,9 +32,7 @@ START = "benchmark:\n  model: m\n"
 
 
 def options() -> tuple[Option, ...]:
-    pins = OptionSpec("pins", ("--plugin",), "Pins.", arity="many", place="pins")
-    disabled = OptionSpec("disabled", ("--disable-plugin",), "Off.", arity="many", place="disabled")
-    return options_of((*Registry([]).kernel_options, pins, disabled), PLUGINS)
+    return options_of((*Registry([]).kernel_options, *FIRST), PLUGINS)
 
 
 def filled(folder: Path, text: str, line: str = "") -> argv.Scan:
@@ -259,6 +261,19 @@ def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
             "benchmark.phases[1] (run.yaml:1): a run has one profiling phase",
         ),
         ("benchmark: {phases: [3]}", "benchmark.phases[0] (run.yaml:1): it must be a mapping"),
+        ("benchmark: {phases: [{kind: cooldown, type: concurrency}]}", "this is the profiling"),
+        ("benchmark: {warmup: {type: concurrency, kind: profiling}}", "this is the warmup"),
+        ("benchmark: {profiling: {type: concurrency, excludeFromResults: true}}", "the warmup is left out of the results"),
+        (
+            "benchmark: {phases: {type: concurrency, duration: 1, gracePeriod: 2, grace_period: 3}}",
+            "benchmark.phases.grace_period (run.yaml:1): the same as benchmark.phases.gracePeriod (run.yaml:1)",
+        ),
+        ("benchmark: {dataset: {isl: {mean: 4, MEAN: 5}}}", "benchmark.dataset.isl.MEAN (run.yaml:1): the same as"),
+        ("random_seed: 3\nrandomSeed: 4\nbenchmark: {}", "randomSeed (run.yaml:2): the same as random_seed (run.yaml:1)"),
+        ("benchmark: {endpoint: http://h}", "benchmark.endpoint (run.yaml:1): there is no such key"),
+        ("benchmark: {endpoint: {streaming: {a: 1}}}", "{'a': 1} is not true or false"),
+        ("benchmark: {plugins: [a]}", "it must be a mapping, of options by category:name"),
+        ("benchmark: {plugins: {endpoints:parrot: x}}", "endpoints:parrot (run.yaml:1): it must be a mapping"),
         (
             "benchmark: {phases: {type: poisson, rate: 1, rateRamp: {strategy: linear}, prefillRamp: {strategy: exponential}}}",
             "benchmark.phases.prefillRamp.strategy (run.yaml:1): all ramps of a run rise alike, and",
@@ -322,6 +337,27 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ConfigError, match=r"bytes.yaml can't be read"):
         ConfigFile(tmp_path / "bytes.yaml")
+
+
+WORDS = """
+schemaVersion randomSeed pins disabled benchmark sweep model models items name strategy endpoint url streaming headers extra tls
+dataset datasets type path isl osl prompts mean stddev value turns phases warmup profiling kind excludeFromResults rate rateRamp
+rate_series concurrency requests duration cancellation artifacts records raw summary slos tokenizer plugins runtime otel enabled
+endpoints:parrot greeting
+"""
+KEYS = st.sampled_from(WORDS.split())
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 9), st.sampled_from(["synthetic", "file", "poisson", "warmup", "gamma", "5m", ""])
+)
+VALUES = st.recursive(SCALARS, lambda below: st.one_of(st.lists(below, max_size=3), st.dictionaries(KEYS, below, max_size=5)))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@drawn(st.dictionaries(KEYS, VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=8))
+def test_whatever_is_in_it_is_read_or_refused(tmp_path: Path, top: dict[str, object], benchmark: dict[str, object]) -> None:
+    read = filled(tmp_path, json.dumps(top | {"benchmark": benchmark}))
+    assert all(error.message for error in read.errors)
+    assert all(isinstance(value, str) for one in read.given for value in one.values)
 
 
 def test_every_option_of_the_kernel_has_a_place_of_its_own() -> None:

@@ -402,6 +402,39 @@ def test_a_ramp_with_nothing_to_raise_is_said(caplog: pytest.LogCaptureFixture) 
     assert "--concurrency-ramp-duration has nothing to ramp without --concurrency" in caplog.text
 
 
+def test_a_warmup_alone_takes_nothing_from_profiling() -> None:
+    ramps = "--concurrency-ramp-duration 2 --request-rate-ramp-duration 2"
+    line = f"--request-rate 5 --arrival-smoothness 3 --concurrency 9 {ramps}"
+    lent, alone = (warmup(f"{line} --warmup-request-count 4 {more}") for more in ("", "--warmup-alone"))
+    assert (lent.schedule, lent.rate, lent.concurrency, lent.pattern) == ("request_rate", 5.0, 9, "gamma")
+    assert (alone.schedule, alone.rate, alone.concurrency, alone.pattern) == ("burst", None, 1, None)
+    assert lent.concurrency_ramp_ns == lent.rate_ramp_ns == 2_000_000_000
+    assert alone.concurrency_ramp_ns is alone.rate_ramp_ns is None
+    paced = warmup(f"{line} --warmup-request-count 4 --warmup-alone --warmup-request-rate 2 --warmup-arrival-pattern gamma")
+    assert (paced.rate, paced.pattern, paced.smoothness, paced.concurrency) == (2.0, "gamma", 1.0, None)
+    wider = "--warmup-request-count 9 --warmup-alone --warmup-request-rate 5 --warmup-prefill-concurrency 4"
+    assert warmup(f"--streaming --concurrency 2 {wider}").prefill_concurrency == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--warmup-alone", "--warmup-alone --warmup-request-count"),
+        (
+            "--request-rate 5 --warmup-request-count 4 --warmup-alone --warmup-arrival-pattern constant",
+            "--warmup-arrival-pattern --warmup-request-rate",
+        ),
+        (
+            "--arrival-smoothness 2 --warmup-duration 4 --warmup-alone --warmup-request-rate 5 --warmup-arrival-pattern gamma",
+            "--arrival-smoothness --request-rate",
+        ),
+    ],
+)
+def test_what_a_warmup_alone_lacks_is_not_profilings_to_give(line: str, words: str) -> None:
+    (said,) = refusals(line)
+    assert all(word in said for word in words.split())
+
+
 @pytest.mark.parametrize(("line", "share", "delay_ns"), [
     ("", 0.0, 0), ("--request-cancellation-rate 0 --request-cancellation-delay 1", 0.0, 1_000_000_000),
     ("--request-cancellation-rate 12.5", 0.125, 0),

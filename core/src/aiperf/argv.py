@@ -20,6 +20,22 @@ from aiperf.errors import UsageError
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
 
 
+PINS = OptionSpec(
+    "pins", ("--plugin",), "Take a plugin from this distribution where several provide it.",
+    arity="many", metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins", place="pins",
+)  # fmt: skip
+DISABLED = OptionSpec(
+    "disabled", ("--disable-plugin",), "Leave a plugin out, as if it were not installed.",
+    arity="many", metavar="CATEGORY:NAME", group="Plugins", place="disabled",
+)  # fmt: skip
+CONFIG = OptionSpec(
+    "config", ("--config", "-f"), "Read options from a YAML file; what is typed wins over it.", "path", metavar="FILE",
+    group="Input",
+)  # fmt: skip
+FIRST = (PINS, DISABLED, CONFIG)
+"""Options of ``aiperf profile`` that are read before all others: which others there are, and what is given, depends on them."""
+
+
 class Target(Struct, frozen=True):
     """Whose an option is: *owner* is ``category:name`` of a plugin, "" for the command itself."""
 

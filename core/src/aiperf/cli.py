@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiperf import argv, helptext
-from aiperf.argv import Option, Scan
+from aiperf.argv import CONFIG, DISABLED, FIRST, PINS, Option, Scan
 from aiperf.command import Others
 from aiperf.commandline import Face, Values, options_of, text_of
-from aiperf.descriptor import Descriptor, OptionSpec, canonical
+from aiperf.descriptor import Descriptor, canonical
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry import Registry
 from aiperf.registry.precedence import label
@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from aiperf.configfile import ConfigFile
 
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
-
-_PINS = OptionSpec(
-    "pins", ("--plugin",), "Take a plugin from this distribution where several provide it.",
-    arity="many", metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins", place="pins",
-)  # fmt: skip
-_DISABLED = OptionSpec(
-    "disabled", ("--disable-plugin",), "Leave a plugin out, as if it were not installed.",
-    arity="many", metavar="CATEGORY:NAME", group="Plugins", place="disabled",
-)  # fmt: skip
-
-_CONFIG = OptionSpec(
-    "config", ("--config", "-f"), "Read options from a YAML file; what is typed wins over it.", "path", metavar="FILE",
-    group="Input",
-)  # fmt: skip
 
 _NOT_HERE = "belongs to the {} endpoint package, which is not installed"
 FOREIGN = {
@@ -177,17 +163,17 @@ def _unknown_command(name: str, registry: Registry, faces: list[Face]) -> Aiperf
 
 def _config(words: list[str]) -> ConfigFile | None:
     """The configuration file that a run is given."""
-    if not words or canonical(words[0]) != "profile" or not any(word.startswith(_CONFIG.flags) for word in words):
+    if not words or canonical(words[0]) != "profile" or not any(word.startswith(CONFIG.flags) for word in words):
         return None
     from aiperf.configfile import ConfigFile
 
-    read = argv.scan(words[1:], options_of([_CONFIG]))
+    read = argv.scan(words[1:], options_of([CONFIG]))
     return ConfigFile(Path(read.given[0].values[0])) if read.given and not read.help else None
 
 
 def _chosen(registry: Registry, words: list[str], config: ConfigFile | None, errors: list[AiperfError]) -> Registry:
     """The registry with the pins and switches of the command line, which count before anything is looked up by name."""
-    read = argv.scan(words, options_of([_PINS, _DISABLED]))
+    read = argv.scan(words, options_of([PINS, DISABLED]))
     given = config.plugins() if config is not None else {}
     given |= {one.option.spec.field: one.values for one in read.given}
     try:
@@ -212,7 +198,7 @@ def _faces(registry: Registry, *, only: str = "", everything: bool = False) -> l
     from aiperf.inspection import plugins_face
 
     profile = _profile_face(registry, whole=everything or canonical(only) == "profile")
-    faces = [profile, plugins_face(registry, (_PINS, _DISABLED))]
+    faces = [profile, plugins_face(registry, (PINS, DISABLED))]
     plugins = [one for one in registry.all("commands") if one.name not in ("profile", "plugins")]
     return faces + [_plugin_face(registry, one, whole=everything or canonical(only) == canonical(one.name)) for one in plugins]
 
@@ -304,7 +290,7 @@ def _profile_face(registry: Registry, *, whole: bool) -> Face:
     options: tuple[Option, ...] = ()
     if whole:
         plugins = [one for category in registry.categories() if category != "commands" for one in registry.all(category)]
-        options = options_of((*registry.kernel_options, _PINS, _DISABLED, _CONFIG), plugins)
+        options = options_of((*registry.kernel_options, *FIRST), plugins)
     return Face(
         "profile",
         "Send load to an inference server and report how fast it answers.",

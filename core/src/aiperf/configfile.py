@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,13 @@ _SAME = {
     "dataset.osl": "dataset.prompts.osl",
 }
 """Other words for a place."""
-_SHORT = ("mean", "duration", "name", "items", "path")
-"""What a value stands for where a mapping could stand: ``isl: 512`` is its mean."""
-_ELSEWHERE = ("sweep", "multi_run", "plot", "variables", "no_sweep_table")
-_LATER = ("gpu_telemetry", "server_metrics", "network_latency", "otel", "mlflow", "wandb", "scenario", "metrics")
-"""Sections of the reference's that have no counterpart here; switched off they change nothing."""
+_SHORT = {"models": "models.items", "tokenizer": "tokenizer.name", "profiling.rate_series": "profiling.rate_series.path"}
+"""What a value stands for where a mapping could stand; of a distribution it is the mean, of a ramp the duration."""
+_ABOVE = ("sweep", "multi_run", "plot", "variables", "no_sweep_table")
+"""The reference's, beside ``benchmark``, that have no counterpart here."""
+_WITHIN = ("gpu_telemetry", "server_metrics", "network_latency", "otel", "mlflow", "wandb")
+"""The reference's sections that have no counterpart here; switched off they change nothing."""
+_KINDS = ("warmup", "profiling")
 _PHASES = ("concurrency", "poisson", "gamma", "constant", "user_centric", "fixed_schedule")
 _OF_A_RATE = ("rate", "rate_ramp", "rate_series", "smoothness")
 
@@ -116,7 +118,7 @@ class _Reading:
         }
 
     def top(self, root: Entry) -> None:
-        keys = {_snake(key): entry for key, entry in root.value.items()}
+        keys = self._named(root)
         for key, entry in keys.items():
             if key == "schema_version":
                 if str(entry.value) not in ("2.0", "2"):
@@ -126,7 +128,7 @@ class _Reading:
             elif key == "pins":
                 pins = [Entry(entry.path, entry.line, one) for one in _pins(entry)]
                 self._take(self._places[key], Entry(entry.path, entry.line, pins))
-            elif key in _ELSEWHERE:
+            elif key in _ABOVE:
                 if entry.value not in (None, False, {}, []):
                     self._wrong(entry, "it has no counterpart here", "one file is one run: drop it")
             elif key not in _TOP:
@@ -135,18 +137,26 @@ class _Reading:
         if benchmark is None or not isinstance(benchmark.value, dict):
             self.errors.append(UsageError(f"{self._name}: benchmark: is missing, with what the run is made of"))
             return
-        self._each("", benchmark)
+        self._each(self._named(benchmark, ""))
 
-    def _each(self, place: str, entry: Entry) -> None:
-        seen: dict[str, Entry] = {}
+    def _named(self, entry: Entry, place: str | None = None) -> dict[str, Entry]:
+        """What a mapping holds, by key in snake_case, or by *place* with it; what isn't a mapping is refused and empty."""
+        if not isinstance(entry.value, dict):
+            self._wrong(entry, "it must be a mapping")
+            return {}
+        found: dict[str, Entry] = {}
         for key, below in entry.value.items():
             name = f"{place}.{_snake(key)}" if place else _snake(key)
-            name = _SAME.get(name, name)
-            if name in seen:
-                self._wrong(below, f"the same as {self._where(seen[name])}", "keep one of them")
-                continue
-            seen[name] = below
-            self._walk(name, below)
+            name = name if place is None else _SAME.get(name, name)
+            if name in found:
+                self._wrong(below, f"the same as {self._where(found[name])}", "keep one of them")
+            else:
+                found[name] = below
+        return found
+
+    def _each(self, named: dict[str, Entry]) -> None:
+        for place, entry in named.items():
+            self._walk(place, entry)
 
     def _walk(self, place: str, entry: Entry) -> None:
         if entry.value is None:
@@ -155,13 +165,13 @@ class _Reading:
         if special is not None:
             special(entry)
         elif isinstance(entry.value, dict) and self._below(place):
-            self._each(place, self._distribution(place, entry))
+            self._each(self._distribution(place, self._named(entry, place)))
         elif option is not None:
             self._take(option, entry)
-        elif place in _LATER:
+        elif place in _WITHIN:
             if not isinstance(entry.value, dict) or entry.value.get("enabled", entry).value is not False:
                 self._wrong(entry, "it has no counterpart here", f"drop it, or switch it off: {place}: {{enabled: false}}")
-        elif not isinstance(entry.value, dict) and (short := next(self._short(place), None)) is not None:
+        elif not isinstance(entry.value, dict) and (short := self._short(place)) in self._places:
             self._walk(short, entry)
         else:
             before, _, key = place.rpartition(".")
@@ -169,26 +179,23 @@ class _Reading:
 
     def _below(self, place: str) -> list[str]:
         """The keys that mean something below a place."""
-        known = [*self._places, *self._special, *_SAME, *_LATER]
+        known = [*self._places, *self._special, *_SAME, *_WITHIN]
         start = f"{place}." if place else ""
         return sorted({one[len(start) :].partition(".")[0] for one in known if one.startswith(start)})
 
-    def _short(self, place: str) -> Iterator[str]:
-        for word in _SHORT:
-            if f"{place}.{word}" in self._places:
-                yield f"{place}.{word}"
+    def _short(self, place: str) -> str:
+        return _SHORT.get(place) or next((one for one in (f"{place}.mean", f"{place}.duration") if one in self._places), "")
 
-    def _distribution(self, place: str, entry: Entry) -> Entry:
-        """The mapping without what says of a distribution which it is, where it is fixed or normal."""
+    def _distribution(self, place: str, named: dict[str, Entry]) -> dict[str, Entry]:
+        """Without what says of a distribution which it is, where it is fixed or normal."""
         if f"{place}.mean" not in self._places:
-            return entry
-        words = {_snake(key): (key, below) for key, below in entry.value.items()}
-        _, kind = words.pop("type", ("", None))
-        if kind is not None and kind.value not in ("fixed", "normal"):
-            self._wrong(kind, f"{kind.value!r} can't be drawn; fixed and normal can")
-        if "value" in words:
-            words["mean"] = ("mean", words.pop("value")[1])
-        return Entry(entry.path, entry.line, dict(words.values()))
+            return named
+        kind, value = named.pop(f"{place}.type", None), named.pop(f"{place}.value", None)
+        if kind is not None and kind.plain not in ("fixed", "normal"):
+            self._wrong(kind, f"{kind.plain!r} can't be drawn; fixed and normal can")
+        if value is not None:
+            self._walk(f"{place}.mean", value)
+        return named
 
     # What is more than a place
 
@@ -199,8 +206,8 @@ class _Reading:
             if not isinstance(one.value, dict):
                 names.append(one)
                 continue
-            for key, below in one.value.items():
-                if _snake(key) == "name":
+            for key, below in self._named(one).items():
+                if key == "name":
                     names.append(below)
                 elif below.value not in (None, {}, []):
                     self._unknown(below, key, ["name"])
@@ -212,25 +219,21 @@ class _Reading:
                 self._wrong(entry, f"it has {len(entry.value)} data sets; a run uses one")
                 return
             entry = entry.value[0]
-        if not isinstance(entry.value, dict):
-            self._wrong(entry, "it must be a mapping", "for example {type: synthetic, isl: 512, osl: 128}")
-            return
-        words = {_snake(key): below for key, below in entry.value.items()}
-        kind = words["type"].value if "type" in words else "file" if "path" in words else "synthetic"
-        if kind not in ("synthetic", "file"):  # by its plugin's name
-            self._take(self._places["dataset.format"], words["type"])
-        elif (kind == "file") != ("path" in words):
-            self._wrong(entry, "a file needs its path" if kind == "file" else "a path belongs to type: file")
-        rest = {key: below for key, below in entry.value.items() if _snake(key) not in ("type", "name")}
-        self._each("dataset", Entry(entry.path, entry.line, rest))
+        named = self._named(entry, "dataset")
+        named.pop("dataset.name", None)
+        kind, has_path = named.pop("dataset.type", None), "dataset.path" in named
+        if kind is not None and kind.plain not in ("synthetic", "file"):  # by its plugin's name
+            self._take(self._places["dataset.format"], kind)
+        elif kind is not None and (kind.plain == "file") != has_path:
+            self._wrong(entry, "a path belongs to type: file" if has_path else "a file needs its path")
+        self._each(named)
 
     def _phases(self, entry: Entry) -> None:
         """One profiling phase, a warmup before it."""
         each = entry.value if isinstance(entry.value, list) else [entry]
         seen: set[str] = set()
         for one in each:
-            words = {_snake(key): below.value for key, below in one.value.items()} if isinstance(one.value, dict) else {}
-            kind = str(words.get("kind") or ("warmup" if words.get("exclude_from_results") else "profiling"))
+            kind = _kind(one)
             if kind in seen or (kind == "warmup" and "profiling" in seen):
                 self._wrong(one, "a run has one profiling phase, and at most one warmup before it", "put the others into files")
                 return
@@ -238,17 +241,18 @@ class _Reading:
             self._phase(one, kind)
 
     def _phase(self, entry: Entry, kind: str) -> None:
-        if not isinstance(entry.value, dict):
-            self._wrong(entry, "it must be a mapping", "for example {type: concurrency, concurrency: 8, requests: 100}")
-            return
-        words = {_snake(key): below for key, below in entry.value.items()}
-        for quiet in ("name", "kind", "exclude_from_results"):
-            words.pop(quiet, None)
-        named = words.pop("type", None)
+        words = self._named(entry)
+        words.pop("name", None)
+        said, excluded, named = (words.pop(key, None) for key in ("kind", "exclude_from_results", "type"))
+        if said is not None and said.plain != kind:
+            self._wrong(said, f"this is the {kind}", f"kinds: {', '.join(_KINDS)}")
+        if excluded is not None and self._on(excluded) not in (None, kind == "warmup"):
+            self._wrong(excluded, "the warmup is left out of the results, and nothing else is")
         if named is None:
-            self._wrong(entry, "it has no type", f"write one of {', '.join(_PHASES)}")
+            if isinstance(entry.value, dict):
+                self._wrong(entry, "it has no type", f"write one of {', '.join(_PHASES)}")
             return
-        word = canonical(str(named.value))
+        word = canonical(str(named.plain))
         paced = word not in ("concurrency", "user_centric", "fixed_schedule")
         for key in () if paced else _OF_A_RATE:
             if key in words and (key, word) != ("rate", "user_centric"):
@@ -275,10 +279,10 @@ class _Reading:
 
     def _curve(self, place: str, entry: Entry) -> None:
         """A ramp's duration and its curve, which all ramps of a run share."""
-        for key, below in entry.value.items():
-            if _snake(key) == "duration":
+        for key, below in self._named(entry).items():
+            if key == "duration":
                 self._walk(place, below)
-            elif _snake(key) != "strategy":
+            elif key != "strategy":
                 self._unknown(below, key, ["duration", "strategy"])
             else:
                 curve = self._places["profiling.ramp"]
@@ -307,14 +311,16 @@ class _Reading:
             self._wrong(entry, "the summary is always written: [json]", "leave an exporter out with disabled: [exporters:csv]")
 
     def _plugins(self, entry: Entry) -> None:
-        for owner, fields in entry.value.items() if isinstance(entry.value, dict) else ():
-            category, _, name = owner.partition(":")
-            known = next((one for one in self._owned if canonical(one) == canonical(f"{category}:{name}")), None)
+        if not isinstance(entry.value, dict):
+            self._wrong(entry, "it must be a mapping, of options by category:name and field")
+            return
+        for owner, fields in entry.value.items():
+            known = next((one for one in self._owned if canonical(one) == canonical(owner)), None)
             if known is None:
                 self._unknown(fields, owner, list(self._owned), "no installed plugin of that name has options")
                 continue
-            for field, below in fields.value.items() if isinstance(fields.value, dict) else ():
-                option = self._owned[known].get(_snake(field))
+            for field, below in self._named(fields).items():
+                option = self._owned[known].get(field)
                 if option is None:
                     self._unknown(below, field, list(self._owned[known]))
                 elif below.value is not None:
@@ -342,9 +348,9 @@ class _Reading:
         self.given[option.spec] = Given(option, self._where(entry), [], True)
 
     def _on(self, entry: Entry) -> bool | None:
-        word = {"true": True, "false": False}.get(str(entry.value).lower())
+        word = {"true": True, "false": False}.get(str(entry.plain).lower())
         if word is None:
-            self._wrong(entry, f"{entry.value!r} is not true or false")
+            self._wrong(entry, f"{entry.plain!r} is not true or false")
         return word
 
     def _where(self, entry: Entry) -> str:
@@ -360,6 +366,14 @@ class _Reading:
         self._wrong(entry, why, *hints)
 
 
+def _kind(entry: Entry) -> str:
+    """Of a phase in a list: profiling, unless it says that it is the warmup."""
+    words = entry.plain if isinstance(entry.value, dict) else {}
+    said = {_snake(key): str(value).lower() for key, value in words.items()}
+    warmup = said.get("kind") == "warmup" or ("kind" not in said and said.get("exclude_from_results") == "true")
+    return _KINDS[0] if warmup else _KINDS[1]
+
+
 def _pins(entry: Entry) -> list[str]:
     """``category:name=distribution`` each, of a mapping or a list of them."""
     return [f"{key}={value}" for key, value in entry.plain.items()] if isinstance(entry.value, dict) else _texts(entry)
@@ -371,7 +385,7 @@ def _texts(entry: Entry, *, pairs: bool = False) -> list[str]:
         return [text for one in entry.value for text in _texts(one)]
     if isinstance(entry.value, dict):
         return [f"{key}:{value}" for key, value in entry.plain.items()] if pairs else [json.dumps(entry.plain)]
-    return [str(entry.value)]
+    return [] if entry.value is None else [str(entry.value)]
 
 
 def _seconds(texts: list[str]) -> list[str]:

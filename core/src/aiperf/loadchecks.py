@@ -57,7 +57,7 @@ def _check_limits(findings: Findings, mode: str) -> None:
     findings.needs("prefill_concurrency", ["streaming"], why)
     findings.needs("warmup_prefill_concurrency", ["streaming"], why)
     _check_within(findings, "prefill_concurrency", "concurrency")
-    level = next(filter(findings.given, _WARMUP_LEVELS), None)
+    level = next(filter(findings.given, _for_warmup(findings, _WARMUP_LEVELS)), None)
     if level is not None:
         _check_within(findings, "warmup_prefill_concurrency", level)
 
@@ -105,7 +105,8 @@ def _check_patterns(findings: Findings, shaped: Callable[[str], bool], pattern: 
             )
     if kernel.arrival_smoothness is None:
         return
-    own = kernel.warmup_arrival_pattern if any(map(findings.given, TRIGGERS)) else None
+    warms = any(map(findings.given, TRIGGERS)) and not kernel.warmup_alone
+    own = kernel.warmup_arrival_pattern if warms else None
     if not any(map(shaped, [pattern, *([own] if own else [])])):
         smoothness, flag = findings.flag("arrival_smoothness"), findings.flag("arrival_pattern")
         findings.refuse(

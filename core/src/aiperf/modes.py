@@ -91,7 +91,8 @@ def selector(findings: Findings, mode: str) -> str:
 
 def _warmup_is_shaped(findings: Findings) -> bool:
     """Whether the smoothness serves a warmup with a rate of its own, which has no other flag for it."""
-    return findings.given("warmup_request_rate") and any(map(findings.given, TRIGGERS))
+    alone = findings.kernel.warmup_alone
+    return not alone and findings.given("warmup_request_rate") and any(map(findings.given, TRIGGERS))
 
 
 def _refuse_offsets(findings: Findings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aiperf.argv import FIRST
 from aiperf.descriptor import Descriptor, OptionSpec
 from aiperf.helptext import by_heading
 from aiperf.registry import Registry
@@ -17,7 +18,7 @@ Generated from the option models of the installed packages by `aiperf plugins op
 JSON Schema. A plugin's options are under its own heading and are there while its package is.
 
 The last column is where the option stands in a configuration file (`aiperf profile --config FILE`), below `benchmark:` but for
-`random_seed`; a word in parentheses is the phase's type. See [config.md](config.md).
+`random_seed`, `pins` and `disabled`; a word in parentheses is the phase's type. See [config.md](config.md).
 
 ## `aiperf profile`"""
 _COLUMNS = "| option | value | default | what | in a file |\n|---|---|---|---|---|"
@@ -26,7 +27,7 @@ _COLUMNS = "| option | value | default | what | in a file |\n|---|---|---|---|--
 def page(registry: Registry) -> str:
     """The whole page; every option has its row."""
     parts = [_HEAD]
-    for heading, specs in by_heading(registry.kernel_options):
+    for heading, specs in by_heading((*registry.kernel_options, *FIRST)):
         parts.append(f"\n### {heading}\n\n{_COLUMNS}")
         parts += [_row(spec) for spec in specs]
     for one in _owners(registry):
@@ -39,7 +40,8 @@ def page(registry: Registry) -> str:
 
 def listed(registry: Registry) -> list[tuple[str, str]]:
     """Each option's flags, and whose it is."""
-    kernel = [(", ".join(spec.flags), "the kernel") for spec in registry.kernel_options if not spec.hidden]
+    own = (*registry.kernel_options, *FIRST)
+    kernel = [(", ".join(spec.flags), "the kernel") for spec in own if not spec.hidden]
     plugins = [
         (", ".join(spec.flags), f"{one.category}:{one.name} of {label(one)}")
         for one in _owners(registry)

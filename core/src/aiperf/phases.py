@@ -159,7 +159,7 @@ def _warmup(findings: Findings, first_entry: int) -> PhasePlan:
         prefill_concurrency=prefill,
         rate=rate,
         pattern=None if rate is None else kernel.warmup_arrival_pattern or _pattern(lent),
-        smoothness=kernel.arrival_smoothness or 1.0,
+        smoothness=lent.arrival_smoothness or 1.0,
         first_entry=first_entry,
         # No more than profiling has: a warmup may repeat itself, and what it uses must be built too.
         entries=min(wanted, first_entry),

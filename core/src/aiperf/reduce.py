@@ -16,10 +16,9 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -46,6 +45,9 @@ from aiperf.store import Store
 from aiperf.strangers import who, why
 from aiperf.trace import traced
 from aiperf.usage import Usage, read_usage
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 log = logging.getLogger(__name__)
 
@@ -195,6 +197,8 @@ class _Behind:
     """
 
     def __init__(self, file: BinaryIO) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # 5 ms that a reducer beside the load needn't take
+
         self._file = file
         self._thread = ThreadPoolExecutor(1)
         self._writing: Future[int] | None = None
@@ -229,11 +233,10 @@ class Reducer:
         self._durable = durable
         self._endpoint: Endpoint = load(plan.endpoint)(plan.plugin_options(plan.endpoint))
         capabilities = self._endpoint.capabilities
-        counting = not plan.use_server_token_count and plan.tokenizer is not None and plan.tokenizer_name is not None
-        self._count_output = counting and capabilities.produces_tokens
-        self._count_input = counting and capabilities.tokenizes_input
+        self._count_output = capabilities.produces_tokens
+        self._count_input = capabilities.tokenizes_input
         # A report of what is reduced already counts nothing, and may be made where the tokenizer can't be had.
-        self._tokenizer = open_tokenizer(plan) if counting and durable else None
+        self._tokenizer = open_tokenizer(plan) if durable and not plan.use_server_token_count else None
         self._store = Store(directory)
         self._grading = Grading(plan, self._store, self._fail)
         self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
@@ -501,10 +504,10 @@ class Reducer:
                 output = max(0, output - (usage.reasoning or 0))
             return usage.prompt, output, usage.reasoning
         inputs = outputs = reasoning = None
-        if self.plan.tokenizer is None or not (self._count_input or self._count_output):
-            return None, None, None
-        self._tokenizer = tokenizer = self._tokenizer or open_tokenizer(self.plan)
-        if tokenizer is None:
+        if self._tokenizer is None:
+            self._tokenizer = open_tokenizer(self.plan)
+        tokenizer = self._tokenizer
+        if tokenizer is None or self.plan.tokenizer is None:
             return None, None, None
         try:
             if self._count_input:

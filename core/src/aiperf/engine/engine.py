@@ -26,7 +26,7 @@ from aiperf.plan import PhasePlan, Plan, Secrets
 from aiperf.schedule import sampler_of
 from aiperf.sse import Splitter
 from aiperf.store import Store
-from aiperf.strangers import made
+from aiperf.strangers import made, why
 
 Prepare = Callable[[HttpRequest, Turn], HttpRequest]
 
@@ -122,8 +122,7 @@ class Engine:
             try:
                 body, shape = self._encode(session)
             except Exception as error:  # noqa: BLE001  # strangers' code; it never left, and is over when the driver is done here
-                message = f"the endpoint can't make the request: {type(error).__name__}: {error}"
-                unmade = ErrorDetails(message, type=ENDPOINT_ERROR)
+                unmade = ErrorDetails(f"the endpoint can't make the request: {why(error)}", type=ENDPOINT_ERROR)
                 body, shape = b"", self._shapes[session.url][0]
         request = self._numbered[0]
         self._numbered[0] = request + 1
