@@ -9,7 +9,7 @@ PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugi
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench packages clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
@@ -23,6 +23,10 @@ test: $(VENV)/.installed-tests
 check: $(VENV)/.installed-tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(SOURCES) benchmarks tests
+
+# The root's lists of packages, from the packages' own project files.
+packages:
+	@$(PYTHON) tests/suite.py
 
 bench: $(VENV)/.installed-tests
 	$(BIN)/python benchmarks/bench.py

@@ -234,7 +234,7 @@ GROUPS: dict[str, Callable[[Bench], None]] = {
     "reduce": Bench.reduce,
     "size": Bench.size,
 }
-"""What fills the rows, in the order of the table."""
+"""The groups of rows in the order of the table."""
 
 
 def machine() -> str:

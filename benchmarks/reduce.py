@@ -22,14 +22,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from aiperf import Conversation, Turn, journal
-from aiperf.build import load
-from aiperf.plan import PhasePlan, Plan
-from aiperf.reduce import NUMBERS, Stored
-from aiperf.registry import Registry
-from aiperf.rundir import RunClock, save_run
-from aiperf.selection import ref_to
-from aiperf.store import StoreWriter
+from aiperf import Conversation, Turn
+from aiperf.prepare.build import load
+from aiperf.reduce.batches import StoredBatch
+from aiperf.registry.registry import Registry
+from aiperf.rundir import journal
+from aiperf.rundir.directory import RunClock, save_run
+from aiperf.rundir.store import StoreWriter
+from aiperf.sdk.columns import NUMBERS
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.transport import STREAMED
 from aiperf.testing.journals import plan_for
 
 CLOCK = RunClock(5_000_000_000_007, 1_700_000_000_000_000_123)
@@ -56,9 +59,9 @@ def plan(directory: Path, requests: int, level: str) -> Plan:
     def one(category: str, name: str) -> Any:
         return registry.ref(category, name)
 
-    metrics, exporters = (tuple(map(ref_to, registry.all(category))) for category in ("metrics", "exporters"))
+    metrics, exporters = (tuple(one.ref for one in registry.all(category)) for category in ("metrics", "exporters"))
     plain = [one for category in ("metrics", "exporters") for one in registry.all(category) if one.options_model]
-    options = {f"{each.category}:{each.name}": registry.load_options_model(each)().model_dump(mode="json") for each in plain}
+    options = {each.key: EncodedOptions.of(registry.load_options_model(each)()) for each in plain}
     return plan_for(
         directory, endpoint=one("endpoints", "chat"), tokenizer=one("tokenizers", "builtin"), tokenizer_name="builtin",
         transport=one("transports", "kernel"), dataset=one("datasets", "synthetic"), metrics=metrics, exporters=exporters,
@@ -70,18 +73,18 @@ def plan(directory: Path, requests: int, level: str) -> Plan:
 def begun(directory: Path, requests: int, level: str) -> Plan:
     """A run's directory with its plan and data set."""
     made = plan(directory, requests, level)
-    Path(made.journal).mkdir(parents=True)
-    save_run(Path(made.journal), made, CLOCK)
-    endpoint = load(made.endpoint)(made.plugin_options(made.endpoint))
+    Path(made.output.journal).mkdir(parents=True)
+    save_run(Path(made.output.journal), made, CLOCK)
+    endpoint = load(made.plugins.endpoint)(made.plugins.options_of(made.plugins.endpoint))
     conversation = Conversation("session_000000", (Turn(("word " * 64,), max_tokens=128),))
-    with StoreWriter(Path(made.journal)) as store:
+    with StoreWriter(Path(made.output.journal)) as store:
         store.add(conversation, [[endpoint.encode(turn)] for turn in conversation.turns], [64])
     return made
 
 
 def columns(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
     """A run that is reduced: columns alone."""
-    folder = Path(begun(directory, requests, level).journal)
+    folder = Path(begun(directory, requests, level).output.journal)
     draw = np.random.default_rng(1)
     file, number = journal.columns_path(folder, 0, 0).open("wb"), 0
     end = {"phase": 0, "event": "end", "at_ns": 0}
@@ -110,8 +113,8 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary")
             side.append((0, journal.PHASE, {"phase": 0, "event": "begin", "at_ns": CLOCK.started_mono_ns}))
         if first + count == requests:
             side.append((0, journal.PHASE, {**end, "at_ns": CLOCK.started_mono_ns + int(last.max())}))
-        stored = Stored(
-            count, table.tobytes(), stamps.tobytes(), b"\1" * (count * chunks), np.full(count, chunks).tobytes(), side=side
+        stored = StoredBatch(
+            count, table.tobytes(), stamps.tobytes(), b"\1" * (count * chunks), np.full(count, chunks).tobytes(), events=side
         )
         file.write(journal.pack(journal.COLUMNS, msgspec.msgpack.encode(stored), 0, 0, count))
         if file.tell() > _COLUMNS_BYTES:
@@ -123,7 +126,7 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary")
 
 def segments(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
     """A run of which nothing is reduced: 64 streams at a time, answers of *chunks* words, as vLLM writes them."""
-    folder = Path(begun(directory, requests, level).journal)
+    folder = Path(begun(directory, requests, level).output.journal)
     zero, wall = CLOCK.started_mono_ns, CLOCK.started_wall_ns
     words = (" the", " of", " load", " server", " time", " token", ",", " first", " and", " answer", ".", " a", " wait")
     head = (
@@ -167,7 +170,7 @@ def segments(directory: Path, requests: int, chunks: int, level: str = "summary"
         at += (50 + 5 * chunks) * MS
         times = {"ack_ns": at - 5 * chunks * MS, "ended_ns": at, "connected_ns": at, "sent_ns": at, "sent_end_ns": at}
         for request in streams.tolist():
-            row = {"request": request, "outcome": journal.COMPLETED, "status": 200, "flags": journal.STREAMED}
+            row = {"request": request, "outcome": journal.COMPLETED, "status": 200, "flags": STREAMED}
             row |= {name: zero + value for name, value in times.items()}
             done.extend(row.get(name, 0) for name in journal.DONE_FIELDS)
         frame(journal.DONE, done.tobytes(), len(streams))

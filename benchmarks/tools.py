@@ -1,4 +1,4 @@
-"""The clients that are compared, behind one face: a load in, what the client said out."""
+"""The compared clients behind one interface: a load in, a result out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from aiperf.rundir import load_run
+from aiperf.rundir.directory import load_run
 
 HERE = Path(__file__).resolve().parent
 
@@ -55,7 +55,7 @@ class Said:
 
 
 class LoadError(Exception):
-    """A client could not run a load; the message is what it said."""
+    """A client failed to run a load; the message is its output."""
 
 
 class Tool(Protocol):
@@ -133,7 +133,7 @@ class BareLoop:
 
 
 def installed() -> list[Tool]:
-    """This, and what else is there to be compared with."""
+    """This tool and all available tools for comparison."""
     tools: list[Tool] = [Ours(), AiohttpLoop(), BareLoop()]
     reference = os.environ.get("AIPERF_REFERENCE")
     if reference:
@@ -145,7 +145,7 @@ def installed() -> list[Tool]:
 
 
 def profile_words(program: str, port: int, load: Load, directory: str, tokenizer: str) -> list[str]:
-    """The command line that ours and the reference share."""
+    """The common command line of this tool and the reference."""
     words = [
         program, "profile", "--model", "truth", "--url", f"http://127.0.0.1:{port}", "--endpoint-type", "chat",
         "--tokenizer", tokenizer, "--request-count", load.requests,

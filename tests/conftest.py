@@ -1,4 +1,4 @@
-"""What whole-program tests share: the simulator and the command line."""
+"""Fixtures of whole-program tests: the simulator and the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shared_simulator() -> Iterator[Simulator]:
 
 @pytest.fixture
 def simulator(shared_simulator: Simulator) -> Simulator:
-    """A quick server that remembers nothing of other tests."""
+    """A quick server without requests of other tests."""
     shared_simulator.reset()
     return shared_simulator
 

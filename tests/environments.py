@@ -1,7 +1,7 @@
-"""Environments that hold exactly some packages and what those declare, made without an installer or a network.
+"""Environments with exactly some packages and their declared dependencies, made without an installer or a network.
 
-First-party packages come from wheels built here; third-party ones are linked from the environment this runs in.  So
-an import that nobody declared fails, as it would for somebody who installed one package alone.
+First-party packages come from wheels that are built here; third-party packages are linked from the current environment.
+An undeclared import fails, as it does for users who install a single package.
 """
 
 from __future__ import annotations
@@ -27,41 +27,42 @@ SUITE = "aiperf-suite"
 
 
 def projects() -> dict[str, Path]:
-    """Folder of every first-party distribution, by its name; the meta-package last."""
+    """Folders of all first-party distributions by name; the meta-package comes last."""
     plugins = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))
     folders = [ROOT / "core", ROOT / "templates", *plugins, ROOT]
     return {tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"]: folder for folder in folders}
 
 
 def suite() -> list[str]:
-    """What the meta-package requires, which is what a new user has."""
-    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return found
+    """The requirements of the meta-package: the packages of a new user."""
+    requirements: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return requirements
 
 
 def normal(name: str) -> str:
-    """A distribution's name as names compare."""
+    """The normalized name of a distribution."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 class Shelf:
-    """Every distribution an environment can be made of.
+    """All distributions for environments.
 
-    *folder* takes the unpacked wheels.  *build*: folders to build wheels of, by distribution, None for every first-party one;
-    the others are linked as they are installed here, editable or not.
+    *folder*: place of the unpacked wheels.  *build*: by distribution, the folders from which wheels are built; None is all
+    first-party distributions.  The others are linked from the current environment, editable or not.
     """
 
     def __init__(self, folder: Path, build: Mapping[str, Path] | None = None) -> None:
         self._folder = folder
-        self._found: dict[str, Distribution] = {normal(found.name): found for found in importlib.metadata.distributions()}
+        installed = importlib.metadata.distributions()
+        self._distributions: dict[str, Distribution] = {normal(package.name): package for package in installed}
         for name, project in (projects() if build is None else build).items():
-            self._found[normal(name)] = self._unpacked(name, project)
+            self._distributions[normal(name)] = self._unpacked(name, project)
 
     def _unpacked(self, name: str, project: Path) -> Distribution:
         backend = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["build-backend"]
         wheels = self._folder / "wheels"
         wheels.mkdir(parents=True, exist_ok=True)
-        # What the backend prints goes to stderr; uv_build looks for its program in PATH.
+        # Output of the backend goes to stderr; uv_build looks for its program in PATH.
         build = (
             "import importlib, sys; sys.stdout = sys.stderr; backend = importlib.import_module(sys.argv[1]);"
             "print(backend.build_wheel(sys.argv[2]), file=sys.__stdout__)"
@@ -76,17 +77,17 @@ class Shelf:
         target = self._folder / "unpacked" / name
         with zipfile.ZipFile(wheels / made.stdout.split()[-1]) as wheel:
             wheel.extractall(target)
-        (found,) = importlib.metadata.distributions(path=[str(target)])
-        return found
+        (distribution,) = importlib.metadata.distributions(path=[str(target)])
+        return distribution
 
     def __getitem__(self, name: str) -> Distribution:
         try:
-            return self._found[normal(name)]
+            return self._distributions[normal(name)]
         except KeyError:
             raise SystemExit(f"{name} is needed and not installed here; run: make test") from None
 
     def closure(self, requirements: Iterable[str]) -> list[Distribution]:
-        """The distributions that these requirements bring, by name."""
+        """The distributions of these requirements and their dependencies, by name."""
         seen: set[tuple[str, str]] = set()
         waiting = [Requirement(text) for text in requirements]
         while waiting:
@@ -96,22 +97,22 @@ class Shelf:
                 if key in seen:
                     continue
                 seen.add(key)
-                found = self[wanted.name]
-                if found.version not in wanted.specifier:
-                    raise SystemExit(f"{wanted} is declared, {found.version} is here")
-                waiting += [need for need in map(Requirement, found.requires or ()) if _applies(need, extra)]
+                distribution = self[wanted.name]
+                if distribution.version not in wanted.specifier:
+                    raise SystemExit(f"{wanted} is declared, {distribution.version} is installed")
+                waiting += [need for need in map(Requirement, distribution.requires or ()) if _applies(need, extra)]
         return [self[name] for name in sorted({name for name, _ in seen})]
 
     def environment(self, folder: Path, requirements: Iterable[str]) -> Path:
-        """Make a virtual environment of the closure; gives its Python."""
+        """Make a virtual environment of the closure; the path of its Python."""
         venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
         (site,) = folder.glob("lib/python*/site-packages")
-        for found in self.closure(requirements):
-            for entry in top_level(found):
+        for distribution in self.closure(requirements):
+            for entry in top_level(distribution):
                 link = site / entry.name
                 if not link.exists():
                     link.symlink_to(entry)
-            for script in found.entry_points.select(group="console_scripts"):
+            for script in distribution.entry_points.select(group="console_scripts"):
                 _write_script(folder / "bin", script)
         return folder / "bin" / "python"
 
@@ -130,24 +131,24 @@ def _applies(need: Requirement, extra: str) -> bool:
     return need.marker.evaluate({"extra": extra}) and not (extra and plain)
 
 
-def top_level(found: Distribution) -> Iterator[Path]:
-    """What a distribution puts directly into site-packages."""
-    names = {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__", "/")}
+def top_level(distribution: Distribution) -> Iterator[Path]:
+    """The entries of a distribution directly in site-packages."""
+    names = {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__", "/")}
     for name in sorted(names):
-        path = Path(str(found.locate_file(name)))
+        path = Path(str(distribution.locate_file(name)))
         if path.exists():
             yield path
 
 
 def installed_bytes(closure: Iterable[Distribution]) -> tuple[int, int]:
-    """Size of the files as they are in the wheels, and of the bytecode that an installer or the first use adds.
+    """Size of the files in the wheels, and of the bytecode that an installer or the first use adds.
 
-    Bytecode that isn't here is taken to be a third bigger than its source, which is what is usual.
+    Missing bytecode is estimated as a third larger than its source.
     """
     files = bytecode = 0
-    for found in closure:
-        for file in found.files or ():
-            path = Path(str(found.locate_file(file)))
+    for distribution in closure:
+        for file in distribution.files or ():
+            path = Path(str(distribution.locate_file(file)))
             if file.parts[0] == ".." or "__pycache__" in file.parts or not path.is_file():
                 continue
             size = path.stat().st_size

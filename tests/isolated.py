@@ -1,9 +1,9 @@
-"""Each package's tests in an environment that holds the kernel, that package and what it declares, and nothing else.
+"""Runs each package's tests in an environment with only the kernel, that package and its declared dependencies.
 
 usage: isolated.py [--sizes] [DISTRIBUTION ...]
 
-Besides: the kernel alone starts and says that nothing is installed; wheels are discovered like editable installs; the
-meta-package's requirements can be met.  ``--sizes`` prints installed sizes in bytes as JSON instead.
+It also checks that the kernel starts alone, that wheels are discovered like editable installs, and that the requirements
+of the meta-package can be met.  ``--sizes`` prints installed sizes in bytes as JSON instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from requirements import ROOT, test_group
 
 KERNEL = "aiperf-core"
 TOOLS = ("pytest", "hypothesis")
-"""What tests may use without declaring it."""
+"""Packages that tests use without a declaration."""
 
 
 class Faults(list[str]):
@@ -32,7 +32,7 @@ class Faults(list[str]):
 
 
 def run(python: Path | str, *words: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    """Run an environment's Python so that nothing of this one shines through."""
+    """Run an environment's Python without variables of the current environment."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AIPERF_", "VIRTUAL_ENV"))}
     keep["XDG_CACHE_HOME"] = str(cache)
     return subprocess.run([str(python), "-P", *words], cwd=ROOT, env=keep, capture_output=True, text=True, check=False)
@@ -59,12 +59,12 @@ def kernel_alone(shelf: Shelf, folder: Path, faults: Faults) -> None:
 
 
 def discovered(python: Path | str, cache: Path) -> set[str]:
-    """The first-party plugins an environment finds, as ``category:name distribution version``."""
+    """The first-party plugins in an environment, as ``category:name distribution version``."""
     show = (
-        "from aiperf.registry import Registry\n"
+        "from aiperf.registry.registry import Registry\n"
         "registry = Registry.discover()\n"
         "for found in [one for category in registry.categories() for one in registry.all(category)] + registry.broken:\n"
-        "    print(f'{found.category}:{found.name} {found.distribution} {found.version} {found.broken}')"
+        "    print(f'{found.key} {found.distribution} {found.version} {found.broken}')"
     )
     done = run(python, "-c", show, cache=cache)
     if done.returncode:

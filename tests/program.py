@@ -1,4 +1,4 @@
-"""The program as a person runs it: a command line in a process of its own."""
+"""Runs the program from a command line in its own process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended.  *artifacts*: the directory of its results."""
+    """The result of a command.  *artifacts*: the directory of its results."""
 
     code: int
     out: str
@@ -26,33 +26,34 @@ class Done:
 
     def json(self) -> dict[str, Any]:
         (path,) = self.artifacts.glob("*aiperf.json")
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+        summary: dict[str, Any] = json.loads(path.read_text())
+        return summary
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.artifacts / name).read_text().splitlines()]
 
 
 class Program:
-    """Runs ``aiperf`` in *folder*, with an environment without settings of ours.  *python*: another than this one."""
+    """Runs ``aiperf`` in *folder*, in an environment without its variables.  *python*: the interpreter to use."""
 
     def __init__(self, folder: Path, *, python: Path | str = sys.executable) -> None:
         self.folder, self.python = folder, str(python)
+        self.program = [self.python, "-m", "aiperf"]
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
 
     def __call__(self, *words: str | float | Path) -> Done:
-        """Run to the end.  A traceback is never right."""
+        """Run to the end; a traceback in the output fails the test."""
         running = self.start(*words)
         return running.end()
 
     def line(self, line: str) -> Done:
-        """A whole command line as it is typed, ``aiperf`` first."""
+        """Run a whole command line that begins with ``aiperf``."""
         name, *words = shlex.split(line)
         assert name == "aiperf"
         return self(*words)
 
     def start(self, *words: str | float | Path) -> Running:
-        command = [self.python, "-m", "aiperf", *map(str, words)]
+        command = [*self.program, *map(str, words)]
         if words and words[0] == "profile" and not {"--artifact-dir", "--output-artifact-dir"} & set(words):
             command += ["--artifact-dir", str(self.folder / "artifacts")]
         directory = Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
@@ -70,29 +71,29 @@ class Program:
 
 
 class Running:
-    """A command under way, in a session of its own as in a terminal."""
+    """A running command in its own session, as in a terminal."""
 
     def __init__(self, process: subprocess.Popen[str], artifacts: Path) -> None:
         self.process, self.artifacts = process, artifacts
 
     def interrupt(self) -> None:
-        """Ctrl-C: the terminal signals every process in the foreground, children too."""
+        """Ctrl-C: a terminal signals all processes in the foreground, children included."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def terminate(self) -> None:
         self.process.terminate()
 
     def survivors(self) -> list[str]:
-        """Command lines of processes of this session that are still there."""
-        found = []
+        """Command lines of the processes that are left in this session."""
+        commands = []
         for entry in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = entry.read_text().rpartition(")")[2].split()
                 if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                    found.append(entry.with_name("cmdline").read_text().replace("\0", " "))
-            except OSError:  # it has just ended
+                    commands.append(entry.with_name("cmdline").read_text().replace("\0", " "))
+            except OSError:  # the process has just ended
                 continue
-        return found
+        return commands
 
     def end(self, seconds: float = 120) -> Done:
         try:
@@ -100,7 +101,7 @@ class Running:
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             out, err = self.process.communicate()
-            raise AssertionError(f"it did not end in {seconds} s\n{out}\n{err}") from None
+            raise AssertionError(f"the command did not end in {seconds} s\n{out}\n{err}") from None
         assert "Traceback" not in out + err, err
         return Done(self.process.returncode, out, err, self.artifacts)
 
@@ -108,5 +109,5 @@ class Running:
 def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, "it never came to that"
+        assert time.monotonic() < until, "the condition never became true"
         time.sleep(0.02)

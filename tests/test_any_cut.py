@@ -1,4 +1,4 @@
-"""However a run's requests are cut into batches and spread over reducers: the whole summary, with all that is installed."""
+"""The whole summary, with all installed metrics, is the same for every cut into batches and reducers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf import fold, journal, kept
-from aiperf.columns import RecordBatch
-from aiperf.fold import Buckets
-from aiperf.metric import Metric, RunMetric
-from aiperf.pipeline import Pipeline, catalogue
-from aiperf.plan import PhasePlan, Replay
-from aiperf.reduce import Folded, groupings
-from aiperf.registry import Registry
-from aiperf.report import write_summary
-from aiperf.selection import ref_to
-from aiperf.summary import Summary
+from aiperf.reduce.reducer import Reduction, groupings
+from aiperf.registry.registry import Registry
+from aiperf.report.report import write_summary
+from aiperf.rundir import journal
+from aiperf.sdk import raw_values
+from aiperf.sdk.columns import RecordBatch
+from aiperf.sdk.metric import Metric, RunMetric
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.plan import PhasePlan, Replay
+from aiperf.sdk.summary import Summary
+from aiperf.statistics import fold
+from aiperf.statistics.catalogue import catalogue
+from aiperf.statistics.fold import Buckets
+from aiperf.statistics.pipeline import Pipeline
 from aiperf.testing.batches import busy_batch
 from aiperf.testing.journals import CLOCK, Plain, Recording
 from hypothesis import given, settings
@@ -62,9 +65,10 @@ def _error(row: int, text: str | None) -> str | None:
 
 def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary:
     """The summary that the batches of each of some reducers come to."""
-    installed = [ref_to(one) for one in Registry.discover().all("metrics")]
+    installed = [one.ref for one in Registry.discover().all("metrics")]
+    options = EncodedOptions("aiperf_metric_goodput.options:GoodputOptions", {"goodput": SLOS})
     made = Recording(
-        directory, metrics=tuple(installed), options={"metrics:goodput": {"goodput": SLOS}}, phases=PHASES, slice_ns=20 * MS,
+        directory, metrics=tuple(installed), options={"metrics:goodput": options}, phases=PHASES, slice_ns=20 * MS,
         urls=("http://a", "http://b", "http://c"), reducers=len(cut),
     )  # fmt: skip
     (made.journal / "due").write_bytes(np.arange(60, dtype=np.int64).tobytes())
@@ -78,11 +82,10 @@ def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary
         pipeline.begins_ns = {0: 0.0, 1: 20.0 * MS}
         for batch in batches:
             pipeline.feed(pipeline.score(batch))
-        folded = Folded(
-            pipeline.dump(), pipeline.census, [] if index else marks, 0, Buckets(), Buckets(), off=pipeline.off,
-            groups=pipeline.dump_groups(), kept=pipeline.dump_kept(),
-        )  # fmt: skip
-        (made.journal / f"folds-{index}").write_bytes(msgspec.msgpack.encode(folded))
+        Reduction(
+            pipeline.folds(), pipeline.counts, [] if index else marks, 0, Buckets(), Buckets(), off=pipeline.off,
+            groups=pipeline.dump_groups(), raw_values=pipeline.dump_raw_values(),
+        ).save(made.journal, index)  # fmt: skip
     write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
     found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     return msgspec.structs.replace(found, config={})
@@ -107,7 +110,7 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fold, "BUDGET", 40 if request.param else 10**6)
         patched.setattr(fold, "IN_MEMORY", 16)
-        patched.setattr(kept, "LISTED", 200 if request.param else 10**6)
+        patched.setattr(raw_values, "LISTED", 200 if request.param else 10**6)
         yield summarised(tmp_path_factory.mktemp("whole"), [[requests()]])
 
 

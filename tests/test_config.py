@@ -28,7 +28,7 @@ def commands() -> list[str]:
     return text.splitlines()  # type: ignore[no-any-return]
 
 
-def test_the_pages_commands_run_and_the_first_is_what_its_flags_are(aiperf: Program, simulator: Simulator) -> None:
+def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> None:
     example(aiperf.folder)
     aiperf.environment["SERVER"] = simulator.url
     first, second = commands()
@@ -54,7 +54,7 @@ def test_the_pages_commands_run_and_the_first_is_what_its_flags_are(aiperf: Prog
     assert '"rate": 80' in summary.read_text()
 
 
-def test_without_a_rate_of_its_own_a_warmup_beside_a_rate_is_a_burst(aiperf: Program, simulator: Simulator) -> None:
+def test_a_warmup_without_its_own_rate_is_a_burst(aiperf: Program, simulator: Simulator) -> None:
     (aiperf.folder / "run.yaml").write_text(
         f"benchmark:\n  model: m\n  tokenizer: builtin\n  endpoint: {{url: '{simulator.url}'}}\n"
         "  dataset: {isl: 20, osl: 4}\n"

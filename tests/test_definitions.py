@@ -9,7 +9,7 @@ from aiperf_command_simulate.testing import running
 from program import Program
 
 
-def test_a_run_is_read_as_each_tool_would_and_its_files_stay(aiperf: Program) -> None:
+def test_every_definition_reads_a_run_and_keeps_its_files(aiperf: Program) -> None:
     with running(first_token_ms=20, decode_ms=4) as server:
         done = aiperf(
             "profile", "--model", "sim", "--url", server.url, "--tokenizer", "builtin", "--isl", "20", "--osl", "10",

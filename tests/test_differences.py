@@ -16,23 +16,23 @@ NEVER = ("Refused, where the reference accepts and ignores", "Plugins")
 HELD = {
     # Time and metrics
     "arrival of a chunk": (
-        "test_reduce.py::test_a_streamed_answer_becomes_a_row_with_every_instant_on_the_runs_clock",
+        "test_reduce.py::test_a_streamed_answer_becomes_a_row_of_instants_on_the_runs_clock",
         "test_reduce.py::test_reads_without_a_kernel_stamp_have_the_reads_own",
         "test_transport_quirks.py::test_every_read_of_a_stream_has_the_kernels_stamp",
         "test_trust.py::test_the_report_says_what_stamps_are_worth_here",
     ),
     "several events in one read": (
         "test_answer.py::test_events_sent_together_share_their_instant_and_none_is_marked",
-        "test_answer.py::test_of_merged_segments_all_events_but_the_last_are_marked_with_their_interval",
+        "test_answer.py::test_all_but_the_last_event_of_merged_segments_are_marked",
         "test_reduce.py::test_what_came_in_one_read",
     ),
     "inter-token latency when the whole answer came with one stamp": (
-        "test_metric_latency.py::test_many_tokens_at_one_instant_have_no_time_between_them_and_never_zero",
+        "test_metric_latency.py::test_tokens_at_one_instant_have_no_inter_token_latency",
         "test_metrics.py::test_one_token_has_no_time_between_tokens_and_none_is_zero",
     ),
     "time base of throughput": (
-        "test_wrong_numbers.py::test_the_time_base_of_throughput_is_from_the_first_request_to_the_last_answer_failed_ones_too",
-        "test_report.py::test_the_duration_is_from_the_first_start_to_the_last_end_of_all_that_was_sent",
+        "test_wrong_numbers.py::test_the_time_base_of_throughput_includes_failed_requests",
+        "test_report.py::test_the_duration_spans_first_start_to_last_end_of_all_requests",
     ),
     "an overdue arrival": ("test_drivers.py::test_overdue_arrivals_leave_at_once_and_keep_their_due_times",),
     "a rate with `--concurrency`": (
@@ -57,8 +57,8 @@ HELD = {
         "test_trust.py::test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred",
     ),
     "what a time slice holds": (
-        "test_grouped.py::test_a_request_counts_where_it_ends_its_start_where_it_starts_and_its_chunks_and_tokens_where_they_arrive",
-        "test_slices.py::test_slices_add_up_to_the_run_and_an_index_times_the_width_is_the_time_since_the_phase_began",
+        "test_grouped.py::test_requests_count_where_they_end_chunks_and_tokens_where_they_arrive",
+        "test_slices.py::test_slices_add_up_to_the_run_and_start_with_the_phase",
     ),
     "latency of requests in flight at the cut-off": (
         "test_slices.py::test_requests_cut_off_at_the_end_lasted_at_least_so_long",
@@ -76,14 +76,14 @@ HELD = {
     "`--goodput`": (
         "test_metric_goodput.py::test_values_are_those_worked_out_by_hand",
         "test_metric_goodput.py::test_of_a_list_every_element_must_be_good",
-        "test_metrics.py::test_goodput_has_the_denominator_of_the_throughput_and_follows_from_the_records",
+        "test_metrics.py::test_goodput_and_throughput_share_their_denominator",
         "test_metrics.py::test_a_percentile_counts_failures_and_says_what_room_is_left",
-        "test_metrics.py::test_an_objective_that_cannot_be_refuses_the_run_before_anything_is_sent",
+        "test_metrics.py::test_an_impossible_objective_refuses_the_run",
     ),
     "curves over time (`effective_…`, `active_…`)": (
         "test_metric_concurrency.py::test_means_are_those_worked_out_by_hand",
         "test_metric_concurrency.py::test_tokens_that_nobody_streams_or_counts_have_no_flow",
-        "test_metric_concurrency.py::test_beyond_the_budget_answers_are_written_evenly_however_many_reducers_there_are",
+        "test_metric_concurrency.py::test_beyond_the_budget_tokens_are_spread_evenly_for_any_reducers",
         "test_metric_concurrency.py::test_concurrency_counts_failed_requests_and_idle_time",
     ),
     "`context_overflow_count`": (
@@ -91,7 +91,7 @@ HELD = {
         "test_metrics.py::test_a_context_that_is_full_is_told_from_other_failures",
     ),
     "results of each of several URLs": (
-        "test_slices.py::test_each_url_has_its_own_numbers_and_failures_are_told_by_kind_and_as_infinitely_slow",
+        "test_slices.py::test_urls_and_kinds_of_failure_have_their_own_numbers",
     ),
     "record `credit_issued_ns`": (
         "test_wrong_numbers.py::test_requests_have_the_time_they_were_due_as_their_beginning",
@@ -160,7 +160,7 @@ HELD = {
         "test_slots.py::test_who_waits_for_a_shared_slot_is_called_when_one_frees",
     ),
     "random draws": (
-        "test_shards.py::test_inputs_due_times_and_arrivals_do_not_depend_on_the_number_of_workers",
+        "test_shards.py::test_inputs_and_arrivals_are_the_same_for_any_workers",
         "test_build.py::test_the_same_seed_gives_the_same_bytes_for_1_2_and_5_shards",
         "test_schedule.py::test_numbers_of_a_seed_never_change",
     ),
@@ -174,9 +174,9 @@ HELD = {
         "test_wrong_numbers.py::test_a_limit_of_open_files_that_is_too_low_is_named",
     ),
     "retries": (
-        "transports.py::test_a_reused_connection_that_ends_without_an_answer_is_retried_once",
-        "transports.py::test_a_retry_that_fails_is_the_end_of_it",
-        "transports.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
+        "transports/failures.py::test_a_reused_connection_that_ends_without_an_answer_is_retried_once",
+        "transports/failures.py::test_a_retry_that_fails_is_the_end_of_it",
+        "transports/failures.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
     ),
     # Command line
     "exit code of a usage error (unknown option, unreadable value, value out of range)": (
@@ -186,7 +186,7 @@ HELD = {
         "test_signals.py::test_ctrl_c_writes_what_there_is_and_exits_130",
         "test_signals.py::test_requests_in_flight_may_finish_after_the_first_ctrl_c",
     ),
-    "two Ctrl-C": ("test_signals.py::test_a_second_ctrl_c_ends_it_now_and_the_journal_makes_the_report",),
+    "two Ctrl-C": ("test_signals.py::test_a_second_ctrl_c_ends_the_run_and_keeps_the_journal",),
     "SIGTERM": ("test_signals.py::test_sigterm_does_the_same_and_exits_143",),
     "every request failed": ("test_bad_input.py::test_a_server_that_answers_404_to_everything",),
     "log lines": ("test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",),
@@ -206,7 +206,7 @@ HELD = {
     ),
     "console titles": ("test_exporter_console.py::test_no_vendor_is_named",),
     "progress without a terminal": (
-        "test_display.py::test_elsewhere_than_on_a_terminal_the_simple_display_is_a_line_now_and_then",
+        "test_display.py::test_without_a_terminal_the_simple_display_writes_occasional_lines",
         "test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",
     ),
     "`--request-cancellation-rate 0`": ("test_load_options.py::test_cancellation_is_a_share_and_never_the_warmups",),
@@ -217,11 +217,11 @@ HELD = {
     "`--config FILE`": (
         "test_configfile.py::test_what_is_wrong_is_said_where_it_stands",
         "test_configfile.py::test_beside_the_benchmark_stand_the_seed_and_what_is_installed",
-        "test_strangers.py::test_its_option_stands_under_its_name_in_a_file",
+        "test_strangers.py::test_a_configuration_file_sets_a_third_party_option",
     ),
     "`--url-strategy`": ("test_load_options.py::test_urls_may_carry_weights",),
     "request that asks whether the server is ready": (
-        "test_readiness.py::test_a_request_as_the_endpoint_encodes_it_is_sent_to_where_the_load_goes",
+        "test_readiness.py::test_the_question_is_a_request_of_the_endpoint_to_its_path",
         "test_readiness.py::test_every_model_is_asked_at_every_url",
         "test_readiness.py::test_every_url_must_be_ready_and_those_that_are_not_are_named",
     ),
@@ -245,7 +245,7 @@ HELD = {
     "order of rows and keys": (
         "test_exporter_json.py::test_the_same_summary_gives_the_same_bytes",
         "test_exporter_json.py::test_keys_come_in_the_references_order_and_other_metrics_last_by_tag",
-        "test_exporter_csv.py::test_the_two_sections_are_sorted_by_tag_and_lines_end_in_cr_lf",
+        "test_exporter_csv.py::test_both_sections_are_sorted_by_tag_and_lines_end_in_crlf",
     ),
     "`profile_export_arrivals.jsonl`, `journal/`": (
         "test_files.py::test_every_planned_arrival_is_accounted_for",
@@ -257,9 +257,9 @@ HELD = {
         "test_exporter_records.py::test_a_line_has_the_references_fields",
     ),
     "directory of an earlier run": (
-        "test_directory.py::test_a_second_run_replaces_the_first_with_a_warning_and_leaves_none_of_its_files",
+        "test_directory.py::test_a_second_run_replaces_all_files_of_the_first",
         "test_directory.py::test_a_run_that_is_refused_leaves_nothing_where_there_was_nothing",
-        "test_directory.py::test_a_start_that_was_killed_costs_no_results_and_a_report_puts_them_back",
+        "test_directory.py::test_a_report_restores_results_after_a_killed_start",
         "test_directory.py::test_two_runs_at_once_into_one_directory_are_refused_by_name",
     ),
     "`.aiperf_results_ready.json`": (
@@ -277,11 +277,11 @@ HELD = {
     ),
     "headers in files": (
         "test_files.py::test_no_secret_is_in_any_file",
-        "test_trace.py::test_the_persons_own_headers_are_not_shown_whatever_their_name_and_others_are",
+        "test_trace.py::test_headers_set_by_the_user_are_hidden_and_others_shown",
     ),
     "`phase_manifest.json`, `phases/`": ("test_exporter_json.py::test_warmup_and_phases_stand_apart",),
     "distinct error messages": (
-        "test_errorkinds.py::test_too_many_messages_of_one_kind_are_one_and_other_kinds_are_left_alone",
+        "test_errorkinds.py::test_too_many_messages_of_one_kind_are_counted_as_one",
         "test_errorkinds.py::test_types_and_codes_are_bounded_too",
     ),
     "latencies from the due time on the console": (
@@ -290,7 +290,7 @@ HELD = {
     "warnings on answers": (
         "test_advice.py::test_token_counts_and_lengths_that_disagree_are_told",
         "test_advice.py::test_a_cold_server_is_one_whose_whole_first_wave_was_slow",
-        "test_advice.py::test_a_warm_prefix_cache_is_suspected_where_a_conversation_does_not_explain_it",
+        "test_advice.py::test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it",
         "test_advice.py::test_reasoning_that_is_counted_and_not_shown_is_told",
     ),
     "`aiperf validate`": (
@@ -299,7 +299,7 @@ HELD = {
     ),
     "`aiperf report DIR --definitions`": (
         "test_definition_tools.py::test_each_tool_reads_its_own_numbers",
-        "test_definitions.py::test_a_run_is_read_as_each_tool_would_and_its_files_stay",
+        "test_definitions.py::test_every_definition_reads_a_run_and_keeps_its_files",
     ),
     "`aiperf plot`": (
         "test_command_plot.py::test_every_plot_is_a_file_of_its_name",
@@ -309,11 +309,11 @@ HELD = {
     "concurrency of a run in a picture": ("test_plot_basics.py::test_the_concurrency_is_what_was_measured",),
     "Parquet": (
         "test_exporter_parquet.py::test_a_row_a_record_with_a_column_a_metric",
-        "test_exporter_parquet.py::test_every_chunk_is_a_row_with_its_instant_and_the_gap_before_it",
+        "test_exporter_parquet.py::test_every_chunk_is_a_row_with_instant_and_gap",
     ),
     "`input_config`": (
         "test_configure.py::test_the_configuration_shown_holds_what_was_set_or_derived",
-        "test_reference_readers.py::test_the_configuration_has_the_sections_it_always_had_and_nothing_in_them_that_would_be_refused",
+        "test_reference_readers.py::test_the_configuration_has_only_sections_that_readers_accept",
     ),
     # Answers
     "event streams": (
@@ -323,14 +323,14 @@ HELD = {
     ),
     '`{"error": …}` with status 200, or in a stream': (
         "test_wrong_numbers.py::test_an_error_within_a_stream_keeps_what_the_server_said",
-        "test_answer.py::test_an_error_in_band_keeps_what_came_before_and_what_the_server_said",
+        "test_answer.py::test_an_in_band_error_keeps_earlier_content_and_the_servers_message",
     ),
     "`event: error`": (
         "test_wrong_numbers.py::test_an_error_within_a_stream_keeps_what_the_server_said",
         "test_answer.py::test_an_event_named_error_is_one_whatever_it_carries",
     ),
     "an answer without `object`": ("test_endpoint_chat.py::test_an_event_means",),
-    "completions with several turns": ("test_build.py::test_what_the_endpoint_cannot_take_is_refused_before_load",),
+    "completions with several turns": ("test_build.py::test_a_conversation_the_endpoint_cannot_take_is_refused",),
     "`--tokenizer builtin`": (
         "test_tokenizer_builtin.py::test_opening_needs_no_network",
         "test_recipes.py::test_r15_no_network",

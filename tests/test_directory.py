@@ -22,7 +22,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in found}
 
 
-def test_a_second_run_replaces_the_first_with_a_warning_and_leaves_none_of_its_files(
+def test_a_second_run_replaces_all_files_of_the_first(
     aiperf: Program, simulator: Simulator
 ) -> None:
     first = aiperf(*words(simulator.url, "--export-level", "raw"))
@@ -39,7 +39,7 @@ def test_a_second_run_replaces_the_first_with_a_warning_and_leaves_none_of_its_f
 
 
 @pytest.mark.parametrize("wrong", [("--tokenizer", "no/such"), ("--zmq-host", "256.0.0.1")])
-def test_a_run_that_can_not_start_leaves_the_earlier_results_as_they_were(
+def test_a_failed_start_leaves_the_earlier_results(
     aiperf: Program, simulator: Simulator, wrong: tuple[str, str]
 ) -> None:
     first = aiperf(*words(simulator.url))
@@ -70,7 +70,7 @@ def test_a_run_that_is_refused_leaves_nothing_where_there_was_nothing(
     assert not (failed.artifacts / "journal").exists()
 
 
-def test_a_start_that_was_killed_costs_no_results_and_a_report_puts_them_back(aiperf: Program) -> None:
+def test_a_report_restores_results_after_a_killed_start(aiperf: Program) -> None:
     with running(first_token_ms=5, decode_ms=1) as simulator:
         first = aiperf(*words(simulator.url))
     before, journal = contents(first.artifacts), first.artifacts / "journal"

@@ -35,7 +35,7 @@ def scarce(words: list[str], limit: int) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_a_full_disk_stops_the_load_is_said_and_leaves_a_partial_report(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_load_with_a_partial_report(tmp_path: Path) -> None:
     with running(first_token_ms=5, decode_ms=1, decode_batch_us=0, truth_log=100) as simulator:
         words = [
             *PROGRAM, "profile", "--model", "sim", "--url", simulator.url, "--streaming", "--tokenizer", "builtin",
@@ -53,20 +53,20 @@ def test_a_full_disk_stops_the_load_is_said_and_leaves_a_partial_report(tmp_path
 
 def assert_all_but_one(done: subprocess.CompletedProcess[str], directory: Path) -> None:
     assert done.returncode == 1
-    assert "exporter plugin 'raw'" in done.stderr and "File too large" in done.stderr
+    assert "the plugin exporters:raw" in done.stderr and "File too large" in done.stderr
     assert [path.name for path in directory.iterdir() if "draft" in path.name] == []
     assert "JSON Export" in done.stdout, "the others are written"
     assert json.loads((directory / ".aiperf_results_ready.json").read_text())["partial"] is True
 
 
-def test_a_disk_that_fills_while_results_are_exported_is_said_and_a_report_completes_them(tmp_path: Path) -> None:
+def test_a_disk_full_during_export_is_reported_and_a_report_recovers(tmp_path: Path) -> None:
     with running(first_token_ms=5, decode_ms=1, truth_log=100) as simulator:
         assert subprocess.run(raw_run(simulator.url, tmp_path), capture_output=True, timeout=50, check=False).returncode == 0
         raw = tmp_path / "profile_export_raw.jsonl"
         before = raw.read_bytes()
-        others = max(path.stat().st_size for path in tmp_path.rglob("*") if path != raw)
-        assert others < 0.9 * len(before), "there is a limit that this one file alone exceeds"
-        limit = (others + len(before)) // 2
+        plugin_options = max(path.stat().st_size for path in tmp_path.rglob("*") if path != raw)
+        assert plugin_options < 0.9 * len(before), "there is a limit that this one file alone exceeds"
+        limit = (plugin_options + len(before)) // 2
         second = tmp_path / "second"
         assert_all_but_one(scarce(raw_run(simulator.url, second), limit), second)
     assert not (second / raw.name).exists()

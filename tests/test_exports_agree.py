@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiperf import Measurement, Result, Summary, Target
-from aiperf.summary import STATISTICS, Arrivals, DeliveredLoad, PhaseSummary, Spread
+from aiperf.sdk.summary import STATISTICS, Arrivals, DeliveredLoad, PhaseSummary, Quantiles
 from aiperf_exporter_console import Console
 from aiperf_exporter_csv import SummaryCsv
 from aiperf_exporter_json import SummaryJson
@@ -23,8 +23,8 @@ _COLUMNS = ("avg", "min", "max", "p99", "p90", "p50", "std")
 def _summary(seed: int) -> Summary:
     draw = random.Random(seed)
 
-    def spread() -> Spread:
-        return Spread(draw.random(), draw.uniform(1, 5), draw.uniform(5, 5000))
+    def spread() -> Quantiles:
+        return Quantiles(draw.random(), draw.uniform(1, 5), draw.uniform(5, 5000))
 
     results = {}
     for number in range(12):

@@ -316,7 +316,7 @@ def test_the_console_copy_has_the_tables(done: Done) -> None:
 # The same plan for any number of workers
 
 
-def test_the_same_seed_asks_the_same_at_the_same_times_whatever_the_workers(tmp_path: Path) -> None:
+def test_a_seed_gives_the_same_load_for_any_workers(tmp_path: Path) -> None:
     seen = []
     with running(first_token_ms=1, decode_ms=1, tokens=3) as simulator:
         for workers in (1, 2, 5):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from aiperf.metric import Metric, RunMetric
+from aiperf.sdk.metric import Metric, RunMetric
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml") if "aiperf.metrics" in path.read_text())
@@ -43,7 +43,7 @@ def names(package: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
-def test_every_metric_of_a_package_has_a_value_worked_out_by_hand(package: Path) -> None:
+def test_every_metric_has_a_value_computed_by_hand(package: Path) -> None:
     kinds = {each.name: each.load() for each in entry_points(group="aiperf.metrics")}
     single = {name for name in names(package) if issubclass(kinds[name], Metric | RunMetric)}
     found = golden(package)

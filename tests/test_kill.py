@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiperf import journal
+from aiperf.rundir import journal
 
 simulator_testing = pytest.importorskip("aiperf_command_simulate.testing")
 
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 
 STREAMS = 8
 STEP_MS = 10
-FRAME_STEPS = journal.FLUSH_NS // (STEP_MS * 1_000_000)
+FRAME_MS = 50
+FRAME_STEPS = FRAME_MS // STEP_MS
 LOST_FRAMES = 3
 """A worker may lose the frame it is filling (50 ms of reads); one more may be on its way to the disk, and a loop turn that a
 busy machine delays makes a frame longer than it should be."""
@@ -97,7 +98,7 @@ def report(directory: Path) -> tuple[int, dict[str, object]]:
 def test_a_killed_worker_loses_at_most_the_frames_not_yet_written(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, "--export-level", "raw")
     streaming(server)
-    os.kill(child_of(run.pid, "aiperf.engine.worker"), signal.SIGKILL)
+    os.kill(child_of(run.pid, "aiperf.worker.process"), signal.SIGKILL)
     _, said = run.communicate(timeout=60)
     assert run.returncode == 1
     assert "Traceback" not in said, said
@@ -115,13 +116,13 @@ def test_a_killed_worker_loses_at_most_the_frames_not_yet_written(server: object
     assert results["measurement"]["verdict"] == "suspect"
 
 
-def test_of_several_workers_one_that_is_killed_is_replaced_and_its_loss_named(
+def test_a_killed_worker_of_several_is_replaced_and_its_loss_named(
     server: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIPERF_WORKERS", "3")
     run = start(server, tmp_path, "--workers-max", "3", tokens=100, requests=5 * STREAMS)
     streaming(server)
-    os.kill(child_of(run.pid, "aiperf.engine.worker"), signal.SIGKILL)
+    os.kill(child_of(run.pid, "aiperf.worker.process"), signal.SIGKILL)
     _, said = run.communicate(timeout=60)
     assert run.returncode == 1 and "Traceback" not in said, said
     assert "was killed by SIGKILL; what it had in flight is counted as unfinished, and another one goes on" in said
@@ -139,11 +140,12 @@ def test_of_several_workers_one_that_is_killed_is_replaced_and_its_loss_named(
 def test_a_killed_reducer_loses_nothing(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, tokens=100, requests=3 * STREAMS)
     streaming(server)
-    first = child_of(run.pid, "aiperf.reducer")
+    first = child_of(run.pid, "aiperf.run.reducer_process")
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: server.summary()["requests"] > STREAMS)  # type: ignore[attr-defined]
     time.sleep(0.5)
-    os.kill(child_of(run.pid, "aiperf.reducer", but=first), signal.SIGKILL)  # the one that took over, after it reduced some
+    # The one that took over, after it reduced some.
+    os.kill(child_of(run.pid, "aiperf.run.reducer_process", but=first), signal.SIGKILL)
     _, said = run.communicate(timeout=60)
     assert run.returncode == 0, said
     results = json.loads((tmp_path / "profile_export_aiperf.json").read_text())
@@ -156,7 +158,7 @@ def test_a_killed_reducer_loses_nothing(server: object, tmp_path: Path) -> None:
 def test_a_killed_parent_loses_nothing_that_was_observed(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, tokens=100)
     streaming(server)
-    worker, reducer = child_of(run.pid, "aiperf.engine.worker"), child_of(run.pid, "aiperf.reducer")
+    worker, reducer = child_of(run.pid, "aiperf.worker.process"), child_of(run.pid, "aiperf.run.reducer_process")
     run.kill()
     run.communicate()
     # Nobody is left behind: both see their standard input end, the worker after a bounded drain.

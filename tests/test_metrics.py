@@ -35,7 +35,7 @@ def average(done: Done, tag: str) -> Any:
     return done.json()[tag]["avg"]
 
 
-def test_goodput_has_the_denominator_of_the_throughput_and_follows_from_the_records(done: Done) -> None:
+def test_goodput_and_throughput_share_their_denominator(done: Done) -> None:
     good = values(done, "good_request_count")
     assert sum(good) == average(done, "good_request_count") == sum(latency <= 58 for latency in values(done, "request_latency"))
     share = average(done, "goodput") / average(done, "request_throughput")
@@ -73,7 +73,7 @@ def test_a_report_scores_with_other_objectives(aiperf: Program, done: Done) -> N
         ("time_to_first_token:20", "time_to_first_token doesn't apply to this run: it needs --streaming"),
     ],
 )
-def test_an_objective_that_cannot_be_refuses_the_run_before_anything_is_sent(
+def test_an_impossible_objective_refuses_the_run(
     aiperf: Program, simulator: Any, slo: str, sentence: str
 ) -> None:
     done = aiperf(
@@ -96,7 +96,7 @@ def test_the_parts_of_every_exchange_add_up(done: Done) -> None:
         assert all(metrics[f"http_req_{part}"] >= 0 for part in PARTS)
 
 
-def test_the_mean_concurrency_is_the_time_that_requests_took_over_the_time_there_was(done: Done) -> None:
+def test_the_mean_concurrency_is_request_time_over_run_time(done: Done) -> None:
     summary = done.json()
     spans = [
         line["metadata"]["request_end_ns"] - line["metadata"]["request_start_ns"] for line in done.lines("profile_export.jsonl")
@@ -200,7 +200,7 @@ def test_first_token_and_first_output_are_when_the_server_sent_them(aiperf: Prog
         assert metrics["time_to_first_output_token"] == pytest.approx(first_ms + thinking_ms, abs=SLACK_MS)
 
 
-def test_a_server_that_counts_otherwise_is_told_and_believed_where_that_is_asked(aiperf: Program) -> None:
+def test_a_different_server_count_is_reported_and_used_on_request(aiperf: Program) -> None:
     """It counts words its own way: of some prompts so short as these more than a tenth differs."""
     asked = ("--osl", "3", "--random-seed", "5")
     with running(first_token_ms=5, decode_ms=1) as server:
@@ -215,7 +215,7 @@ def test_a_server_that_counts_otherwise_is_told_and_believed_where_that_is_asked
     assert not {DIFFERENCE, "usage_discrepancy_count"} & set(theirs.json())
 
 
-def test_without_the_servers_counts_there_are_none_where_those_were_asked_for(aiperf: Program) -> None:
+def test_missing_server_counts_stay_absent(aiperf: Program) -> None:
     with running(first_token_ms=5, decode_ms=1, faults=["no_usage"]) as server:
         done = few(aiperf, server.url, "--osl", "3", "--use-server-token-count")
     lacking = {"input_sequence_length", "output_sequence_length", "output_token_throughput", "inter_token_latency"}

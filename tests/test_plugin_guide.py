@@ -12,10 +12,12 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from aiperf import hooks
-from aiperf.descriptor import API_VERSION
 from aiperf.registry import manifest
+from aiperf.sdk import hooks
+from aiperf.sdk.descriptor import API_VERSION
+from aiperf_command_simulate.testing import Simulator
 from environments import Shelf, suite
+from program import Program
 from requirements import ROOT
 
 GUIDE = ROOT / "docs" / "plugins.md"
@@ -39,6 +41,19 @@ def test_the_reference_has_every_hook_with_its_arguments() -> None:
         env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert text == done.stdout, f"it is out of date; generate it again: {how}"
+
+
+def test_the_example_that_reads_results_runs(simulator: Simulator, tmp_path: Path) -> None:
+    (example,) = (block for block in blocks("python") if "open_run(" in block)
+    done = Program(tmp_path)(
+        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10, "--osl", 2,
+        "--request-count", 3, "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    code = example.replace('"artifacts/my-run"', repr(str(done.artifacts)))
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert re.fullmatch(r"[0-9.]+ ms", shown[0])
+    assert shown[1:3] == ["0 failed: set()", "0 never sent"] and shown[3].endswith(" series, chat")
 
 
 def test_the_guide_tells_the_version_of_the_plugin_api() -> None:

@@ -257,7 +257,7 @@ def test_every_value_of_a_request_has_the_unit_it_always_had(done: Done) -> None
     assert not units.keys() & {*OF_THE_RUN, *over_time}
 
 
-def test_the_configuration_has_the_sections_it_always_had_and_nothing_in_them_that_would_be_refused(
+def test_the_configuration_has_only_sections_that_readers_accept(
     summary: dict[str, Any],
 ) -> None:
     config = summary["input_config"]

@@ -1,8 +1,9 @@
-"""What holds for every file and every package of the repository."""
+"""Rules for every file and every package of the repository."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import tomllib
@@ -11,19 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aiperf.testing
 import pytest
 import yaml
-from aiperf.descriptor import CATEGORIES
+from aiperf.sdk.categories import CATEGORIES, singular
+from suite import written
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "core" / "src" / "aiperf"
 PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))
-SINGULAR = {
-    "endpoints": "endpoint", "datasets": "dataset", "exporters": "exporter", "metrics": "metric", "graders": "grader",
-    "tokenizers": "tokenizer", "transports": "transport", "commands": "command", "engines": "engine",
-    "definitions": "definition", "plots": "plot",
-}  # fmt: skip
 
 # Pieced together, so that this file doesn't name them either.
 FORBIDDEN = (
@@ -31,27 +27,18 @@ FORBIDDEN = (
     "/tmp/" + "brief", "TO" + "DO", "FIX" + "ME", "XX" + "X ",
 )  # fmt: skip
 
-FLOORS = """
-aside columns command descriptor draws errors exporter fold grader hooks ids intfile journal logs model options rates shards sse
-    tokenizer ui usage
-addresses argv balance conformance endpoint environment errorkinds findings kept metric pairs plan ramps rateseries rowfile
-    settings store strangers summary survival definition
-advice artifacts certificates dataset envelopes grouped helptext hooktrace limits local modes observation optionspec outputs
-    plot progress rundir schedule sizing trace
-hookcalls
-answer engine loadchecks pipeline registry sessions starts uiprocess
-display due grading telemetry totals
-build children commandline configfile earlier metricpage optionpage phases pytestplugin readiness scaffold selection testing
-    trust
-sources urls
-application configure inspection reduce
-comparison report run
-cli reducer
-"""
+DOORS = ("aiperf", "aiperf.results", "aiperf.testing")
+"""What a plugin may import, beside the modules of ``aiperf.sdk``."""
+TOP = "(top)"
+ROOMS = (
+    TOP, "sdk", "registry", "processes", "rundir", "schedule", "statistics", "planning", "prepare", "telemetry", "worker",
+    "reduce", "report", "results", "run", "cli", "testing",
+)  # fmt: skip
+"""The kernel's rooms, ground floor first."""
 
 
 def committed() -> list[Path]:
-    """The files git knows, those not yet added included."""
+    """The files of the checkout, new ones included, without ignored ones."""
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
@@ -64,16 +51,16 @@ def toml(folder: Path) -> dict[str, Any]:
 
 
 def module_of(plugin: Path) -> str:
-    return f"aiperf_{SINGULAR[plugin.parent.name]}_{plugin.name}"
+    return f"aiperf_{singular(plugin.parent.name)}_{plugin.name}"
 
 
 def filled_in(path: Path) -> str:
-    """A file; a template's with some name in the place of each variable."""
+    """The text of a file; in a template, each variable is a name."""
     return re.sub(r"\{\{ ?cookiecutter.*?\}\}", "name", path.read_text())
 
 
 def skeleton() -> dict[str, Any]:
-    """The project file that the template of an endpoint yields, its names apart."""
+    """The project file from the template of an endpoint."""
     (path,) = ROOT.glob("templates/endpoint/*/pyproject.toml")
     return tomllib.loads(filled_in(path))
 
@@ -89,7 +76,7 @@ def manifest(folder: Path, module: str) -> dict[str, Any]:
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """(module, name) of every import that happens at run time, inside functions too; name "" for ``import module``."""
+    """(module, name) of every import at run time, inside functions too; name "" for ``import module``."""
 
     def walk(node: ast.AST) -> Iterator[tuple[str, str]]:
         for child in ast.iter_child_nodes(node):
@@ -106,7 +93,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
     yield from walk(ast.parse(filled_in(path)))
 
 
-def test_no_file_names_a_registry_host_or_a_path_of_one_machine_or_unfinished_work() -> None:
+def test_no_file_names_a_registry_a_local_path_or_unfinished_work() -> None:
     found = []
     for path in committed():
         text = path.read_bytes().decode("utf-8", "ignore")
@@ -136,7 +123,8 @@ class TestEveryPlugin:
 
     def test_has_what_a_template_yields_and_little_else(self, plugin: Path) -> None:
         declared, yielded = toml(plugin), skeleton()
-        assert set(declared) - {"dependency-groups"} == set(yielded)
+        assert set(declared) - {"dependency-groups", "tool"} == set(yielded)
+        assert set(declared.get("tool", {})) == {"aiperf"}, "whether the suite needs it"
         assert set(declared["project"]) - {"optional-dependencies", "license-files"} == set(yielded["project"])
         assert declared["build-system"] == yielded["build-system"]
         top = {path.relative_to(plugin).parts[0] for path in committed() if path.is_relative_to(plugin)}
@@ -155,7 +143,7 @@ class TestEveryPlugin:
     def test_declares_itself_as_its_folder_says(self, plugin: Path) -> None:
         declared = toml(plugin)
         project = declared["project"]
-        assert project["name"] == f"aiperf-{SINGULAR[plugin.parent.name]}-{plugin.name}".replace("_", "-")
+        assert project["name"] == f"aiperf-{singular(plugin.parent.name)}-{plugin.name}".replace("_", "-")
         assert project["requires-python"] == ">=3.11"
         assert project["license"] == "Apache-2.0"
         assert "aiperf-core>=0.1,<0.2" in project["dependencies"]
@@ -167,6 +155,7 @@ class TestEveryPlugin:
         found = manifest(plugin, module_of(plugin))
         assert found["schema_version"] == 1
         assert found["api"] == ">=1,<2"
+        assert found["first_party"] == toml(plugin)["project"]["name"]
         assert {group.removeprefix("aiperf.") for group in groups} <= set(CATEGORIES)
         declared = sorted((group.removeprefix("aiperf."), name) for group, names in groups.items() for name in names)
         assert sorted((row["category"], row["name"]) for row in found["plugins"]) == declared
@@ -194,12 +183,18 @@ def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:
     assert [module for module in used if module.startswith("aiperf_")] == []
 
 
-@pytest.mark.parametrize("kind", ["templates", "tests/strangers"])
-def test_what_somebody_else_would_write_imports_what_is_promised_to_them(kind: str) -> None:
-    used = {found for path in (ROOT / kind).rglob("*.py") for found in imports(path) if found[0].partition(".")[0] == "aiperf"}
-    assert {module for module, _ in used} == ({"aiperf", "aiperf.testing"} if kind == "templates" else {"aiperf"})
-    doors = {"aiperf": aiperf.__all__, "aiperf.testing": aiperf.testing.__all__}
-    assert [f"{module} {name}" for module, name in used if name not in doors[module]] == []
+@pytest.mark.parametrize("folder", ["templates", "tests/strangers", *(str(path.relative_to(ROOT)) for path in PLUGINS)])
+def test_plugins_import_promised_names_alone(folder: str) -> None:
+    sources = ROOT / folder / "src" if folder.startswith("plugins/") else ROOT / folder
+    used = {name for path in sources.rglob("*.py") for name in imports(path) if name[0].partition(".")[0] == "aiperf"}
+    assert [f"{module} {name}" for module, name in sorted(used) if not promised(module, name)] == []
+
+
+def promised(module: str, name: str) -> bool:
+    """Whether a plugin may import the name, or (name "") the module."""
+    if module not in DOORS and not module.startswith("aiperf.sdk."):
+        return f"{module}.{name}" in DOORS or (module == "aiperf.sdk" and (KERNEL / "sdk" / f"{name}.py").is_file())
+    return not name or name in importlib.import_module(module).__all__
 
 
 def test_the_kernels_manifest_agrees_with_its_entry_points() -> None:
@@ -235,31 +230,37 @@ def test_the_suite_needs_packages_that_are_here() -> None:
     assert set(declared["tool"]["uv"]["sources"]) == needs | (extras - {declared["project"]["name"]})
 
 
-def test_kernel_imports_point_one_way() -> None:
-    floors = {name: floor for floor, names in enumerate(stories()) for name in names}
-    names = {path.stem for path in (*KERNEL.glob("*.py"), *(path.parent for path in KERNEL.glob("*/__init__.py")))}
-    assert names - {"__init__", "__main__"} == set(floors), "every module of the kernel has its floor in this test's table"
-    door = {name: module for module, listed in where().items() for name in listed}
+def test_the_roots_lists_are_those_of_the_packages() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    assert written(text) == text, "stale: make packages"
+
+
+def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:
+    rooms = {path.parent.name for path in KERNEL.glob("*/__init__.py")}
+    assert rooms == set(ROOMS[1:]), "every room of the kernel stands in this test's list"
+    floors = {room: floor for floor, room in enumerate(ROOMS)}
+    door = {name: module for module, names in where().items() for name in names.split()}
     found = []
-    for name in sorted(floors):
-        for path in [KERNEL / f"{name}.py"] if (KERNEL / f"{name}.py").exists() else sorted((KERNEL / name).rglob("*.py")):
-            for module, imported in imports(path):
-                parts = module.split(".")
-                used = parts[1] if len(parts) > 1 else door.get(imported, imported)
-                if parts[0] == "aiperf" and used in floors and used != name and floors[used] >= floors[name]:
-                    found.append(f"{path.relative_to(KERNEL)} uses {used}, which doesn't stand below it")
+    for path in sorted(KERNEL.rglob("*.py")):
+        inside = path.relative_to(KERNEL)
+        if inside.name in ("__main__.py", "__init__.py") and len(inside.parts) == 1:
+            continue  # the two doors
+        own = inside.parts[0] if len(inside.parts) > 1 else TOP
+        for module, imported in imports(path):
+            parts = module.split(".")
+            if parts[0] != "aiperf":
+                continue
+            used = parts[1] if len(parts) > 1 else door.get(imported, imported).partition(".")[0]
+            used = used if used in floors else TOP
+            if floors[used] > floors[own]:
+                found.append(f"{inside} imports {module}.{imported}: {used} stands above {own}")
     assert found == []
 
 
-def stories() -> list[list[str]]:
-    """The kernel's modules, ground floor first; a line of the table that is indented goes on with the one before."""
-    return [line.split() for line in FLOORS.strip().replace("\n    ", " ").splitlines()]
-
-
-def where() -> dict[str, tuple[str, ...]]:
-    """Which module each public name comes from."""
+def where() -> dict[str, str]:
+    """The public names of each module."""
     for node in ast.parse((KERNEL / "__init__.py").read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_WHERE":
-            found: dict[str, tuple[str, ...]] = ast.literal_eval(node.value)
+            found: dict[str, str] = ast.literal_eval(node.value)
             return found
     raise AssertionError("the kernel's door has no table of names")

@@ -9,7 +9,7 @@ from program import Program
 
 SOURCE = '''
 from aiperf import Artifact, BatchExporter, SummaryExporter
-from aiperf.options import Options, option
+from aiperf import Options, option
 
 class UploadOptions(Options):
     token: str | None = option("--upload-token", help="Key of the store.", secret=True)

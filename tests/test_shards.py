@@ -38,7 +38,7 @@ def bytes_of(done: Done, name: str) -> bytes:
     return (done.artifacts / name).read_bytes()
 
 
-def test_inputs_due_times_and_arrivals_do_not_depend_on_the_number_of_workers(aiperf: Program, simulator: Simulator) -> None:
+def test_inputs_and_arrivals_are_the_same_for_any_workers(aiperf: Program, simulator: Simulator) -> None:
     load = ["--request-rate", "300", "--arrival-pattern", "gamma", "--arrival-smoothness", "0.5", "--request-count", "120"]
     found = []
     for workers in SHARDS:
@@ -72,7 +72,7 @@ MODES = {
 
 
 @pytest.mark.parametrize("words", MODES.values(), ids=MODES)
-def test_what_is_due_when_and_who_says_what_is_the_same_on_one_worker_and_on_five(
+def test_one_and_five_workers_give_the_same_plan(
     aiperf: Program, simulator: Simulator, words: tuple[str, ...]
 ) -> None:
     trace = aiperf.folder / "trace.jsonl"
@@ -103,7 +103,7 @@ def test_five_workers_together_let_three_requests_wait_for_their_first_token(aip
     assert max(accumulate(step for _, step in edges)) == 3
 
 
-def test_a_burst_on_two_workers_sends_every_index_once_and_keeps_its_concurrency(aiperf: Program) -> None:
+def test_a_burst_on_two_workers_sends_every_index_once(aiperf: Program) -> None:
     with running(first_token_ms=10, decode_ms=1, decode_batch_us=0) as simulator:
         done = run(aiperf, simulator, 2, "--concurrency", "4", "--request-count", "50", "--streaming")
         assert simulator.summary()["in_flight_max"] == 4

@@ -76,7 +76,7 @@ def test_requests_in_flight_may_finish_after_the_first_ctrl_c(aiperf: Program) -
     assert {row["outcome"] for row in truth} == {"completed"}
 
 
-def test_a_second_ctrl_c_ends_it_now_and_the_journal_makes_the_report(aiperf: Program, slow: Simulator) -> None:
+def test_a_second_ctrl_c_ends_the_run_and_keeps_the_journal(aiperf: Program, slow: Simulator) -> None:
     run = begin(aiperf, slow, grace_s=30)
     run.interrupt()
     time.sleep(0.5)  # nobody is quicker, and two signals that wait together are one

@@ -41,7 +41,7 @@ def done(aiperf: Program) -> Done:
     return done
 
 
-def test_slices_add_up_to_the_run_and_an_index_times_the_width_is_the_time_since_the_phase_began(done: Done) -> None:
+def test_slices_add_up_to_the_run_and_start_with_the_phase(done: Done) -> None:
     summary, slices = done.json(), sliced(done)
     begin = slices[0]["start_ns"]
     assert [one["start_ns"] for one in slices] == [begin + i * 250_000_000 for i in range(len(slices))]
@@ -61,7 +61,7 @@ def test_slices_add_up_to_the_run_and_an_index_times_the_width_is_the_time_since
     assert counts == [one["request_count"]["avg"] for one in slices]
 
 
-def test_each_url_has_its_own_numbers_and_failures_are_told_by_kind_and_as_infinitely_slow(
+def test_urls_and_kinds_of_failure_have_their_own_numbers(
     aiperf: Program, done: Done
 ) -> None:
     assert_valid(aiperf, done)
@@ -80,7 +80,7 @@ def test_each_url_has_its_own_numbers_and_failures_are_told_by_kind_and_as_infin
     assert worse["p25"] >= summary["request_latency"]["p25"] and "p75" not in worse and "avg" not in worse
 
 
-def test_a_report_slices_anew_without_a_server_and_says_the_same_of_the_run(aiperf: Program, done: Done) -> None:
+def test_a_report_changes_slices_without_a_server(aiperf: Program, done: Done) -> None:
     before, slices = done.json(), sliced(done)
     again = aiperf("report", done.artifacts, "--slice-duration", "0.125")
     assert again.code == 0, again.err

@@ -1,4 +1,4 @@
-"""What the templates give, without an edit: packages that install, keep their contracts, and take part in a run."""
+"""Packages from the templates, unedited: they install, keep their contracts and take part in a run."""
 
 from __future__ import annotations
 
@@ -26,19 +26,23 @@ if importlib.util.find_spec("uv_build") is None:
     pytest.skip("the build backend uv_build is not installed, so no wheel can be made", allow_module_level=True)
 
 NAMES = {
-    "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "endpoint": "my-dialect",
+    "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "driver": "my-pace", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture", "ramp": "my-rise",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
-"""The templates, and what is made of each."""
+"""The name of the plugin from each template."""
+IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks")
+CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "telemetry", "transport", "ui", "url_strategy")
+AFTERWARDS = ("command", "definition", "plot")
+"""The templates by the run that uses them, below; commands, definitions and plots read its results."""
 
 
 @dataclass(frozen=True)
 class Made:
     """The packages of all templates, below *folder*.
 
-    tests_alone: a Python that has them, pytest and the kernel.  uses: one that has them and the whole suite.
+    tests_alone: a Python that has them, pytest, the kernel and its authors' tools.  uses: one that has them and the suite.
     """
 
     folder: Path
@@ -58,7 +62,7 @@ def distribution(word: str) -> str:
 
 
 def clean(**more: str) -> dict[str, str]:
-    """The environment without settings of ours, and with no package of this interpreter's path."""
+    """The environment without settings of this program and without this interpreter's path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AIPERF_", "VIRTUAL_ENV"))}
     return kept | more
 
@@ -74,8 +78,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = work / "made"
     shelf = Shelf(work / "shelf", {distribution(word): folder / key(word) for word in NAMES})
     packages = [distribution(word) for word in NAMES]
-    alone = shelf.environment(work / "alone", [*packages, "pytest"])
-    return Made(folder, alone, shelf.environment(work / "suite", [*suite(), *packages]))
+    alone = shelf.environment(work / "alone", [*packages, "aiperf-command-plugins", "pytest"])
+    return Made(folder, alone, shelf.environment(work / "suite", [*suite(), "aiperf-command-plot", *packages]))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +103,7 @@ def outcomes(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def faults(made: Made) -> Callable[[str], list[str]]:
-    """What ``aiperf plugins validate`` finds, by distribution."""
+    """The faults that ``aiperf plugins validate`` prints, by distribution."""
     done = subprocess.run(
         [str(made.tests_alone), "-P", "-m", "aiperf", "plugins", "validate", "--json"],
         env=clean(), capture_output=True, text=True, check=False,
@@ -111,7 +115,7 @@ def faults(made: Made) -> Callable[[str], list[str]]:
 
 @pytest.fixture(scope="module")
 def types(made: Made) -> list[str]:
-    """What mypy has to say, for all packages at once; it shares the repository's cache, whose kernel it has read already."""
+    """The errors of mypy for all packages; it shares the repository's cache, which has the kernel already."""
     paths = [made.package(word) for word in NAMES]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"),
@@ -125,6 +129,7 @@ def types(made: Made) -> list[str]:
 
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
+    assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS) == sorted(NAMES), "each takes part in a run below"
 
 
 @pytest.mark.parametrize("word", NAMES)
@@ -184,7 +189,7 @@ def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_pat
     assert results["my_metric"]["avg"] > 0
     assert results["input_sequence_length"]["avg"] == 30, "a token a byte"
     used = {row["distribution"]: row["version"] for row in results["plugins"]["used"]}
-    for word in ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks"):
+    for word in IN_EVERY_RUN:
         assert used[distribution(word)] == "0.1.0"
     assert "| My Metric | ms |" in (done.artifacts / "my_table.md").read_text()
     (phase,) = json.loads((done.artifacts / "my_hooks.json").read_text())["phases"]
@@ -202,13 +207,13 @@ def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator:
         "--url-strategy", "my-choice", "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens", "--custom-dataset-type",
         "my-questions", "--num-dataset-entries", 20, "--dataset-sampling-strategy", "my-order", "--num-sessions", 40,
         "--accuracy-grader", "my-grader", "--transport", "my-wire", "--engine", "my-place", "--ui-type", "my-display",
-        "--concurrency", 10, "--concurrency-ramp-duration", 0.2, "--ramp", "my-rise",
+        "--concurrency", 10, "--concurrency-ramp-duration", 0.2, "--ramp", "my-rise", "--scheduling-mode", "my-pace",
+        "--my-pace-pause", 0.001,
     )  # fmt: skip
     assert done.code == 0, done.err
     results = done.json()
     used = {row["distribution"] for row in results["plugins"]["used"]}
-    words = ("dataset", "engine", "grader", "ramp", "sampler", "telemetry", "transport", "ui", "url_strategy")
-    assert used >= {distribution(word) for word in words}
+    assert used >= {distribution(word) for word in CHOSEN}
 
     assert results["request_latency"]["min"] > 20, "the longer wire"
     assert [row["started"] for row in results["urls"]] == [48, 32], "eight sessions of two turns each in a row"
@@ -218,8 +223,11 @@ def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator:
     samples = (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
     assert "my_source_load" in samples
 
-    told = program("report", done.artifacts, "--definitions")
-    assert told.code == 0 and "my-tool" in told.out
+    definitions = program("report", done.artifacts, "--definitions")
+    assert definitions.code == 0 and "my-tool" in definitions.out
+    figures = program("plot", done.artifacts, "--only", "my-picture", "--json")
+    assert figures.code == 0, figures.err
+    assert [figure["plot"] for figure in json.loads(figures.out)] == ["my_picture"]
 
 
 def test_a_pattern_of_ones_own_draws_the_gaps(made: Made, simulator: Simulator, tmp_path: Path) -> None:
@@ -252,7 +260,8 @@ def test_every_hook_call_is_told_where_that_is_asked_for(made: Made, simulator: 
     assert done.code == 0, done.err
     told = re.findall(r"hook (\w+) of (\S+).*: [0-9.]+ ms$", done.err, re.MULTILINE)
     assert told == [
-        ("aiperf_make_schedule", "my_ramp"), ("aiperf_phase_started", "hooks:my_hooks"),
+        ("aiperf_make_schedule", "hooks:my_ramp"), ("aiperf_make_schedule", "hooks:schedules"),
+        ("aiperf_phase_started", "hooks:my_hooks"),
         ("aiperf_phase_ended", "hooks:my_hooks"), ("aiperf_export", "hooks:my_hooks"),
     ]  # fmt: skip
 
@@ -284,7 +293,26 @@ def test_what_was_made_is_never_overwritten(made: Made, tmp_path: Path) -> None:
 def test_the_wheel_of_the_templates_has_them_all(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="the build backend hatchling is not installed, so no wheel can be made")
     shelf = Shelf(tmp_path / "shelf", {name: folder for name, folder in projects().items() if name == "aiperf-templates"})
-    python = shelf.environment(tmp_path / "environment", ["aiperf-core", "aiperf-templates"])
+    python = shelf.environment(tmp_path / "environment", ["aiperf-core", "aiperf-command-plugins", "aiperf-templates"])
     done = Program(tmp_path, python=python)("plugins", "new", "metric", "my-metric", "--output", tmp_path / "made")
     assert done.code == 0, done.err
     assert (tmp_path / "made" / "my_metric" / "pyproject.toml").is_file()
+    (wheel,) = (tmp_path / "shelf" / "unpacked").glob("aiperf-templates/aiperf_templates")
+    for template in NAMES:
+        assert tree(wheel / template) == tree(ROOT / "templates" / template)
+
+
+@pytest.mark.parametrize("name", ["3d", "two words", "../up", "quo'ted"])
+def test_plain_cookiecutter_refuses_a_bad_name_with_a_sentence(tmp_path: Path, name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cookiecutter", "--no-input", "-o", str(tmp_path / "made"), str(ROOT / "templates" / "metric"),
+         f"name={name}"],
+        env={**os.environ, "HOME": str(tmp_path / "home")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0 and f"a plugin can't be called {name!r}: letters, digits" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and list(tmp_path.glob("made/*")) == []
+
+
+@pytest.mark.parametrize("word", NAMES)
+def test_every_template_refuses_bad_names(word: str) -> None:
+    assert (ROOT / "templates" / word / "hooks" / "pre_gen_project.py").read_text().startswith('"""Run by cookiecutter')

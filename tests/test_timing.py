@@ -253,7 +253,7 @@ def workers_of(session: int) -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if "aiperf.engine.worker" in (entry / "cmdline").read_text() and parent(entry) == session:
+            if "aiperf.worker.process" in (entry / "cmdline").read_text() and parent(entry) == session:
                 found.append(int(entry.name))
         except OSError:  # it has just ended
             continue

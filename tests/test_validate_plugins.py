@@ -1,4 +1,4 @@
-"""``aiperf plugins validate``: what ships passes the contract suite, and what is wrong with a stranger is one line each."""
+"""``aiperf plugins validate``: the packages here pass their contracts; each fault of another package is one line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from aiperf import conformance
-from aiperf.descriptor import Descriptor
-from aiperf.registry import Registry
+from aiperf.registry.registry import Registry
+from aiperf.sdk.descriptor import Descriptor
+from aiperf_command_plugins import contracts
 from program import Program
 
 CODE = '''
@@ -49,6 +49,18 @@ class Endless(Metric):
     def column(self, batch):
         return np.full(len(batch), np.inf)
 
+class Raises(Metric):
+    tag, title, unit = "raises", "Raises", Unit.COUNT
+
+    def column(self, batch):
+        raise ZeroDivisionError("no divisor")
+
+class Chicken(Endless):
+    tag, needs = "chicken", ("egg",)
+
+class Egg(Endless):
+    tag, needs = "egg", ("chicken",)
+
 class Unmarked:
     def aiperf_run_ended(self, summary):
         pass
@@ -68,12 +80,15 @@ ROWS = {
     ("ramps", "fatal"): ("fatal", "exit code 3"),
     ("endpoints", "moody"): ("Moody", "the same turn gives the same bytes"),
     ("metrics", "endless"): ("Endless", "no value is infinite"),
+    ("metrics", "raises"): ("Raises", "ZeroDivisionError: no divisor"),
+    ("metrics", "chicken"): ("Chicken", "metrics that need each other are left out: chicken → egg → chicken"),
+    ("metrics", "egg"): ("Egg", "metrics that need each other are left out: chicken → egg → chicken"),
     ("hooks", "unmarked"): ("Unmarked", "aiperf_run_ended lacks @hookimpl"),
     ("exporters", "needy"): ("Needy", "a run without results is survived"),
     ("endpoints", "unmade"): ("Unmade", "it can be made: ValueError: no luck"),
     ("tokenizers", "absent"): ("Absent", "no attribute 'Absent'"),
 }
-"""Of each plugin the object, and what shall be found wrong with it."""
+"""The object of each plugin, and its fault."""
 
 
 def installed(site: Path, rows: dict[tuple[str, str], str], code: str = CODE) -> None:
@@ -105,7 +120,7 @@ def test_what_ships_passes_all_of_its_contracts(tmp_path: Path) -> None:
     assert found["checked"] > 100
 
 
-def test_each_kind_of_fault_is_a_line_that_names_package_plugin_and_check(tmp_path: Path) -> None:
+def test_each_fault_is_a_line_with_package_plugin_and_check(tmp_path: Path) -> None:
     installed(tmp_path / "site", {key: value for key, (value, _) in ROWS.items()})
     program = Program(tmp_path)
     program.environment["PYTHONPATH"] = str(tmp_path / "site")
@@ -118,7 +133,7 @@ def test_each_kind_of_fault_is_a_line_that_names_package_plugin_and_check(tmp_pa
     assert done.err.count("\n") == 1 and "endpoints:moody (transcript)" in done.err
 
 
-def test_a_plugin_that_hangs_is_ended_and_those_behind_it_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_hangs_is_ended_and_the_next_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {("ramps", "endless"): "endless", ("samplers", "beyond"): "beyond"}
     installed(tmp_path, rows)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -126,13 +141,13 @@ def test_a_plugin_that_hangs_is_ended_and_those_behind_it_are_tried(tmp_path: Pa
         Descriptor(category, name, f"acme_faulty:{value}", "acme-faulty", "1.0", "Is wrong.")
         for (category, name), value in rows.items()
     ]
-    found = conformance.check(Registry(plugins, kernel_options=()), plugins, limit_s=3.0)
+    found = contracts.check(Registry(plugins, kernel_options=()), plugins, limit_s=3.0)
     faults = {one.name: fault for one, fault in found.faults}
     assert "it took longer than 3 s" in faults["endless"]
     assert faults["beyond"]
 
 
-def test_where_pytest_is_not_installed_manifests_are_checked_and_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_without_pytest_manifests_are_checked_and_a_note_says_so(tmp_path: Path) -> None:
     site = tmp_path / "site"
     installed(site, {("arrivals", "late"): "late", ("tokenizers", "absent"): "Absent"})
     (site / "sitecustomize.py").write_text("import sys\nsys.modules['pytest'] = None\n")
@@ -141,4 +156,4 @@ def test_where_pytest_is_not_installed_manifests_are_checked_and_what_is_missing
     done = program("plugins", "validate", "acme-faulty")
     assert done.code == 1
     assert [line.partition(" ")[0] for line in done.out.splitlines()] == ["tokenizers:absent", "2"]
-    assert done.err == f"aiperf: {conformance.PYTEST_MISSING}\n"
+    assert done.err == f"aiperf: {contracts.PYTEST_MISSING}\n"

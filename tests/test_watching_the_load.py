@@ -9,7 +9,7 @@ from program import Program
 START = ["profile", "--model", "m", "--tokenizer", "builtin", "--isl", "10"]
 
 
-def test_too_large_a_share_of_failures_ends_the_run_with_partial_results(aiperf: Program) -> None:
+def test_too_many_failures_end_the_run_with_partial_results(aiperf: Program) -> None:
     with running(faults=["fail=500@0.5"], first_token_ms=20, decode_ms=1, tokens=2, seed=3) as simulator:
         load = ["--concurrency", "4", "--request-count", "2000", "--failed-request-threshold", "0.2"]
         done = aiperf(*START, "--url", simulator.url, *load)

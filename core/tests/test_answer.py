@@ -1,13 +1,14 @@
-"""One request's bytes to what they say and when they came."""
+"""One request's bytes to its content and instants."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from aiperf.answer import MARKED, REASONING, TEXT, TOOL, Answer, Read, read_answer
 from aiperf.errors import BadResponse
-from aiperf.model import Delta
+from aiperf.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer
+from aiperf.rundir.shard_reader import Read
+from aiperf.sdk.model import Delta
 from aiperf.testing.journals import Plain, event
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ def test_events_sent_together_share_their_instant_and_none_is_marked() -> None:
     assert (list(answer.kinds), answer.marked, answer.intervals) == ([TEXT] * 3, 0, [])
 
 
-def test_of_merged_segments_all_events_but_the_last_are_marked_with_their_interval() -> None:
+def test_all_but_the_last_event_of_merged_segments_are_marked() -> None:
     answer = streamed(read(10, event(text="a")), read(20, event(text="b") + event(text="c") + event(text="d"), hidden=2))
     assert list(answer.kinds) == [TEXT, TEXT | MARKED, TEXT | MARKED, TEXT]
     assert (answer.marked, answer.intervals) == (2, [9, 9])  # read at 11, stamped at 20
@@ -46,7 +47,7 @@ def test_an_end_marker_merged_behind_the_last_content_marks_that() -> None:
     assert list(answer.kinds) == [TEXT, TEXT | MARKED]
 
 
-def test_a_merged_read_that_ends_inside_an_event_marks_the_whole_ones_before_it() -> None:
+def test_a_merged_read_ending_inside_an_event_marks_all_whole_events() -> None:
     whole = event(text="c")
     answer = streamed(read(10, event(text="a")), read(20, event(text="b") + whole[:9], hidden=1), read(30, whole[9:]))
     assert answer.stamps == [10, 20, 30]
@@ -59,7 +60,7 @@ def test_an_event_that_several_merged_segments_carry_is_whole_with_the_last() ->
 
 
 def test_first_content_that_was_merged_is_counted_but_has_no_interval() -> None:
-    # Nothing says when the socket was last seen empty before it.
+    # The instant at which the socket was last empty is unknown.
     answer = streamed(read(10, event(text="a") + event(text="b"), hidden=1))
     assert (list(answer.kinds), answer.marked, answer.intervals) == ([TEXT | MARKED, TEXT], 1, [])
 
@@ -115,7 +116,7 @@ def test_numbers_the_server_gives_are_kept_wherever_they_stand() -> None:
     assert streamed(read(10, event(text="a", extra={"t": 1.5})), read(20, event(text="b"))).extra == {"t": 1.5}
 
 
-def test_an_error_in_band_keeps_what_came_before_and_what_the_server_said() -> None:
+def test_an_in_band_error_keeps_earlier_content_and_the_servers_message() -> None:
     answer = streamed(read(10, event(text="a")), read(20, b'data: {"error":"full"}\n\n'), read(30, event(text="b")))
     assert (answer.text, answer.stamps) == ("a", [10])
     assert answer.error is not None
@@ -166,7 +167,7 @@ def test_the_last_event_needs_no_blank_line() -> None:
 
 
 def test_stamps_of_one_answer_never_go_back() -> None:
-    # Without a kernel stamp the read's own serves, which may be behind the kernel's stamp of the next.
+    # A read stamp in place of a missing kernel stamp may be behind the kernel's stamp of the next read.
     answer = read_answer([(15, 15, 0, event(text="a")), (12, 16, 0, event(text="b"))], decode, streamed=True)
     assert answer.stamps == [15, 15]
 
@@ -204,7 +205,7 @@ def test_read_by_columns_or_event_by_event_it_is_the_same(pieces: list[bytes], d
         count = data.draw(st.integers(1, len(pieces)))
         reads.append(read(10 * len(reads) + 10, b"".join(pieces[:count]), data.draw(st.integers(0, 2))))
         pieces = pieces[count:]
-    # Without the space it means the same, and is not what the columns are for.
+    # Without the space it means the same, and the fast path doesn't take it.
     careful = [(stamp, seen, hidden, body.replace(b"data: ", b"data:")) for stamp, seen, hidden, body in reads]
     one, other = streamed(*reads), streamed(*careful)
     for name in Answer.__slots__:
@@ -222,3 +223,11 @@ def test_an_unreadable_event_between_readable_ones_is_passed_over() -> None:
         read(10, event(text="a")), read(20, b"data: keep-alive\n\n"), read(30, event(text="b")), read(40, b"data: {")
     )
     assert (answer.text, answer.stamps, answer.error) == ("ab", [10, 30], None)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_decoder_that_returns_another_type_is_an_error(streamed: bool) -> None:
+    decode: Any = lambda event: "Hi"  # noqa: E731
+    answer = read_answer([(5, 5, 0, b"data: {}\n\ndata: {}\n\n")], decode, streamed=streamed)
+    assert answer.error is not None and answer.error.kind == "EndpointError"
+    assert answer.error.message == "the endpoint can't read the answer: decode returned str, not Delta"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aiperf.argv import Option, Target, redact, scan
-from aiperf.descriptor import OptionSpec
+from aiperf.cli.argv import CommandLine, Option, Target
+from aiperf.redaction import redact
+from aiperf.sdk.descriptor import OptionSpec
 
 SPECS = (
     OptionSpec("stream", ("--streaming",), "Stream.", "flag", "none"),
@@ -24,7 +25,7 @@ OPTIONS = [Option(spec, (Target("", spec.field),)) for spec in SPECS]
 
 
 def read(line: str | list[str], **more: Any) -> Any:
-    return scan(line.split() if isinstance(line, str) else line, OPTIONS, **more)
+    return CommandLine(line.split() if isinstance(line, str) else line).resolve(OPTIONS, **more)
 
 
 def values(line: str | list[str]) -> dict[str, object]:
@@ -127,16 +128,17 @@ def test_help_is_seen_anywhere_but_in_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["--url a,b -n 5 --no-auto-plot --gpu-telemetry", "--request-count=-5 -H X:1 --streaming", "-u a word --gpu-telemetry"],
+    ("line", "field", "found"),
+    [
+        ("--bogus x --url a -n 5 b --url c,d", "urls", ["a", "c", "d"]),
+        ("-n5 --bogus", "count", ["5"]),
+        ("--bogus -n=5", "count", ["5"]),
+        ("--streaming", "urls", []),
+        ("-- --url a", "urls", []),
+    ],
 )
-def test_the_plain_form_reads_the_same(line: Any) -> None:
-    first = read(line)
-    again = read(first.plain())
-    assert [(one.option, [value for value in one.values if value], one.on) for one in first.given] == [
-        (one.option, [value for value in one.values if value], one.on) for one in again.given
-    ]
-    assert first.words == again.words
+def test_an_early_option_is_read_before_the_others_are_known(line: str, field: str, found: list[str]) -> None:
+    assert CommandLine(line.split()).early(next(spec for spec in SPECS if spec.field == field)) == found
 
 
 def test_the_flag_is_remembered_as_typed() -> None:

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from aiperf import (
+from aiperf import (  # fmt: skip
     AiperfError,
     Artifact,
     BatchExporter,
@@ -15,13 +15,14 @@ from aiperf import (
     Summary,
     SummaryExporter,
     Target,
-    artifacts,
     atomic,
-)  # fmt: skip
-from aiperf.descriptor import PluginRef
-from aiperf.plan import TlsPlan
-from aiperf.rundir import RunClock
-from aiperf.summary import Arrivals, DeliveredLoad
+)
+from aiperf.rundir import artifacts  # fmt: skip
+from aiperf.rundir.directory import RunClock
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import EncodedOptions, Options, option
+from aiperf.sdk.summary import Arrivals, DeliveredLoad
+from aiperf.testing.plans import sample_plan, sample_ref
 
 
 class Fine(SummaryExporter):
@@ -51,6 +52,10 @@ class Unwanted(Fine):
         return False
 
 
+class Word(Options):
+    word: str = option("--word", default="", help="A word.")
+
+
 class Curious(SummaryExporter):
     def export(self, summary):
         self.target.file("told.txt").write_text(self.options.word)
@@ -59,6 +64,7 @@ class Curious(SummaryExporter):
 
 class Rows(BatchExporter):
     label, kind = "Rows Export", "jsonl"
+    files = {"jsonl": "{prefix}.jsonl"}
 
     def header(self):
         return b"header\n"
@@ -74,10 +80,12 @@ class Plain(Rows):
 
 class RawRows(Rows):
     level, kind = "raw", "raw.jsonl"
+    files = {"raw.jsonl": "{prefix}_raw.jsonl"}
 
 
 class BrokenJoin(Rows):
     kind = "arrivals.jsonl"
+    files = {"arrivals.jsonl": "{prefix}_arrivals.jsonl"}
 
     def join(self, parts):
         yield b"half"
@@ -86,6 +94,7 @@ class BrokenJoin(Rows):
 
 class Asked(DatasetExporter):
     label, kind = "Asked Export", "inputs.json"
+    files = {"inputs.json": "inputs.json"}
 
 
 class BrokenFromBirth(SummaryExporter):
@@ -94,19 +103,20 @@ class BrokenFromBirth(SummaryExporter):
 
 
 def ref(name: str, module: str = __name__) -> PluginRef:
-    return PluginRef("exporters", name.lower(), f"{module}:{name}", "somebodys-package", "1.2.3")
+    return sample_ref("exporters", f"{module}:{name}")
 
 
 def plan(directory: Path, *names: str, level: str = "records", **more) -> Plan:
-    one = PluginRef("x", "x", "x:X", "x", "1")
-    return Plan(
-        run_id="be4a9683ef6c", version="0", seed=1, seeded=True, command="", models=("m",), model_strategy="round_robin",
-        phases=(PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("load", "profiling", 1, "burst")),
-        urls=("http://h",), path="/", endpoint=one, transport=one, dataset=one, tokenizer=None, tokenizer_name=None,
-        streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(), sampling="sequential", entries=1,
-        workers=1, reducers=2, journal=str(directory / "journal"), artifacts=str(directory), export_prefix=None,
-        export_level=level, use_server_token_count=False, exporters=tuple(map(ref, names)), **more,
-    )  # fmt: skip
+    phases = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("load", "profiling", 1, "burst"))
+    return sample_plan(
+        directory,
+        run_id="be4a9683ef6c",
+        phases=phases,
+        reducers=2,
+        export_level=level,
+        exporters=tuple(map(ref, names)),
+        **more,
+    )
 
 
 def target(plan: Plan) -> Target:
@@ -133,7 +143,8 @@ def test_the_width_of_the_copy_comes_from_the_environment(tmp_path, monkeypatch)
 
 def test_exporters_are_those_of_their_kind_and_level(tmp_path):
     records = plan(tmp_path, "Fine", "Rows", "RawRows", "Asked")
-    assert [one.name for one, _ in artifacts.summary_exporters(records, target(records))] == ["fine"]
+    written, _ = artifacts.run_summary_exporters(SUMMARY, records, target(records))
+    assert [artifact.label for artifact in written] == ["Fine Export"]
     assert [one.name for one, _ in artifacts.batch_exporters(records, target(records))] == ["rows"]
     assert [one.name for one, _ in artifacts.dataset_exporters(records, target(records))] == ["asked"]
     raw = plan(tmp_path, "Rows", "RawRows", level="raw")
@@ -143,7 +154,7 @@ def test_exporters_are_those_of_their_kind_and_level(tmp_path):
 
 
 def test_an_exporter_gets_its_own_options(tmp_path):
-    asked = plan(tmp_path, "Curious", options={"exporters:curious": {"word": "hello"}})
+    asked = plan(tmp_path, "Curious", options={"exporters:curious": EncodedOptions(f"{__name__}:Word", {"word": "hello"})})
     artifacts.run_summary_exporters(SUMMARY, asked, target(asked))
     assert (tmp_path / "told.txt").read_text() == "hello"
 
@@ -157,19 +168,17 @@ def test_an_exporter_gets_its_own_options(tmp_path):
         ("BrokenFromBirth", "can't be used: KeyError: 'missing'"),
     ],
 )
-def test_one_that_fails_is_named_with_its_version_and_the_others_still_run(tmp_path, caplog, monkeypatch, name, reason):
-    monkeypatch.setattr(logging.getLogger("aiperf"), "propagate", True)
+def test_a_failing_exporter_is_named_and_the_others_still_run(tmp_path, caplog, name, reason):
     both = plan(tmp_path, name, "Fine")
     with caplog.at_level(logging.ERROR, "aiperf"):
         written, failures = artifacts.run_summary_exporters(SUMMARY, both, target(both))
     assert [artifact.label for artifact in written] == ["Fine Export"]
     (sentence,) = failures
-    assert sentence.startswith(f"exporter plugin '{name.lower()}' of somebodys-package 1.2.3 {reason}")
+    assert sentence.startswith(f"the plugin exporters:{name.lower()} of acme 1.2 {reason}")
     assert caplog.messages == [sentence]
 
 
-def test_one_that_can_not_be_imported_is_one_warning_and_no_failure(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("aiperf"), "propagate", True)
+def test_an_exporter_whose_import_fails_is_one_warning_and_no_failure(tmp_path, caplog):
     both = plan(tmp_path, "NotThere", "Fine")
     with caplog.at_level(logging.WARNING, "aiperf"):
         assert artifacts.dataset_exporters(both, target(both)) == artifacts.batch_exporters(both, target(both)) == []
@@ -177,18 +186,18 @@ def test_one_that_can_not_be_imported_is_one_warning_and_no_failure(tmp_path, ca
     assert [artifact.label for artifact in written] == ["Fine Export"]
     assert failures == []
     (sentence,) = caplog.messages
-    assert sentence.startswith("exporter plugin 'notthere' of somebodys-package 1.2.3 can't be imported, and is left out: Attr")
+    assert sentence.startswith("the plugin exporters:notthere of acme 1.2 can't be imported: Attr")
 
 
 def test_parts_are_joined_below_the_header_in_the_order_of_reducers(tmp_path):
     both = plan(tmp_path, "Rows")
-    journal = Path(both.journal)
+    journal = Path(both.output.journal)
     journal.mkdir()
     for reducer in (10, 2, 0):
         artifacts.part_path(journal, "rows", reducer).write_bytes(b"%d\n" % reducer)
     (journal / "part-rows-draft").write_bytes(b"not a part\n")
     (journal / "part-rowsandmore-0").write_bytes(b"another's\n")
-    (artifact,) = artifacts.join_parts(journal, both, target(both))
+    (artifact,), _ = artifacts.export(SUMMARY, both, journal, target(both))
     assert artifact == Artifact("Rows Export", tmp_path / "profile_export.jsonl")
     assert artifact.path.read_bytes() == b"header\n0\n2\n10\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "profile_export.jsonl"]
@@ -198,21 +207,21 @@ def test_parts_are_joined_below_the_header_in_the_order_of_reducers(tmp_path):
 
 def test_a_single_part_without_a_header_becomes_the_file(tmp_path):
     one = plan(tmp_path, "Plain")
-    journal = Path(one.journal)
+    journal = Path(one.output.journal)
     journal.mkdir()
     part = artifacts.part_path(journal, "plain", 0)
     part.write_bytes(b"row\n")
     artifacts.part_path(journal, "plain", 1).write_bytes(b"")
     inode = part.stat().st_ino
-    (artifact,) = artifacts.join_parts(journal, one, target(one))
+    (artifact,), _ = artifacts.export(SUMMARY, one, journal, target(one))
     assert artifact.path.read_bytes() == b"row\n"
     assert artifact.path.stat().st_ino == inode
 
 
 def test_a_run_without_a_request_gets_an_empty_file(tmp_path):
     one = plan(tmp_path, "Plain")
-    Path(one.journal).mkdir()
-    (artifact,) = artifacts.join_parts(Path(one.journal), one, target(one))
+    Path(one.output.journal).mkdir()
+    (artifact,), _ = artifacts.export(SUMMARY, one, Path(one.output.journal), target(one))
     assert artifact.path.read_bytes() == b""
 
 
@@ -220,10 +229,10 @@ def test_a_file_that_fails_halfway_leaves_what_was_there_before(tmp_path):
     broken = plan(tmp_path, "BrokenJoin", "Rows")
     old = target(broken).file("arrivals.jsonl")
     old.write_text("older")
-    Path(broken.journal).mkdir()
-    written, failures = artifacts.export(SUMMARY, broken, Path(broken.journal), target(broken))
+    Path(broken.output.journal).mkdir()
+    written, failures = artifacts.export(SUMMARY, broken, Path(broken.output.journal), target(broken))
     assert [artifact.label for artifact in written] == ["Rows Export"]
-    assert failures == ["exporter plugin 'brokenjoin' of somebodys-package 1.2.3 failed: RuntimeError: torn"]
+    assert failures == ["the plugin exporters:brokenjoin of acme 1.2 failed: RuntimeError: torn"]
     assert old.read_text() == "older"
 
 
@@ -237,8 +246,8 @@ def test_a_whole_export_lists_what_was_written_before_the_load_too(tmp_path):
     whole = plan(tmp_path, "Asked", "Rows", "Fine")
     (tmp_path / "inputs.json").write_text("{}")
     (tmp_path / artifacts.MARKER).write_text("stale")
-    Path(whole.journal).mkdir()
-    written, failures = artifacts.export(SUMMARY, whole, Path(whole.journal), target(whole))
+    Path(whole.output.journal).mkdir()
+    written, failures = artifacts.export(SUMMARY, whole, Path(whole.output.journal), target(whole))
     assert [artifact.label for artifact in written] == ["Asked Export", "Rows Export", "Fine Export"]
     assert failures == []
     assert not (tmp_path / artifacts.MARKER).exists()
@@ -276,11 +285,20 @@ def test_a_block_that_fails_leaves_no_draft(tmp_path):
         ("arrivals.jsonl", "profile_export_arrivals.jsonl", "mine_arrivals.jsonl"),
         ("console.txt", "profile_export_console.txt", "mine_console.txt"),
         ("inputs.json", "inputs.json", "inputs.json"),
+        ("ledger.txt", "ledger.txt", "mine_ledger.txt"),
     ],
 )
-def test_files_have_the_references_names(kind, plain, prefixed):
-    assert Target(Path()).file(kind).name == plain
-    assert Target(Path(), prefix="mine").file(kind).name == prefixed
+def test_files_have_the_names_their_exporters_declare(kind, plain, prefixed):
+    files = {
+        "aiperf.json": "{prefix_aiperf}.json",
+        "aiperf.csv": "{prefix_aiperf}.csv",
+        "jsonl": "{prefix}.jsonl",
+        "arrivals.jsonl": "{prefix}_arrivals.jsonl",
+        "console.txt": "{prefix}_console.txt",
+        "inputs.json": "inputs.json",
+    }
+    assert Target(Path(), files=files).file(kind).name == plain
+    assert Target(Path(), prefix="mine", files=files).file(kind).name == prefixed
 
 
 def test_an_exporter_that_the_run_did_not_ask_for_writes_nothing(tmp_path):

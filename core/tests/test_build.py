@@ -1,4 +1,4 @@
-"""From a plan to files: the data set, what exporters make of it, and due times."""
+"""From a plan to files: the data set, its exports, and due times."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
-from aiperf.build import build, open_tokenizer
-from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
-from aiperf.plan import PhasePlan, Plan, Replay, TlsPlan
-from aiperf.store import Store
+from aiperf.prepare.build import build, open_tokenizer
+from aiperf.rundir.store import Store
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.plan import PhasePlan, Plan, Replay
+from aiperf.testing.plans import sample_plan, sample_ref
 
 FAKES = '''
 import msgspec
 import numpy as np
 from aiperf import BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest, Media, Turn
-from aiperf import hookimpl, uniforms
+from aiperf import Options, hookimpl, option, uniforms
 
 
 class Echo(Endpoint):
@@ -42,16 +43,26 @@ class Single(Echo):
     capabilities = Capabilities(tokenizes_input=True)
 
 
+class NumberedOptions(Options):
+    there: int | None = option("--there", help="Conversations; None is the requested number.")
+    turns: int = option("--turns", default=1, help="Turns of each.")
+
+
 class Numbered(Dataset):
     """As many conversations as *there* says, else as were asked for."""
 
     def __iter__(self):
-        there = getattr(self.options, "there", None)
-        turns = getattr(self.options, "turns", 1)
+        options = self.options or NumberedOptions()
+        there, turns = options.there, options.turns
         for number in range(self.context.entries if there is None else there):
             draw = uniforms(self.context.seed, "numbered", number, 1)[0]
             lines = tuple(Turn((f"{number}.{turn} {draw}",), max_tokens=7) for turn in range(turns))
             yield Conversation(f"c{number}", lines)
+
+
+class ListedOptions(Options):
+    rows: list[dict] = option("--rows", default=[], help="Conversations.")
+    then: str | None = option("--then", help="Text of the error after the last one.")
 
 
 class Listed(Dataset):
@@ -62,7 +73,7 @@ class Listed(Dataset):
     def __iter__(self):
         for row in self.options.rows:
             yield msgspec.convert(row, Conversation)
-        if getattr(self.options, "then", None):
+        if self.options.then is not None:
             raise KeyError(self.options.then)
 
 
@@ -162,9 +173,10 @@ class Buggy:
         raise ZeroDivisionError("a bug of its own")
 '''
 KERNEL = {
-    "request_rate": "schedule:RequestRate", "burst": "schedule:Burst",
-    "fixed_schedule": "sessions:FixedSchedule", "user_centric": "sessions:UserCentric",
+    "request_rate": "schedule.request_rate:RequestRate", "burst": "schedule.request_rate:Burst",
+    "fixed_schedule": "schedule.replay:FixedSchedule", "user_centric": "schedule.user_centric:UserCentric",
 }  # fmt: skip
+NAMED = sample_ref("hooks", "aiperf.schedule.named:NamedSchedules")
 
 
 @pytest.fixture(autouse=True)
@@ -176,8 +188,7 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ref(category: str, value: str) -> PluginRef:
-    where = value if ":" in value else f"fake_parts:{value}"
-    return PluginRef(category, value.rpartition(":")[2].lower(), where, "acme", "1.2")
+    return sample_ref(category, value if ":" in value else f"fake_parts:{value}")
 
 
 def phase(**changes: Any) -> PhasePlan:
@@ -191,19 +202,17 @@ def rate(**changes: Any) -> PhasePlan:
 def make(folder: Path, *phases: PhasePlan, dataset: str = "Numbered", endpoint: str = "Echo", **changes: Any) -> Plan:
     (folder / "journal").mkdir(parents=True, exist_ok=True)
     phases = phases or (phase(request_count=3),)
-    options = {"datasets:" + dataset.lower(): changes.pop("data")} if "data" in changes else {}
-    plan = Plan(
-        run_id="0123456789ab", version="0", seed=7, seeded=True, command="aiperf", phases=phases, models=("m",),
-        model_strategy="round_robin", urls=("http://h",), path="/echo", endpoint=ref("endpoints", endpoint),
-        transport=ref("transports", "x"), dataset=ref("datasets", dataset), tokenizer=ref("tokenizers", "WordSource"),
-        tokenizer_name="words", streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(), sampling="",
-        entries=sum(phase.entries for phase in phases), workers=1, reducers=1, journal=str(folder / "journal"),
-        artifacts=str(folder), export_prefix=None, export_level="records", use_server_token_count=False, options=options,
+    encoded = EncodedOptions(f"fake_parts:{dataset}Options", changes.pop("data", {}))
+    options = {f"datasets:{dataset.lower()}": encoded} if encoded.values else {}
+    plan = sample_plan(
+        folder, phases=phases, path="/echo", endpoint=ref("endpoints", endpoint), dataset=ref("datasets", dataset),
+        tokenizer=ref("tokenizers", "WordSource"), tokenizer_name="words", sampling="", options=options,
+        entries=sum(phase.entries for phase in phases),
         schedules={name: ref("schedules", f"aiperf.{value}") for name, value in KERNEL.items()},
-        arrivals={name: ref("arrivals", f"aiperf.schedule:{name}_gaps") for name in ("constant", "poisson", "gamma")},
-        ramps={"linear": ref("ramps", "aiperf.ramps:linear")},
+        arrivals={name: ref("arrivals", f"aiperf.schedule.arrivals:{name}_gaps") for name in ("constant", "poisson", "gamma")},
+        ramps={"linear": ref("ramps", "aiperf.schedule.ramps:linear")}, hooks=(NAMED,),
     )  # fmt: skip
-    return msgspec.structs.replace(plan, **changes)
+    return plan.replacing(**changes)
 
 
 def listed(folder: Path, *rows: dict[str, Any], **changes: Any) -> Plan:
@@ -211,18 +220,18 @@ def listed(folder: Path, *rows: dict[str, Any], **changes: Any) -> Plan:
 
 
 def body(plan: Plan, entry: int, turn: int = 0, model: int = 0) -> Any:
-    return json.loads(Store(Path(plan.journal)).body(entry, turn, model))
+    return json.loads(Store(Path(plan.output.journal)).body(entry, turn, model))
 
 
 def due(plan: Plan, index: int = 0) -> list[int]:
-    name = plan.phases[index].due_file
+    name = plan.load.phases[index].due_file
     assert name is not None
     return [int(time) for time in np.fromfile(name, dtype="<i8")]
 
 
 def sessions(plan: Plan, index: int = 0) -> list[list[int]]:
     """Rows of (entry, turns, number of the first arrival)."""
-    name = plan.phases[index].sessions_file
+    name = plan.load.phases[index].sessions_file
     assert name is not None
     rows: list[list[int]] = np.fromfile(name, dtype="<i8").reshape(-1, 3).tolist()
     return rows
@@ -249,11 +258,11 @@ def test_the_prelude_stands_before_the_first_turn_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ratio", "delays_ms"), [(1.0, [0, 300, 0]), (0.5, [0, 150, 0]), (0.0, [0, 0, 0])])
 def test_every_think_time_is_multiplied_by_the_ratio(ratio: float, delays_ms: list[int], tmp_path: Path) -> None:
     row = {"id": "c", "turns": [{"texts": ["a"]}, {"texts": ["b"], "delay_ms": 300}, {"texts": ["c"]}]}
-    store = Store(Path(build(listed(tmp_path, row, delay_ratio=ratio)).journal))
+    store = Store(Path(build(listed(tmp_path, row, delay_ratio=ratio)).output.journal))
     assert [store.delay_ns(0, turn) // 10**6 for turn in range(3)] == delays_ms
 
 
-def test_what_a_turn_says_itself_wins(tmp_path: Path) -> None:
+def test_fields_of_a_turn_override_those_of_the_run(tmp_path: Path) -> None:
     rows = [{"id": "c", "turns": [{"texts": ["x"], "model": "own", "extra": {"a": 2}, "headers": {"x-kind": "row"}}]}]
     plan = build(listed(tmp_path, *rows, extra={"a": 1, "b": 1}))
     assert {key: body(plan, 0)[key] for key in ("model", "a", "b")} == {"model": "own", "a": 2, "b": 1}
@@ -272,7 +281,7 @@ def test_input_tokens_are_those_of_all_parts_joined_with_one_space(tmp_path: Pat
     assert Store(tmp_path / "journal").input_tokens(0, 0) == tokens
 
 
-def test_nobody_counts_where_the_server_does_or_where_live_answers_stand_before(tmp_path: Path) -> None:
+def test_server_counts_and_live_history_leave_input_tokens_unknown(tmp_path: Path) -> None:
     row = {"id": "c", "turns": [{"texts": ["one"]}, {"texts": ["two"]}]}
     build(listed(tmp_path, row))
     assert [Store(tmp_path / "journal").input_tokens(0, turn) for turn in (0, 1)] == [1, -1]
@@ -280,19 +289,19 @@ def test_nobody_counts_where_the_server_does_or_where_live_answers_stand_before(
     assert Store(tmp_path / "journal").input_tokens(0, 0) == -1
 
 
-def test_the_order_is_the_one_given_else_the_data_sets_own(tmp_path: Path) -> None:
+def test_the_order_defaults_to_the_data_sets_own(tmp_path: Path) -> None:
     row = {"id": "c", "turns": [{"texts": ["x"]}]}
     config = {"datasets": [{"type": "listed", "entries": 3}], "other": 1}
     plan = build(listed(tmp_path, row, config=config))
-    assert plan.sampling == "shuffle"
-    assert plan.config == {"datasets": [{"type": "listed", "entries": 1, "sampling": "shuffle"}], "other": 1}
+    assert plan.data.sampling == "shuffle"
+    assert plan.run.config == {"datasets": [{"type": "listed", "entries": 1, "sampling": "shuffle"}], "other": 1}
     assert config["datasets"] == [{"type": "listed", "entries": 3}]
-    assert build(listed(tmp_path, row, sampling="random")).sampling == "random"
-    assert build(make(tmp_path)).sampling == "sequential"
+    assert build(listed(tmp_path, row, sampling="random")).data.sampling == "random"
+    assert build(make(tmp_path)).data.sampling == "sequential"
 
 
 @pytest.mark.parametrize(
-    ("turn", "extra", "told"),
+    ("turn", "extra", "reported"),
     [
         ({"max_tokens": 9}, {}, True),
         ({}, {}, False),
@@ -301,25 +310,25 @@ def test_the_order_is_the_one_given_else_the_data_sets_own(tmp_path: Path) -> No
         ({"max_tokens": 9, "payload": {"min_tokens": 9}}, {}, False),
     ],
 )
-def test_a_length_that_nothing_keeps_the_model_to_is_told_once(
-    tmp_path: Path, turn: dict[str, Any], extra: dict[str, Any], told: bool, caplog: pytest.LogCaptureFixture
+def test_an_unenforced_output_length_is_reported_once(
+    tmp_path: Path, turn: dict[str, Any], extra: dict[str, Any], reported: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = [{"id": f"c{n}", "turns": [{"texts": ["x"], **turn}]} for n in range(3)]
     build(listed(tmp_path, *rows, extra=extra))
-    assert caplog.text.count("answers may be shorter than the length asked for") == told
+    assert caplog.text.count("answers may be shorter than the length asked for") == reported
 
 
 @pytest.mark.parametrize(("there", "profiling", "warmup"), [
     (13, (0, 10), (10, 3)), (40, (0, 37), (37, 3)), (8, (0, 5), (5, 3)), (6, (0, 6), (3, 3)), (2, (0, 2), (0, 2)),
 ])  # fmt: skip
-def test_phases_share_the_entries_that_there_really_are(
+def test_phases_share_the_real_entries(
     tmp_path: Path, there: int, profiling: tuple[int, int], warmup: tuple[int, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     warm = phase(name="warmup", kind="warmup", first_entry=10, entries=3, request_count=3)
     plan = build(make(tmp_path, warm, phase(index=1, entries=10, request_count=10), data={"there": there}))
-    assert [(found.first_entry, found.entries) for found in plan.phases] == [warmup, profiling]
+    assert [(part.first_entry, part.entries) for part in plan.load.phases] == [warmup, profiling]
     assert ("use the same ones" in caplog.text) == (there in (6, 2))
-    assert plan.entries == there
+    assert plan.data.entries == there
 
 
 def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(
@@ -329,7 +338,7 @@ def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(
     rows = [{"id": f"c{n}", "turns": [{"texts": ["x"], "timestamp_ms": 1000.0 - n}]} for n in range(12)]
     replay = phase(index=1, schedule="fixed_schedule", replay=Replay(), entries=10)
     plan = build(listed(tmp_path, *rows, phases=(warm, replay), entries=12, sampling="sequential"))
-    assert [(found.first_entry, found.entries) for found in plan.phases] == [(10, 2), (0, 12)]
+    assert [(part.first_entry, part.entries) for part in plan.load.phases] == [(10, 2), (0, 12)]
     assert "use the same ones" in caplog.text
     assert due(plan, 1) == [n * 10**6 for n in range(12)]
     assert sessions(plan, 1) == [[11 - n, 1, n] for n in range(12)]
@@ -345,7 +354,7 @@ def test_memory_does_not_grow_with_the_entries(tmp_path: Path) -> None:
     assert peaks[1] < peaks[0] + 500_000, "while 7,500 more bodies of 2 kB were written"
 
 
-# What is wrong with it
+# Faults
 
 
 @pytest.mark.parametrize(("row", "endpoint", "said"), [
@@ -355,7 +364,7 @@ def test_memory_does_not_grow_with_the_entries(tmp_path: Path) -> None:
     ({"turns": [{"media": [{"kind": "video", "value": "u"}]}]}, "Single", "takes text alone"),
     ({"turns": [{"headers": {"X": "a\nb"}}]}, "Echo", "turn 0 of conversation 'c': the value of X has a line break"),
 ])  # fmt: skip
-def test_what_the_endpoint_cannot_take_is_refused_before_load(
+def test_a_conversation_the_endpoint_cannot_take_is_refused(
     tmp_path: Path, row: dict[str, Any], endpoint: str, said: str
 ) -> None:
     with pytest.raises(BadDataset) as caught:
@@ -375,7 +384,8 @@ def test_an_empty_data_set_is_refused(tmp_path: Path) -> None:
      "endpoints:echo of acme 1.2 can't encode turn 0 of conversation 'a': ZeroDivisionError: no luck"),
     ({"dataset": "Odd"}, "datasets:odd of acme 1.2 prefers the order 'backwards'"),
     ({"dataset": "Missing"}, "datasets:missing of acme 1.2 can't be imported"),
-    ({"endpoint": "nowhere_at_all:X"}, "can't be imported: ModuleNotFoundError"),
+    ({"endpoint": "nowhere_at_all:X"},
+     "the plugin endpoints:x of acme 1.2 can't be imported: No module named 'nowhere_at_all'"),
 ])  # fmt: skip
 def test_a_plugin_that_breaks_is_named_with_package_and_version(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(PluginError) as caught:
@@ -385,25 +395,25 @@ def test_a_plugin_that_breaks_is_named_with_package_and_version(tmp_path: Path, 
         Store(tmp_path / "journal")
 
 
-def test_a_tokenizer_that_cannot_be_had_is_a_sentence(tmp_path: Path) -> None:
+def test_a_tokenizer_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadTokenizer, match="there is no nowhere"):
         open_tokenizer(make(tmp_path, tokenizer_name="nowhere"))
-    with pytest.raises(BadTokenizer, match="'broken' can't be had: ZeroDivisionError") as caught:
+    with pytest.raises(BadTokenizer, match="'broken' can't be opened: ZeroDivisionError") as caught:
         open_tokenizer(make(tmp_path, tokenizer_name="broken"))
     assert "--tokenizer builtin" in caught.value.hints[0]
     assert open_tokenizer(make(tmp_path, tokenizer=None)) is None
 
 
-def test_a_journal_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    plan = msgspec.structs.replace(make(tmp_path), journal=str(tmp_path / "nowhere"))
+def test_a_journal_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    plan = make(tmp_path).replacing(journal=str(tmp_path / "nowhere"))
     with pytest.raises(ConfigError, match="the data set can't be written to"):
         build(plan)
 
 
-# What exporters make of it
+# Exporters
 
 
-def test_a_data_set_exporter_sees_every_entry_once_with_the_body_sent_first(tmp_path: Path) -> None:
+def test_a_data_set_exporter_sees_each_entry_with_the_first_body(tmp_path: Path) -> None:
     plan = make(tmp_path, models=("a", "b"), exporters=(ref("exporters", "Lines"),))
     build(plan)
     lines = (tmp_path / "lines.txt").read_text().splitlines()
@@ -433,8 +443,8 @@ def test_a_data_set_that_breaks_leaves_no_half_written_export(tmp_path: Path) ->
 
 
 def test_a_burst_has_no_due_times(tmp_path: Path) -> None:
-    found = build(make(tmp_path)).phases[0]
-    assert (found.planned, found.due_file) == (None, None)
+    burst = build(make(tmp_path)).load.phases[0]
+    assert (burst.planned, burst.due_file) == (None, None)
 
 
 @pytest.mark.parametrize(("given", "times"), [
@@ -447,7 +457,7 @@ def test_a_burst_has_no_due_times(tmp_path: Path) -> None:
 def test_arrivals_stay_below_the_count_and_before_the_end(tmp_path: Path, given: dict[str, int], times: list[int]) -> None:
     plan = build(make(tmp_path, rate(**given)))
     assert due(plan) == [time * 10**6 for time in times]
-    assert plan.phases[0].planned == len(times)
+    assert plan.load.phases[0].planned == len(times)
 
 
 def test_long_phases_are_written_in_blocks(tmp_path: Path) -> None:
@@ -458,11 +468,11 @@ def test_long_phases_are_written_in_blocks(tmp_path: Path) -> None:
 def test_sessions_of_several_turns_get_ticks_to_spare(tmp_path: Path) -> None:
     """11 turns, and an hour of waiting for answers at 10 ticks/s."""
     plan = build(make(tmp_path, rate(session_count=11), data={"turns": 1}))
-    assert plan.phases[0].planned == 11
+    assert plan.load.phases[0].planned == 11
     plan = build(make(tmp_path, rate(session_count=11), data={"turns": 3}))
-    assert (plan.phases[0].planned, len(due(plan))) == (None, 3 * 11 + 36_000 - 1)
+    assert (plan.load.phases[0].planned, len(due(plan))) == (None, 3 * 11 + 36_000 - 1)
     plan = build(make(tmp_path, rate(session_count=11, request_count=20), data={"turns": 3}))
-    assert plan.phases[0].planned == 20
+    assert plan.load.phases[0].planned == 20
 
 
 def test_each_phase_has_its_own_due_times(tmp_path: Path) -> None:
@@ -471,19 +481,19 @@ def test_each_phase_has_its_own_due_times(tmp_path: Path) -> None:
     assert (due(plan, 0), due(plan, 1)) == ([50_000_000, 100_000_000], [100_000_000, 200_000_000])
 
 
-def test_a_phase_in_which_nothing_is_due_is_refused(tmp_path: Path) -> None:
+def test_a_phase_without_due_requests_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no request is due within the profiling of 0\.05 s at 10 requests/s"):
         build(make(tmp_path, rate(duration_ns=50_000_000)))
 
 
-def test_rates_and_limits_that_rise_are_written_beforehand(tmp_path: Path) -> None:
+def test_ramped_rates_and_limits_are_written_before_load(tmp_path: Path) -> None:
     plan = build(make(tmp_path, rate(request_count=3, rate_ramp_ns=10**9, concurrency=3, concurrency_ramp_ns=10**9)))
     # 1 + 9 t requests/s: 1, 2 and 3 of them by the roots of t + 4.5 t² = n.
     assert due(plan) == [round(((1 + 18 * n) ** 0.5 - 1) / 9 * 1e9) for n in (1, 2, 3)]
-    assert np.fromfile(str(plan.phases[0].limits_file), dtype="<i8").tolist() == [500_000_000, 10**9]
+    assert np.fromfile(str(plan.load.phases[0].limits_file), dtype="<i8").tolist() == [500_000_000, 10**9]
 
 
-def test_a_rate_of_points_needs_no_rate(tmp_path: Path) -> None:
+def test_a_rate_series_replaces_the_rate(tmp_path: Path) -> None:
     series = ((0.0, 10.0), (0.5, 0.0), (0.6, 0.0), (0.7, 10.0))
     assert len(due(build(make(tmp_path, rate(rate=None, rate_series=series, duration_ns=650_000_000))))) == 2
     with pytest.raises(ConfigError, match=r"no request is due within the profiling of 0\.05 s"):
@@ -493,24 +503,24 @@ def test_a_rate_of_points_needs_no_rate(tmp_path: Path) -> None:
 def test_users_are_planned_by_session(tmp_path: Path) -> None:
     plan = build(make(tmp_path, phase(schedule="user_centric", rate=5.0, users=5, session_count=7), data={"turns": 4}))
     assert [turns for _, turns, _ in sessions(plan)] == [4, 2, 3, 1, 2, 4, 4]
-    assert (plan.phases[0].planned, plan.phases[0].spacing_ns) == (20, 10**9)
+    assert (plan.load.phases[0].planned, plan.load.phases[0].spacing_ns) == (20, 10**9)
 
 
-def test_of_a_file_as_many_conversations_are_taken_as_were_asked_for(tmp_path: Path) -> None:
+def test_only_the_requested_conversations_of_a_file_are_used(tmp_path: Path) -> None:
     plan = build(make(tmp_path, phase(entries=5, request_count=5), first=2))
-    assert (plan.entries, plan.phases[0].entries) == (2, 2)
+    assert (plan.data.entries, plan.load.phases[0].entries) == (2, 2)
 
 
-@pytest.mark.parametrize(("requests", "turns", "told"), [
+@pytest.mark.parametrize(("requests", "turns", "message"), [
     (6, 3, ""), (7, 3, "3 sessions use 2 data set entries"), (12, 3, "4 sessions use 2 data set entries"),
     (3, 1, "3 sessions use 2 data set entries"),
 ])  # fmt: skip
-def test_entries_that_come_again_are_told_whatever_is_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, requests: int, turns: int, told: str
+def test_repeated_entries_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, requests: int, turns: int, message: str
 ) -> None:
     caplog.set_level("INFO")
     build(make(tmp_path, phase(request_count=requests, entries=2), data={"turns": turns}))
-    assert told in caplog.text and (bool(told) or "sessions use" not in caplog.text)
+    assert message in caplog.text and (bool(message) or "sessions use" not in caplog.text)
 
 
 def test_a_file_without_times_is_named(tmp_path: Path) -> None:
@@ -524,14 +534,14 @@ def test_a_strangers_schedule_may_end_by_itself(tmp_path: Path) -> None:
     assert due(build(plan)) == [10, 20, 30]
 
 
-def test_a_hook_may_make_the_schedule_and_one_that_fails_does_not_count(
+def test_a_hook_may_make_the_schedule_although_another_fails(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hooks = (ref("hooks", "Hooked"), ref("hooks", "Buggy"), ref("hooks", "Missing"))
+    hooks = (ref("hooks", "Hooked"), NAMED, ref("hooks", "Buggy"), ref("hooks", "Missing"))
     plan = build(make(tmp_path, phase(schedule="theirs", request_count=2), rate(index=1, request_count=1), hooks=hooks))
     assert (due(plan, 0), due(plan, 1)) == ([10, 20], [100_000_000])
-    assert "buggy (acme 1.2): aiperf_make_schedule failed: ZeroDivisionError" in caplog.text
-    assert "hooks:missing of acme 1.2 is left out" in caplog.text
+    assert "hooks:buggy of acme 1.2 failed in aiperf_make_schedule: ZeroDivisionError" in caplog.text
+    assert "hooks:missing of acme 1.2 can't be imported: AttributeError" in caplog.text
 
 
 @pytest.mark.parametrize(("name", "said"), [("Backwards", "go back in time"), ("Fractions", "float64")])

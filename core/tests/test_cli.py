@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf import __version__, cli, logs
-from aiperf.command import Command
-from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf import __version__, logs
+from aiperf.cli import main
 from aiperf.errors import ConfigError, ConfigErrors
-from aiperf.options import Options, option
-from aiperf.registry import Registry
+from aiperf.registry.registry import Registry
+from aiperf.sdk.command import Command
+from aiperf.sdk.descriptor import Descriptor, OptionSpec
+from aiperf.sdk.options import Options, option
 
 
 class Shape(Options):
@@ -49,9 +50,11 @@ class Rescorer(Command):
     arguments = "DIR"
 
     def run(self, options: Any, words: Any) -> int:
-        assert self.others is not None
-        found = self.others.options["datasets:synthetic"]
-        print(f"{found.length} {self.others.given} {[one.name for one in self.others.registry.all('datasets')]}")
+        assert self.plugin_options is not None
+        found = self.plugin_options.options["datasets:synthetic"]
+        print(
+            f"{found.length} {self.plugin_options.given} {[one.name for one in self.plugin_options.registry.all('datasets')]}"
+        )
         return 0
 
 
@@ -97,14 +100,14 @@ def run(registry: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         caught.append((settings, found))
         return 0
 
-    fake = types.ModuleType("aiperf.run")
+    fake = types.ModuleType("aiperf.run.run")
     vars(fake)["profile"] = profile
-    monkeypatch.setitem(sys.modules, "aiperf.run", fake)
+    monkeypatch.setitem(sys.modules, "aiperf.run.run", fake)
     monkeypatch.setattr(logs, "to_console", lambda level: None)  # its handler would outlive the captured stream
 
     def go(line: Any) -> Any:
         words = line.split() if isinstance(line, str) else line
-        code = cli.main(words, registry)
+        code = main.main(words, registry)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -275,7 +278,6 @@ def test_a_pin_and_a_switch_count_before_names_are_looked_up(run: Any) -> None:
     got = settings_of(run, "profile -m m --plugin endpoints:chat=acme --disable-plugin datasets:other")
     found = run.caught[-1][1]
     assert found.ref("endpoints", "chat").distribution == "acme" and found.names("datasets") == ["synthetic"]
-    assert got.pins == {"endpoints:chat": "acme"} and got.disabled == ("datasets:other",)
     assert "datasets:other" not in got.plugins
 
 
@@ -291,13 +293,13 @@ def test_a_bad_pin_is_reported_with_the_other_errors(run: Any) -> None:
 
 def test_a_broken_plugin_is_one_warning(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     broken = plugin("exporters", "rusty", broken="it asks for API >=9")
-    assert cli.main(["profile", "-m", "m"], Registry([broken])) == 0
+    assert main.main(["profile", "-m", "m"], Registry([broken])) == 0
     assert capsys.readouterr().err == "warning: plugin exporters:rusty of acme 1.0 can't be used: it asks for API >=9\n"
 
 
 def test_what_is_broken_in_a_package_for_one_cause_is_one_warning(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [plugin("exporters", "a", broken="it is old"), plugin("metrics", "b", broken="it is old")]
-    cli.main(["profile", "-m", "m"], Registry([*rows, plugin("metrics", "b", distribution="bolt", broken="it is old")]))
+    main.main(["profile", "-m", "m"], Registry([*rows, plugin("metrics", "b", distribution="bolt", broken="it is old")]))
     assert capsys.readouterr().err.splitlines() == [
         "warning: plugins exporters:a, metrics:b of acme 1.0 can't be used: it is old",
         "warning: plugin metrics:b of bolt 1.0 can't be used: it is old",
@@ -310,9 +312,9 @@ def test_a_plugin_whose_options_cannot_be_imported_is_fatal_only_when_given_one(
     def fresh() -> Any:
         return Registry([plugin("datasets", "gone", options=(ISL,), options_model="no_such_module_at_all:Options")])
 
-    assert cli.main(["profile", "-m", "m"], fresh()) == 0
+    assert main.main(["profile", "-m", "m"], fresh()) == 0
     assert "no_such_module_at_all" in capsys.readouterr().err
-    assert cli.main(["profile", "-m", "m", "--isl", "5"], fresh()) == 1
+    assert main.main(["profile", "-m", "m", "--isl", "5"], fresh()) == 1
     assert "no_such_module_at_all" in capsys.readouterr().err
 
 
@@ -329,7 +331,7 @@ def test_a_command_plugin_reports_like_everybody(run: Any) -> None:
 
 
 def test_several_errors_of_a_run_are_printed_each_with_its_hints(capsys: pytest.CaptureFixture[str]) -> None:
-    cli.complain(ConfigErrors([ConfigError("a", "do b"), ConfigError("c")]))
+    main.complain(ConfigErrors([ConfigError("a", "do b"), ConfigError("c")]))
     assert capsys.readouterr().err == "error: a\n  do b\nerror: c\n"
 
 
@@ -340,12 +342,12 @@ def test_how_a_run_ends_is_its_exit_code(run: Any, monkeypatch: pytest.MonkeyPat
     def profile(settings: Any, found: Any) -> None:
         raise raised
 
-    monkeypatch.setattr(sys.modules["aiperf.run"], "profile", profile)
+    monkeypatch.setattr(sys.modules["aiperf.run.run"], "profile", profile)
     assert run("profile -m m")[0] == code
 
 
 def test_problems_of_the_environment_are_one_line_each(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["plugins", "--all"], Registry([], problems=["the other aiperf is installed"]))
+    main.main(["plugins"], Registry([], problems=["the other aiperf is installed"]))
     assert capsys.readouterr().err == "warning: the other aiperf is installed\n"
 
 

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from aiperf import argv
-from aiperf.argv import FIRST, Option
-from aiperf.commandline import options_of, text_of
-from aiperf.configfile import ConfigFile
-from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf.cli.argv import FIRST, CommandLine, Option, Scan
+from aiperf.cli.commandline import options_of
+from aiperf.cli.config_file import ConfigFile
 from aiperf.errors import ConfigError
-from aiperf.registry import Registry
+from aiperf.registry.registry import Registry
+from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -35,10 +34,10 @@ def options() -> tuple[Option, ...]:
     return options_of((*Registry([]).kernel_options, *FIRST), PLUGINS)
 
 
-def filled(folder: Path, text: str, line: str = "") -> argv.Scan:
+def filled(folder: Path, text: str, line: str = "") -> Scan:
     path = folder / "run.yaml"
     path.write_text(text)
-    read = argv.scan(line.split(), options())
+    read = CommandLine(line.split()).resolve(options())
     ConfigFile(path).fill(read, options())
     return read
 
@@ -47,7 +46,7 @@ def given(folder: Path, text: str, line: str = "") -> dict[str, object]:
     """What is set, by field; a plugin's as ``owner.field``."""
     read = filled(folder, text, line)
     assert [error.lines() for error in read.errors] == []
-    values = text_of(read)
+    values = read.values()
     return {f"{owner}.{field}" if owner else field: value for owner, below in values.items() for field, value in below.items()}
 
 

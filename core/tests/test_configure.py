@@ -10,14 +10,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf import configure, sizing
-from aiperf.descriptor import Descriptor, OptionSpec
 from aiperf.errors import ConfigErrors
-from aiperf.options import KernelOptions, Options, option
-from aiperf.plan import PhasePlan, Plan, Secrets
-from aiperf.registry import Registry
-from aiperf.rundir import RunClock, load_run, save_run
-from aiperf.settings import Settings
+from aiperf.planning import configure, processes
+from aiperf.planning.kernel_options import KernelOptions
+from aiperf.planning.problems import Settings
+from aiperf.registry.option_specs import specs, validate
+from aiperf.registry.registry import Registry
+from aiperf.rundir.directory import RunClock, load_run, save_run
+from aiperf.sdk.descriptor import Descriptor, OptionSpec
+from aiperf.sdk.options import Options, option
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 
 FAKES = '''
 from aiperf import ConfigError, Endpoint, hookimpl
@@ -35,7 +37,7 @@ class KeyHeader(Endpoint):
 class Refuses:
     @hookimpl
     def aiperf_plan_validated(self, plan):
-        raise ConfigError(f"no run of {plan.models[0]} today")
+        raise ConfigError(f"no run of {plan.target.models[0]} today")
 
 class Breaks:
     @hookimpl
@@ -73,8 +75,8 @@ def row(category: str, name: str, value: str = "os:path", **more: Any) -> Descri
 
 
 KERNEL = [
-    row("schedules", "burst", "aiperf.schedule:Burst"),
-    row("schedules", "request_rate", "aiperf.schedule:RequestRate"),
+    row("schedules", "burst", "aiperf.schedule.request_rate:Burst"),
+    row("schedules", "request_rate", "aiperf.schedule.request_rate:RequestRate"),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", capabilities={"smoothness": True}),
     row("transports", "kernel", aliases=("http",)),
     row("schedules", "fixed_schedule"), row("schedules", "user_centric"),
@@ -96,6 +98,7 @@ PLUGINS = [
     row("tokenizers", "builtin"), row("tokenizers", "hub", capabilities={"any_name": True}),
     row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
 ]  # fmt: skip
+KERNEL_SPECS = specs(KernelOptions)
 GOOD: dict[str, Any] = {"models": ["m"], "request_count": 5}
 
 
@@ -117,9 +120,10 @@ def made(
     installed: list[Descriptor] | None = None,
     **more: Any,
 ) -> tuple[Plan, Secrets]:
-    kernel = KernelOptions(**(GOOD if options is None else options), **more)
+    kernel, _ = validate(KernelOptions, KERNEL_SPECS, {**(GOOD if options is None else options), **more}, {})
+    assert kernel is not None
     models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions(), **(plugins or {})}
-    settings = Settings(kernel, models, typed or {}, "aiperf profile", {})
+    settings = Settings(kernel, models, typed or {}, "aiperf profile")
     return configure.plan(settings, Registry([*KERNEL, *(PLUGINS if installed is None else installed)], kernel_options=()))
 
 
@@ -128,7 +132,7 @@ def plan(*given: Any, **more: Any) -> Plan:
 
 
 def profiling(**more: Any) -> PhasePlan:
-    return plan({"models": ["m"], **more}).phases[-1]
+    return plan({"models": ["m"], **more}).load.phases[-1]
 
 
 def errors(*given: Any, **more: Any) -> list[str]:
@@ -161,19 +165,19 @@ APART = row("engines", "apart", "fake_plugins:Breaks")
 def test_workers_that_share_no_memory_are_several_where_they_have_nothing_to_count_together(
     load: dict[str, Any], workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sizing, "cpus", lambda: 64)
+    monkeypatch.setattr(processes, "cpus", lambda: 64)
     installed = [*PLUGINS, APART]
     found = plan({"models": ["m"], **load}, engine="apart", installed=installed)
-    assert found.engine is not None and found.engine.name == "apart"
-    assert found.workers == workers
-    assert plan({"models": ["m"], **load}, installed=installed).workers > 1
+    assert found.plugins.engine is not None and found.plugins.engine.name == "apart"
+    assert found.run.workers == workers
+    assert plan({"models": ["m"], **load}, installed=installed).run.workers > 1
 
 
 def test_a_grader_is_taken_where_it_is_named() -> None:
-    assert plan().grader is None
+    assert plan().plugins.grader is None
     found = plan(accuracy_grader="same")
-    assert found.grader is not None and found.grader.name == "same"
-    assert found.config["accuracy"] == {"grader": "same"}
+    assert found.plugins.grader is not None and found.plugins.grader.name == "same"
+    assert found.run.config["accuracy"] == {"grader": "same"}
 
 
 def test_a_grader_that_nobody_has_is_refused_with_what_there_is() -> None:
@@ -186,30 +190,38 @@ def test_a_grader_needs_answers_in_words() -> None:
 
 def test_a_model_and_a_count_are_enough() -> None:
     found = plan()
-    assert (found.models, found.urls, found.path) == (("m",), ("http://localhost:8000",), "/v1/chat/completions")
-    assert (found.endpoint.name, found.transport.name, found.dataset.name) == ("chat", "kernel", "synthetic")
-    assert found.schedules == {"burst": found.schedules["burst"]}
-    assert found.arrivals == {}
-    assert [ref.name for ref in found.metrics] == ["latency"]
-    assert len(found.run_id) == 12
-    assert int(found.run_id, 16) >= 0
-    assert found.sampling == "", "the data set's own, which is known when it is built"
+    assert (found.target.models, found.target.urls, found.target.path) == (
+        ("m",),
+        ("http://localhost:8000",),
+        "/v1/chat/completions",
+    )
+    assert (found.plugins.endpoint.name, found.plugins.transport.name, found.plugins.dataset.name) == (
+        "chat",
+        "kernel",
+        "synthetic",
+    )
+    assert found.plugins.schedules == {"burst": found.plugins.schedules["burst"]}
+    assert found.plugins.arrivals == {}
+    assert [ref.name for ref in found.plugins.metrics] == ["latency"]
+    assert len(found.run.run_id) == 12
+    assert int(found.run.run_id, 16) >= 0
+    assert found.data.sampling == "", "the data set's own, which is known when it is built"
 
 
 def test_aliases_resolve_to_the_plugin() -> None:
     found = plan(endpoint_type="vision", transport="http")
-    assert (found.endpoint.name, found.transport.name) == ("chat", "kernel")
+    assert (found.plugins.endpoint.name, found.plugins.transport.name) == ("chat", "kernel")
 
 
 def test_a_seed_is_kept_and_without_one_each_run_has_its_own() -> None:
-    assert (plan(random_seed=7).seed, plan(random_seed=7).seeded) == (7, True)
-    assert plan().seed != plan().seed
-    assert not plan().seeded
+    assert (plan(random_seed=7).run.seed, plan(random_seed=7).run.seeded) == (7, True)
+    assert plan().run.seed != plan().run.seed
+    assert not plan().run.seeded
 
 
 def test_an_exporter_that_needs_an_option_takes_part_only_where_it_is_given() -> None:
-    assert [ref.name for ref in plan().exporters] == ["json"]
-    assert [ref.name for ref in plan(plugins={"exporters:cloud": Needy(project="p")}).exporters] == ["cloud", "json"]
+    assert [ref.name for ref in plan().plugins.exporters] == ["json"]
+    assert [ref.name for ref in plan(plugins={"exporters:cloud": Needy(project="p")}).plugins.exporters] == ["cloud", "json"]
 
 
 def test_the_plan_survives_json() -> None:
@@ -315,7 +327,7 @@ def test_a_warmup_inherits_what_it_was_not_given() -> None:
     warmup, main = plan(
         {"models": ["m"], "request_rate": 8.0, "arrival_smoothness": 2.0, "concurrency": 6, "request_count": 40},
         warmup_request_count=5,
-    ).phases
+    ).load.phases
     assert (warmup.index, warmup.kind, main.index, main.kind) == (0, "warmup", 1, "profiling")
     assert (warmup.rate, warmup.pattern, warmup.smoothness, warmup.concurrency) == (8.0, "gamma", 2.0, 6)
     assert (warmup.request_count, warmup.grace_ns) == (5, None)
@@ -325,7 +337,7 @@ def test_a_warmup_may_differ_in_everything() -> None:
     warmup, main = plan(
         {"models": ["m"], "concurrency": 6, "benchmark_duration_s": 9.0}, warmup_duration_s=2.0, warmup_grace_s=1.0,
         warmup_request_rate=3.0, warmup_arrival_pattern="constant", warmup_concurrency=2,
-    ).phases  # fmt: skip
+    ).load.phases  # fmt: skip
     assert (warmup.rate, warmup.pattern, warmup.concurrency, warmup.duration_ns, warmup.grace_ns) == (
         3.0, "constant", 2, 2_000_000_000, 1_000_000_000,
     )  # fmt: skip
@@ -334,10 +346,10 @@ def test_a_warmup_may_differ_in_everything() -> None:
 
 @pytest.mark.parametrize(("count", "warmups", "entries"), [(40, 5, 5), (4, 50, 4)])
 def test_profiling_starts_at_the_first_entry_and_a_warmup_uses_others(count: int, warmups: int, entries: int) -> None:
-    warmup, main = plan({"models": ["m"], "request_count": count}, warmup_request_count=warmups).phases
+    warmup, main = plan({"models": ["m"], "request_count": count}, warmup_request_count=warmups).load.phases
     assert (main.first_entry, main.entries) == (0, count)
     assert (warmup.first_entry, warmup.entries) == (count, entries)
-    assert plan({"models": ["m"], "request_count": count}, warmup_request_count=warmups).entries == count + entries
+    assert plan({"models": ["m"], "request_count": count}, warmup_request_count=warmups).data.entries == count + entries
 
 
 @pytest.mark.parametrize(("given", "named"), [
@@ -373,7 +385,7 @@ def test_what_excludes_or_needs_another_is_refused_and_both_are_named(given: dic
     {"concurrency": 50, "request_count": 100, "warmup_request_count": 10},
 ])  # fmt: skip
 def test_what_makes_sense_for_the_warmup_alone_is_taken(given: dict[str, Any]) -> None:
-    assert len(plan({"models": ["m"], **given}).phases) == 2
+    assert len(plan({"models": ["m"], **given}).load.phases) == 2
 
 
 @pytest.mark.parametrize(("given", "cpus", "workers", "reducers"), [
@@ -390,15 +402,15 @@ def test_what_makes_sense_for_the_warmup_alone_is_taken(given: dict[str, Any]) -
 def test_workers_come_from_the_load(
     given: dict[str, Any], cpus: int, workers: int, reducers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizing, "cpus", lambda: cpus)
+    monkeypatch.setattr(processes, "cpus", lambda: cpus)
     found = plan({"models": ["m"], **given})
-    assert (found.workers, found.reducers) == (workers, reducers)
+    assert (found.run.workers, found.run.reducers) == (workers, reducers)
 
 
 def test_a_number_of_workers_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_WORKERS", "5")
-    assert (plan().workers, plan().reducers) == (5, 2)
-    assert plan(workers_max=3).workers == 3
+    assert (plan().run.workers, plan().run.reducers) == (5, 2)
+    assert plan(workers_max=3).run.workers == 3
     monkeypatch.setenv("AIPERF_WORKERS", "many")
     assert "AIPERF_WORKERS is 'many'" in only_error()
 
@@ -411,7 +423,7 @@ def test_a_number_of_workers_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> N
     ({"endpoint_type": "keyed", "streaming": True}, "/v1/m%2Fx/stream"), ({"endpoint_path": "/{model}/go"}, "/m%2Fx/go"),
 ])  # fmt: skip
 def test_the_path_is_the_endpoints_or_the_one_given(given: dict[str, Any], path: str) -> None:
-    assert plan({"models": ["m/x"], "request_count": 1, **given}).path == path
+    assert plan({"models": ["m/x"], "request_count": 1, **given}).target.path == path
 
 
 def test_a_path_that_names_the_model_takes_one_model() -> None:
@@ -423,9 +435,9 @@ def test_a_path_without_a_slash_is_refused() -> None:
 
 
 def test_streaming_is_switched_off_where_the_endpoint_cannot(caplog: pytest.LogCaptureFixture) -> None:
-    assert not plan(endpoint_type="vectors", streaming=True).streaming
+    assert not plan(endpoint_type="vectors", streaming=True).target.streaming
     assert "'vectors' does not stream: --streaming is switched off" in caplog.text
-    assert plan(streaming=True).streaming
+    assert plan(streaming=True).target.streaming
 
 
 def test_the_key_is_sent_as_the_endpoint_says_and_wins(caplog: pytest.LogCaptureFixture) -> None:
@@ -434,7 +446,7 @@ def test_the_key_is_sent_as_the_endpoint_says_and_wins(caplog: pytest.LogCapture
     assert "--header and --api-key both set authorization" in caplog.text
     written = msgspec.json.encode(found).decode()
     assert all(word not in written + caplog.text for word in ("sk-1", "Basic", "xyz", "other"))
-    assert found.config["endpoint"]["headers"] == {"x-team": "<redacted>", "Authorization": "<redacted>"}
+    assert found.run.config["endpoint"]["headers"] == {"x-team": "<redacted>", "Authorization": "<redacted>"}
     assert made(api_key="sk-1", endpoint_type="keyed")[1].headers == {"x-api-key": "sk-1"}
 
 
@@ -452,11 +464,11 @@ def test_a_header_that_cannot_be_sent_is_refused_without_showing_its_value(given
 
 def test_an_endpoint_that_breaks_is_named_with_package_and_version() -> None:
     said = only_error(plugins={"endpoints:chat": EndpointOptions(broken=True)})
-    assert "endpoint plugin 'chat' of acme-chat 1.0 can't be used: ValueError: it was asked to break" in said
+    assert "the plugin endpoints:chat of acme-chat 1.0 can't be used: ValueError: it was asked to break" in said
 
 
 def test_extra_inputs_add_up() -> None:
-    assert plan(extra_inputs=["a:1,b:x", '{"c": [1]}', "a:2"]).extra == {"a": 2, "b": "x", "c": [1]}
+    assert plan(extra_inputs=["a:1,b:x", '{"c": [1]}', "a:2"]).target.extra == {"a": 2, "b": "x", "c": [1]}
 
 
 @pytest.mark.parametrize(("given", "said"), [
@@ -473,10 +485,10 @@ def test_certificates_that_cannot_work_are_refused(given: dict[str, Any], said: 
 def test_certificates_are_checked_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert plan().tls.verify
-    assert not plan(urls=["https://h"], insecure=True).tls.verify
+    assert plan().target.tls.verify
+    assert not plan(urls=["https://h"], insecure=True).target.tls.verify
     monkeypatch.setenv("AIPERF_HTTP_SSL_VERIFY", "false")
-    assert not plan().tls.verify
+    assert not plan().target.tls.verify
     assert caplog.text == ""
     plan(insecure=True)
     assert "--insecure changes nothing" in caplog.text
@@ -496,8 +508,8 @@ def test_certificates_are_checked_unless_told_otherwise(
 ])  # fmt: skip
 def test_who_opens_the_tokenizer(models: list[str], typed: str | None, opener: str, name: str) -> None:
     found = plan({"models": models, "tokenizer": typed, "request_count": 1})
-    assert found.tokenizer is not None
-    assert (found.tokenizer.name, found.tokenizer_name) == (opener, name)
+    assert found.plugins.tokenizer is not None
+    assert (found.plugins.tokenizer.name, found.data.tokenizer_name) == (opener, name)
 
 
 def test_a_placeholder_model_is_said_to_be_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -513,7 +525,7 @@ def test_where_nobody_opens_any_name_the_builtin_one_is_offered() -> None:
 
 
 def test_an_endpoint_without_tokens_needs_no_tokenizer_and_refuses_one() -> None:
-    assert plan(endpoint_type="silent").tokenizer is None
+    assert plan(endpoint_type="silent").plugins.tokenizer is None
     assert "--tokenizer has no use" in only_error(endpoint_type="silent", tokenizer="gpt2")
 
 
@@ -531,8 +543,8 @@ def test_a_flag_of_a_plugin_that_takes_no_part_is_refused() -> None:
 def test_a_flag_that_several_plugins_declare_is_fine_where_one_of_them_takes_part() -> None:
     typed = {"endpoints:chat.legacy": "--legacy", "endpoints:keyed.legacy": "--legacy"}
     found = plan(plugins={"endpoints:keyed": EndpointOptions(legacy=True)}, typed=typed)
-    assert "endpoints:keyed" not in found.options
-    assert found.options["endpoints:chat"]["legacy"] is False
+    assert "endpoints:keyed" not in found.plugins.options
+    assert found.plugins.options["endpoints:chat"].values["legacy"] is False
 
 
 def test_flags_of_an_endpoint_that_was_misspelt_are_not_blamed_too() -> None:
@@ -552,7 +564,7 @@ def test_a_plugin_that_cannot_check_its_options_is_reported() -> None:
 
 
 def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from aiperf.optionspec import specs
+    from aiperf.registry.option_specs import specs
 
     needy = row("datasets", "synthetic", options_model="x:y", options=specs(Needy))
     monkeypatch.setattr(Registry, "load_options_model", lambda self, one: Needy)
@@ -560,13 +572,13 @@ def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: py
     rest = [one for one in PLUGINS if one.name != "synthetic"]
     registry = Registry([*KERNEL, *rest, needy], kernel_options=())
     with pytest.raises(ConfigErrors, match="1 configuration") as caught:
-        configure.plan(Settings(kernel, {}, {}, "aiperf", {}), registry)
+        configure.plan(Settings(kernel, {}, {}, "aiperf"), registry)
     assert caught.value.errors[0].message == "--project: is required by the dataset plugin 'synthetic'"
 
 
 def test_secret_options_of_plugins_are_redacted_in_the_report() -> None:
     found = plan(plugins={"endpoints:chat": EndpointOptions(token="tk")}, typed={"endpoints:chat.token": "--token"})
-    assert found.config["plugins"] == {"endpoints:chat": {"token": "<redacted>"}}
+    assert found.run.config["plugins"] == {"endpoints:chat": {"token": "<redacted>"}}
 
 
 def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path) -> None:
@@ -574,16 +586,16 @@ def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path)
     save_run(tmp_path, found, RunClock(0, 0))
     assert b"hush" not in (tmp_path / "run.json").read_bytes()
     written, _ = load_run(tmp_path)
-    assert written.plugin_options(found.endpoint).token is None
-    assert secrets.restored(written).plugin_options(found.endpoint).token == "hush"
-    assert found.plugin_options(found.endpoint).token == "hush", "what runs in this process has it, too"
+    assert written.plugins.options_of(found.plugins.endpoint).token is None
+    assert secrets.restored(written).plugins.options_of(found.plugins.endpoint).token == "hush"
+    assert found.plugins.options_of(found.plugins.endpoint).token == "hush", "what runs in this process has it, too"
 
 
 def test_usage_with_every_piece_needs_the_servers_counts_a_stream_and_an_endpoint_that_can_ask() -> None:
     asked = {"per_chunk_usage": True, "use_server_token_count": True, "streaming": True}
-    assert plan(**asked).per_chunk_usage
-    assert plan(**asked).config["endpoint"]["per_chunk_usage"] is True
-    assert not plan().per_chunk_usage
+    assert plan(**asked).target.per_chunk_usage
+    assert plan(**asked).run.config["endpoint"]["per_chunk_usage"] is True
+    assert not plan().target.per_chunk_usage
     for without in ("use_server_token_count", "streaming"):
         flag = "--" + without.replace("_", "-")
         assert only_error(**{**asked, without: False}).startswith(f"--per-chunk-usage needs {flag}")
@@ -592,21 +604,21 @@ def test_usage_with_every_piece_needs_the_servers_counts_a_stream_and_an_endpoin
 
 
 def test_a_trace_needs_the_file_it_would_stand_in() -> None:
-    assert plan(export_http_trace=True).http_trace
+    assert plan(export_http_trace=True).output.http_trace
     said = only_error(export_http_trace=True, export_level="summary")
     assert said.startswith("--export-http-trace belongs to the per-request file, which --export-level summary leaves out")
 
 
 @pytest.mark.parametrize(("more", "kept"), [({}, False), ({"export_level": "raw"}, True), ({"export_http_trace": True}, True)])
 def test_requests_are_journaled_where_a_file_shows_them(more: dict[str, Any], kept: bool) -> None:
-    assert plan(**more).keeps_requests is kept
+    assert plan(**more).output.keeps_requests is kept
 
 
 def test_a_hook_may_refuse_the_plan_and_one_that_breaks_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
     hooks = [row("hooks", "refuses", "fake_plugins:Refuses"), row("hooks", "breaks", "fake_plugins:Breaks")]
     assert only_error(installed=[*PLUGINS, *hooks]) == "no run of m today"
-    assert [ref.name for ref in plan(installed=[*PLUGINS, hooks[1]]).hooks] == ["breaks"]
-    assert "hooks:breaks: aiperf_plan_validated failed: ZeroDivisionError" in caplog.text
+    assert [ref.name for ref in plan(installed=[*PLUGINS, hooks[1]]).plugins.hooks] == ["breaks"]
+    assert "the plugin hooks:breaks of acme-breaks 1.0 failed in aiperf_plan_validated: ZeroDivisionError" in caplog.text
 
 
 # Where results go
@@ -622,17 +634,17 @@ def test_a_hook_may_refuse_the_plan_and_one_that_breaks_does_not_count(caplog: p
 ])  # fmt: skip
 def test_the_directory_is_named_after_the_load(given: dict[str, Any], name: str, tmp_path: Path) -> None:
     found = plan({"models": ["m"], **given})
-    assert found.artifacts == str(tmp_path / "artifacts" / name)
-    assert found.journal == str(tmp_path / "artifacts" / name / "journal")
+    assert found.output.artifacts == str(tmp_path / "artifacts" / name)
+    assert found.output.journal == str(tmp_path / "artifacts" / name / "journal")
     assert not (tmp_path / "artifacts").exists()
 
 
 def test_a_directory_that_was_given_is_used_as_it_is(tmp_path: Path) -> None:
-    assert plan(artifact_dir="here/it").artifacts == str(tmp_path / "here/it")
+    assert plan(artifact_dir="here/it").output.artifacts == str(tmp_path / "here/it")
 
 
 def test_an_enormous_model_name_still_makes_a_directory() -> None:
-    assert len(Path(plan({"models": ["x" * 400], "request_count": 1}).artifacts).name) <= 200
+    assert len(Path(plan({"models": ["x" * 400], "request_count": 1}).output.artifacts).name) <= 200
 
 
 def test_a_directory_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -649,18 +661,18 @@ def test_a_directory_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pyte
 
 def test_a_folder_called_journal_that_is_not_ours_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "diary" / "journal").mkdir(parents=True)
-    assert plan(artifact_dir="diary").artifacts
+    assert plan(artifact_dir="diary").output.artifacts
     (tmp_path / "diary" / "journal" / "monday.txt").write_text("dear")
     assert "is not the journal of a run" in only_error(artifact_dir="diary")
     (tmp_path / "diary" / "journal" / "run.json").write_text("{}")
-    assert plan(artifact_dir="diary").artifacts
+    assert plan(artifact_dir="diary").output.artifacts
 
 
 def test_the_configuration_shown_holds_what_was_set_or_derived() -> None:
     config = plan(
         {"models": ["m"], "request_rate": 2.0, "request_count": 4, "urls": ["http://h/x?key=abc"]}, warmup_duration_s=1.0,
         plugins={"datasets:synthetic": DataOptions(isl=9)}, typed={"datasets:synthetic.isl": "--isl"},
-    ).config  # fmt: skip
+    ).run.config  # fmt: skip
     assert config["endpoint"]["urls"] == ["http://h/x?<redacted>"]
     assert config["models"]["items"] == [{"name": "m"}]
     assert config["datasets"] == [{"name": "main", "type": "synthetic", "entries": 8}]
@@ -673,10 +685,10 @@ def test_the_configuration_shown_holds_what_was_set_or_derived() -> None:
 def test_what_the_references_form_has_no_place_for_is_not_in_it() -> None:
     typed = {"datasets:synthetic.isl": "--isl"}
     made = plan(transport="kernel", plugins={"datasets:synthetic": DataOptions(isl=9)}, typed=typed)
-    assert made.config["endpoint"]["transport"] == "kernel"
+    assert made.run.config["endpoint"]["transport"] == "kernel"
     shown = made.input_config()
     assert "plugins" not in shown and "transport" not in shown["endpoint"]
-    assert shown["phases"] == made.config["phases"]
+    assert shown["phases"] == made.run.config["phases"]
 
 
 def test_the_kernel_says_itself_which_of_its_patterns_have_a_shape() -> None:

@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 from _pytest.outcomes import Failed, Skipped
 from aiperf import BadResponse, Conversation, Dataset, Delta, Endpoint, HttpRequest, Metric, RecordBatch, Target, Turn, Unit
-from aiperf.columns import Column
-from aiperf.dataset import DatasetContext
-from aiperf.endpoint import Capabilities, in_band_error, unreadable
-from aiperf.engine.transport import KernelTransport
-from aiperf.exporter import BatchExporter, Scored
-from aiperf.grader import Grade, Grader
-from aiperf.grading import COLUMNS as GRADES
-from aiperf.progress import Simple
-from aiperf.reduce import NUMBERS, TEXTS
-from aiperf.telemetry import Histogram, Point, SeriesKind, TelemetrySource
+from aiperf.run.display import Simple
+from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
+from aiperf.sdk.dataset import DatasetContext
+from aiperf.sdk.endpoint import Capabilities, in_band_error, unreadable
+from aiperf.sdk.exporter import BatchExporter
+from aiperf.sdk.grader import Grade, Grader
+from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
+from aiperf.sdk.ui import Ui
 from aiperf.testing import (
     BatchExporterContract,
     Case,
@@ -37,7 +35,7 @@ from aiperf.testing import (
     sample_batch,
 )
 from aiperf.testing.manifests import check_row, row_of
-from aiperf.ui import Ui
+from aiperf.worker.http.transport import KernelTransport
 
 _NEEDS_A_PACKAGE = {
     "test_the_capabilities_are_the_manifests",
@@ -323,7 +321,7 @@ def test_a_bad_metric_is_caught(column: Callable[[Any, RecordBatch], Column], ca
 
 def test_the_sample_has_what_a_run_gives() -> None:
     batch = sample_batch()
-    assert set(batch.columns) == {*NUMBERS, *GRADES, "chunk_ns", "gap_ns", "piece_count"}
+    assert set(batch.columns) == {*NUMBERS, *GRADE_COLUMNS, *LIST_COLUMNS}
     assert set(batch.texts) == set(TEXTS)
     assert {len(column) for column in batch.columns.values()} == {len(batch)}
     assert batch.valid.any() and not batch.valid.all()
@@ -337,22 +335,22 @@ def test_the_sample_has_what_a_run_gives() -> None:
 class Lines(BatchExporter):
     kind = "lines.txt"
 
-    def rows(self, scored: Scored) -> bytes:
-        return b"".join(b"%d\n" % n for n in scored.batch["n"])
+    def rows(self, batch: RecordBatch) -> bytes:
+        return b"".join(b"%d\n" % n for n in batch["n"])
 
 
 class Counted(Lines):
     written = 0
 
-    def rows(self, scored: Scored) -> bytes:
+    def rows(self, batch: RecordBatch) -> bytes:
         self.written += 1
-        return b"%d\n" % self.written + super().rows(scored)
+        return b"%d\n" % self.written + super().rows(batch)
 
 
 class Writing(Lines):
-    def rows(self, scored: Scored) -> bytes:
+    def rows(self, batch: RecordBatch) -> bytes:
         self.target.directory.joinpath("own").write_bytes(b"")
-        return super().rows(scored)
+        return super().rows(batch)
 
 
 @pytest.mark.parametrize(

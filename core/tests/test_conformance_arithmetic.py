@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf import Metric, RunMetric, Unit, hookimpl
-from aiperf.balance import UrlStrategy
-from aiperf.definition import Definition, Readings
-from aiperf.metric import MetricFamily
-from aiperf.schedule import RequestRate
+from aiperf.schedule.request_rate import RequestRate
+from aiperf.sdk.definition import Definition, Readings
+from aiperf.sdk.metric import MetricFamily
+from aiperf.sdk.url_strategy import UrlStrategy
 from aiperf.testing import (
     ArrivalsContract,
     DefinitionContract,
@@ -225,7 +225,7 @@ def test_a_metric_that_loops_without_saying_so_is_caught() -> None:
 
 
 class Twice(MetricFamily):
-    def metrics(self, others: Any, unfit: Any) -> Any:
+    def metrics(self, plugin_options: Any, unfit: Any) -> Any:
         return [Share(), Share()]
 
 

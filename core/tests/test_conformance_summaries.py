@@ -14,6 +14,8 @@ from aiperf.testing import SummaryExporterContract, sample_summary
 
 
 class Tags(SummaryExporter):
+    files = {"tags.txt": "{prefix_}tags.txt"}
+
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("tags.txt")
         with atomic(path) as draft:
@@ -32,6 +34,7 @@ class Silent(Tags):
 class Counting(Tags):
     """Its file says when it was made."""
 
+    files = {"made.txt": "{prefix_}made.txt"}
     made = 0
 
     def __init__(self, target: Target, options: Any = None) -> None:
@@ -43,6 +46,12 @@ class Counting(Tags):
         with atomic(path) as draft:
             draft.write_text(str(self.made))
         return [Artifact("Made", path)]
+
+
+class Undeclared(Tags):
+    """Declares another file."""
+
+    files = {"table.txt": "{prefix_}table.txt"}
 
 
 class Needy(Tags):
@@ -66,6 +75,7 @@ class Hiding(Tags):
     ("exporter", "caught"),
     [
         (Tags, set()),
+        (Undeclared, {"test_it_declares_every_file_it_writes"}),
         (Silent, {"test_it_names_every_file_it_writes"}),
         (Counting, {"test_the_same_summary_gives_the_same_files"}),
         (Needy, {"test_a_run_without_results_is_survived"}),

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.registry import Registry, discovery, manifest, snapshot
+from aiperf.registry import discovery, manifest, snapshot
+from aiperf.registry.registry import Registry
 
 MANIFEST = """schema_version: 1
 api: ">=1,<2"
@@ -93,7 +94,7 @@ def test_a_zip_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     check(Registry.discover(), "fake_zipped", "zipped")
 
 
-def test_a_manifest_is_found_through_the_file_list_where_the_module_is_no_package(
+def test_the_file_list_leads_to_the_manifest_of_a_single_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = files("fake_listed", "listed")
@@ -153,10 +154,21 @@ def test_api_ranges(wanted: Any, inside: Any) -> None:
     assert manifest.in_range(1, wanted) is inside
 
 
-def test_first_party_is_a_list_of_whole_names() -> None:
-    ours = discovery.first_party(["aiperf-plot[png]>=0.1 ; extra == 'all'", "Aiperf_Engine.Ray"])
-    assert {"aiperf-core", "aiperf-endpoint-chat", "aiperf-plot", "aiperf-engine-ray"} <= ours
-    assert "aiperf-foo" not in ours
+def test_requirements_of_the_suite_are_whole_names() -> None:
+    required = discovery.required(["aiperf-plot[png]>=0.1 ; extra == 'all'", "Aiperf_Engine.Ray"])
+    assert required == {"aiperf-plot", "aiperf-engine-ray"}
+
+
+@pytest.mark.parametrize(("named", "ours"), [("aiperf-foo", True), ("aiperf-endpoint-chat", False), ("aiperf_foo", False)])
+def test_a_manifest_claims_first_party_for_its_own_name_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, ours: bool
+) -> None:
+    package = files("aiperf_foo", "thing")
+    (path,) = (name for name in package if name.endswith("aiperf.yaml"))
+    package[path] += f"first_party: {named}\n"
+    unpack(tmp_path, package)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert one(Registry.discover(cache=False), "aiperf-foo").first_party is ours
 
 
 def test_a_stranger_with_our_prefix_stays_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiperf.descriptor import PluginRef
-from aiperf.display import Display, Elsewhere, display
 from aiperf.errors import PluginError
-from aiperf.progress import Simple, Snapshot
-from aiperf.ui import NoUi, Ui
+from aiperf.run.display import Display, Elsewhere, Simple, display
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.ui import NoUi, Snapshot, Ui
+from aiperf.testing.plans import sample_ref
 
 FAKES = '''
 import os
@@ -24,7 +24,11 @@ import sys
 import time
 from pathlib import Path
 
-from aiperf import Ui
+from aiperf import Options, Ui
+
+
+class Place(Options):
+    path: Path
 
 
 class Files(Ui):
@@ -77,8 +81,8 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened(name: str, told: Path, *, in_process: bool = False) -> Display:
-    ref = PluginRef("uis", name.lower(), f"fake_uis:{name}", "acme", "1")
-    return display(ref, {"path": str(told)}, in_process=in_process)
+    ref = sample_ref("uis", f"fake_uis:{name}")
+    return display(ref, EncodedOptions("fake_uis:Place", {"path": str(told)}), in_process=in_process)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -93,7 +97,7 @@ def lines(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("in_process", [False, True])
-def test_a_display_is_told_of_numbers_and_of_the_log_and_that_it_is_over(told: Path, in_process: bool) -> None:
+def test_a_display_gets_snapshots_log_lines_and_the_end(told: Path, in_process: bool) -> None:
     shown = opened("Files", told, in_process=in_process)
     shown.log("hello")
     until(lambda: lines(told) == ["logged hello"])
@@ -106,16 +110,15 @@ def test_a_display_is_told_of_numbers_and_of_the_log_and_that_it_is_over(told: P
     ("name", "why"),
     [
         ("Breaks", "ZeroDivisionError: nothing to divide"),
-        ("Dies", "its process ended with 3"),
+        ("Dies", "its process exited with 3"),
         ("Unmade", "RuntimeError: no terminal of my kind"),
-        ("Missing", "AttributeError: module 'fake_uis' has no attribute 'Missing'"),
+        ("Missing", "can't be imported: AttributeError: module 'fake_uis' has no attribute 'Missing'"),
     ],
 )
 def test_a_display_that_fails_is_named_once_and_the_log_goes_on(
     told: Path, name: str, why: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.WARNING, "aiperf")
-    logging.getLogger("aiperf").propagate = True
     shown = opened(name, told)
 
     def failed() -> bool:
@@ -126,7 +129,7 @@ def test_a_display_that_fails_is_named_once_and_the_log_goes_on(
     shown.show(SNAPSHOT)
     shown.log("a line")
     shown.close()
-    assert caplog.messages == [f"the plugin uis:{name.lower()} of acme 1 failed, and is left out: {why}"]
+    assert caplog.messages == [f"the plugin uis:{name.lower()} of acme 1.2 failed, and is left out: {why}"]
     assert "a line" in capsys.readouterr().err
 
 
@@ -139,17 +142,18 @@ def test_a_line_that_finds_the_display_gone_is_printed(told: Path, capsys: pytes
     assert "not lost" in capsys.readouterr().err
 
 
-def test_numbers_that_a_display_is_too_slow_for_are_left_out_and_it_is_ended(
+def test_snapshots_that_a_display_is_too_slow_for_are_dropped(
     told: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aiperf.display._END_S", 0.1)
-    ui = Elsewhere(PluginRef("uis", "hangs", "fake_uis:Hangs", "acme", "1"), {"path": str(told)})
+    monkeypatch.setattr("aiperf.run.display._END_S", 0.1)
+    options = EncodedOptions("fake_uis:Place", {"path": str(told)})
+    ui = Elsewhere(sample_ref("uis", "fake_uis:Hangs"), options)
     ui.show(SNAPSHOT)
     until(lambda: lines(told) == ["hangs"])
     for _ in range(5000):
         ui.show(SNAPSHOT)
-    assert ui._aside.behind, "a pipe takes no more, and nobody waited for it"
-    with pytest.raises(PluginError, match="its process ended with -9"):
+    assert ui.process.backlogged, "a pipe takes no more, and nobody waited for it"
+    with pytest.raises(PluginError, match="its process was killed by SIGKILL"):
         ui.close()
 
 
@@ -169,7 +173,7 @@ def test_the_simple_display_redraws_two_lines_and_gives_way_to_the_log() -> None
     assert drawn.endswith("\r\x1b[K\x1b[1A\r\x1b[Ka line\n")
 
 
-def test_elsewhere_than_on_a_terminal_the_simple_display_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_the_simple_display_writes_occasional_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_UI_REALTIME_METRICS_INTERVAL", "1000")
     stream = io.StringIO()
     shown = Simple(None, stream)

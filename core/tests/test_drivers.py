@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import Callable
+from functools import partial
 from time import monotonic_ns
+from typing import Any
 
 import pytest
-from aiperf.engine.drivers import BurstDriver, Driver, PacedDriver
-from aiperf.engine.gate import Gate
-from aiperf.engine.session import Session
-from aiperf.engine.slots import LocalCounter, LocalSlots
-from aiperf.engine.standing import ARRIVALS, SESSIONS
-from aiperf.plan import PhasePlan
+from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session
+from aiperf.sdk.plan import PhasePlan
+from aiperf.worker.clock import Timer
+from aiperf.worker.drivers import BurstDriver, PacedDriver
+from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
 LONG_AGO_NS = 1
 
@@ -38,31 +39,34 @@ class FakeHost:
     def delay_ns(self, session: Session) -> int:
         return self.think_ns
 
-    def answer(self, driver: Driver, which: int = 0) -> None:
+    def answer(self, driver: Driver[None], which: int = 0) -> None:
         session = self.open.pop(which)
         if session.prefilling:
             driver.first_token(session)
-        driver.over(session)
+        driver.request_ended(session)
 
 
-def burst(host: FakeHost, loop: asyncio.AbstractEventLoop, *, concurrency: int | None, **limits: int) -> BurstDriver:
-    phase = PhasePlan("profiling", "profiling", 0, "burst", concurrency=concurrency, **limits)
+def context(host: FakeHost, loop: asyncio.AbstractEventLoop, phase: PhasePlan, **changes: Any) -> DriverContext:
     cells = [0, 0]
-    sessions = LocalCounter(cells, SESSIONS) if host.turns > 1 else None
-    return BurstDriver(
-        host, phase, gate(phase), loop, claims=LocalCounter(cells, ARRIVALS), sessions=sessions, share=phase.concurrency
-    )
+    arrivals, sessions = LocalCounter(cells, ARRIVALS), LocalCounter(cells, SESSIONS)
+    timer = partial(Timer, loop)
+    return DriverContext(phase, host, gate(phase), loop, timer, arrivals, sessions, [0, 0], max_turns=host.turns, **changes)
 
 
-def gate(phase: PhasePlan) -> Gate:
+def burst(host: FakeHost, loop: asyncio.AbstractEventLoop, *, concurrency: int | None, **limits: Any) -> BurstDriver:
+    phase = PhasePlan("profiling", "profiling", 0, "burst", concurrency=concurrency, **limits)
+    return BurstDriver(None, context(host, loop, phase, share=phase.concurrency))
+
+
+def gate(phase: PhasePlan) -> SlotGate:
     prefill = LocalSlots(phase.prefill_concurrency) if phase.prefill_concurrency is not None else None
-    return Gate(LocalSlots(phase.concurrency), prefill)
+    return SlotGate(LocalSlots(phase.concurrency), prefill)
 
 
 def paced(host: FakeHost, loop: asyncio.AbstractEventLoop, due: list[int], *, shard: int = 0, of: int = 1,
-          **limits: int) -> PacedDriver:  # fmt: skip
+          **limits: Any) -> PacedDriver:  # fmt: skip
     phase = PhasePlan("profiling", "profiling", 0, "request_rate", rate=1.0, **limits)
-    return PacedDriver(host, phase, gate(phase), loop, due=memoryview(array("q", due)), shard=shard, of=of, standing=[0] * 4)
+    return PacedDriver(None, context(host, loop, phase, due=memoryview(array("q", due)), shard=shard, shards=of))
 
 
 def on_loop(test: Callable[[asyncio.AbstractEventLoop], None]) -> None:
@@ -201,7 +205,7 @@ def test_a_waiting_turn_takes_a_tick_before_a_new_session() -> None:
     asyncio.run(check())
 
 
-def test_at_a_rate_the_end_of_the_last_session_is_the_end_whatever_is_still_due() -> None:
+def test_a_paced_phase_ends_with_its_last_session() -> None:
     def check(loop: asyncio.AbstractEventLoop) -> None:
         host = FakeHost(turns=2)
         never = monotonic_ns() + 3600 * 10**9
@@ -230,7 +234,7 @@ def test_under_a_ceiling_no_more_sessions_start_than_were_asked_for() -> None:
         driver._tick()
         while host.open:
             host.answer(driver)
-            driver._freed()
+            driver._send_waiting()
         assert [session for _, session, _, _ in host.started] == [0, 1, 2]
         assert driver.complete
 

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 from array import array
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from aiperf import journal
-from aiperf.engine.worker import Engine
-from aiperf.model import ErrorDetails
-from aiperf.plan import Secrets
-from worker_fakes import FakeTransport, make_engine, make_plan
+from aiperf.rundir import journal
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
+from aiperf.sdk.plan import Secrets
+from aiperf.sdk.transport import Shape
+from aiperf.testing.plans import sample_ref
+from aiperf.worker.requests import Requests
+from worker_fakes import SPOKEN, FakeTransport, make_engine, make_plan
 
 
 def rows(directory: Path, kind: int, width: int) -> list[list[int]]:
-    found: list[list[int]] = []
+    table: list[list[int]] = []
     for frame in journal.frames(journal.segment_path(directory, 0, 0)):
         if frame.kind == kind:
             flat = array("q", frame.payload).tolist()
-            found += [flat[i : i + width] for i in range(0, len(flat), width)]
-    return found
+            table += [flat[i : i + width] for i in range(0, len(flat), width)]
+    return table
 
 
-def run_to_end(engine: Engine) -> FakeTransport:
+def run_to_end(engine: Requests) -> FakeTransport:
     transport: Any = engine.transport
     engine.driver.begin(1)
     while transport.open:
@@ -34,7 +38,7 @@ def run_to_end(engine: Engine) -> FakeTransport:
     return transport  # type: ignore[no-any-return]
 
 
-def test_every_arrival_has_a_row_when_it_starts_and_one_when_it_is_over(tmp_path: Path) -> None:
+def test_every_arrival_has_a_sent_row_and_a_done_row(tmp_path: Path) -> None:
     async def check() -> None:
         engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop())
         transport = run_to_end(engine)
@@ -69,7 +73,7 @@ def test_failures_are_counted_and_keep_their_cause(tmp_path: Path, status: int, 
     asyncio.run(check())
 
 
-def test_what_is_in_flight_when_the_grace_ends_is_aborted_not_failed(tmp_path: Path) -> None:
+def test_requests_in_flight_at_the_end_of_the_grace_are_aborted_not_failed(tmp_path: Path) -> None:
     async def check() -> None:
         engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop())
         engine.driver.begin(1)
@@ -118,8 +122,8 @@ def test_ids_are_unique_and_the_user_s_headers_win_without_case(tmp_path: Path) 
 def test_requests_leave_no_reference_cycles_behind(tmp_path: Path) -> None:
     async def check() -> None:
         plan = make_plan(tmp_path)
-        phase = msgspec.structs.replace(plan.phases[0], request_count=500)
-        engine = make_engine(msgspec.structs.replace(plan, phases=(phase,)), asyncio.get_running_loop())
+        phase = msgspec.structs.replace(plan.load.phases[0], request_count=500)
+        engine = make_engine(plan.replacing(phases=(phase,)), asyncio.get_running_loop())
         gc.collect()
         gc.disable()
         try:
@@ -129,5 +133,45 @@ def test_requests_leave_no_reference_cycles_behind(tmp_path: Path) -> None:
         finally:
             gc.enable()
         engine.logbook.close()
+
+    asyncio.run(check())
+
+
+def test_headers_that_a_hook_changes_are_not_kept(tmp_path: Path) -> None:
+    numbers = itertools.count()
+
+    def numbered(request: HttpRequest, turn: Turn) -> HttpRequest:
+        return HttpRequest(request.path, request.body, {"X-Number": str(next(numbers))})
+
+    async def check() -> None:
+        plan = make_plan(tmp_path, endpoint=SPOKEN)
+        phase = msgspec.structs.replace(plan.load.phases[0], request_count=500)
+        engine = make_engine(plan.replacing(phases=(phase,)), asyncio.get_running_loop(), prepare=numbered)
+        transport = run_to_end(engine)
+        assert len({exchange.shape.headers["X-Number"] for exchange in transport.sent}) == 500
+        transport.sent.clear()
+        gc.collect()
+        assert sum(isinstance(thing, Shape) for thing in gc.get_objects()) < 10
+        engine.logbook.close()
+
+    asyncio.run(check())
+
+
+class Mistyped(Endpoint):
+    """Reads every event as a str, which is no Delta."""
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        return HttpRequest("/v1/x", b"{}")
+
+    def decode(self, event: bytes) -> Any:
+        return event.decode()
+
+
+def test_a_wrong_type_from_decode_leaves_the_next_turn_going(tmp_path: Path) -> None:
+    async def check() -> None:
+        ref = sample_ref("endpoints", f"{__name__}:Mistyped")
+        engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.get_running_loop(), turns=2)
+        run_to_end(engine)
+        assert engine.completed == 10
 
     asyncio.run(check())

@@ -1,4 +1,4 @@
-"""Runs of events that differ in their text alone say what decoding each would say, or are left to be decoded each."""
+"""Events read by their envelope have the fields that decoding gives, or are left to be decoded."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.answer import read_answer
-from aiperf.envelopes import opened
 from aiperf.errors import BadResponse
-from aiperf.model import Delta
+from aiperf.reduce.answer import read_answer
+from aiperf.reduce.envelopes import read_envelopes
+from aiperf.sdk.model import Delta
 from aiperf.testing.journals import Plain
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ TEXTS = st.lists(st.one_of(st.text(), st.sampled_from(ODD)), min_size=1, max_siz
 
 
 class Counting:
-    """Decodes, and counts."""
+    """Decodes events and counts the calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -37,7 +37,7 @@ def wrapped(text: str, **more: Any) -> bytes:
 
 
 def agrees(events: Sequence[bytes]) -> None:
-    found, deltas = opened(events, decode), [decode(event) or Delta() for event in events]
+    found, deltas = read_envelopes(events, decode), [decode(event) or Delta() for event in events]
     if found is not None:
         assert found.texts == [delta.text for delta in deltas]
         assert found.reasonings == [delta.reasoning for delta in deltas]
@@ -65,7 +65,7 @@ def test_bytes_that_no_writer_of_json_makes_are_never_taken_for_text(insides: li
         deltas = [decode(event) for event in events]
     except (BadResponse, UnicodeDecodeError):
         with contextlib.suppress(BadResponse, UnicodeDecodeError):
-            assert opened(events, decode) is None
+            assert read_envelopes(events, decode) is None
         return
     assert len(deltas) == len(events)
     agrees(events)
@@ -73,7 +73,7 @@ def test_bytes_that_no_writer_of_json_makes_are_never_taken_for_text(insides: li
 
 def test_a_run_costs_three_decodings() -> None:
     counting = Counting()
-    found = opened([wrapped(f"word {i}") for i in range(100)], counting)
+    found = read_envelopes([wrapped(f"word {i}") for i in range(100)], counting)
     assert found is not None and found.texts[99] == "word 99"
     assert counting.calls == 2
 
@@ -88,7 +88,7 @@ def test_a_run_costs_three_decodings() -> None:
     ids=["something else differs", "the string stands there twice", "tool calls"],
 )
 def test_where_events_are_not_alike_each_is_decoded(events: list[bytes]) -> None:
-    assert opened(events, decode) is None
+    assert read_envelopes(events, decode) is None
 
 
 def test_a_promise_that_is_not_kept_is_noticed_at_the_last_event() -> None:
@@ -96,7 +96,7 @@ def test_a_promise_that_is_not_kept_is_noticed_at_the_last_event() -> None:
         delta = decode(event)
         return delta and Delta(delta.text.upper() if delta.text == "end" else delta.text)
 
-    assert opened([wrapped(text) for text in ("one", "two", "end")], shouts) is None
+    assert read_envelopes([wrapped(text) for text in ("one", "two", "end")], shouts) is None
 
 
 def test_an_answer_is_the_same_with_and_without_the_promise() -> None:

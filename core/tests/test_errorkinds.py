@@ -1,12 +1,12 @@
-"""Errors by kind: whatever a server writes into its messages, there are only so many."""
+"""Errors by kind: their number is bounded, whatever a server writes into its messages."""
 
 from __future__ import annotations
 
 import random
 
 import msgspec
-from aiperf.errorkinds import MOST, Counts, bounded, counted
-from aiperf.model import ErrorDetails
+from aiperf.sdk.model import ErrorDetails
+from aiperf.statistics.error_kinds import MOST, Counts, bounded, counted
 
 
 def error(message: str, kind: str | None = "Busy", code: int | None = 503) -> str:
@@ -29,7 +29,7 @@ def test_few_messages_stay_as_they_are():
     assert bounded(few) == few
 
 
-def test_too_many_messages_of_one_kind_are_one_and_other_kinds_are_left_alone():
+def test_too_many_messages_of_one_kind_are_counted_as_one():
     many = counts(*(error(f"request {i}") for i in range(MOST + 1)), error("gone", "Gone", 410))
     assert by_message(bounded(many)) == {"more than 100 different messages": (MOST + 1, 0.0), "gone": (1, MOST + 1.0)}
 

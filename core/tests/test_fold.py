@@ -1,4 +1,4 @@
-"""Values to statistics: by the spec's formulas, exactly, in whatever order and from however many reducers."""
+"""Values to statistics: exact, by the spec's formulas, for every order and number of reducers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import fold
-from aiperf.fold import Buckets, Fold, Merged, Sum, statistics
+from aiperf.statistics import fold
+from aiperf.statistics.fold import Buckets, Merged, Samples, Sum, statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,13 +28,13 @@ def folded(path: Path, values: Any, parts: int = 1, *, listed: bool = False, see
     draw = random.Random(seed)
     shuffled = list(values)
     draw.shuffle(shuffled)
-    folds = [Fold(path / f"fold-{seed}-{part}", listed=listed) for part in range(parts)]
+    folds = [Samples(path / f"fold-{seed}-{part}", listed=listed) for part in range(parts)]
     while shuffled:
         size = draw.randint(1, max(1, len(shuffled)))
         draw.choice(folds).add(array(shuffled[:size]))
         del shuffled[:size]
     draw.shuffle(folds)
-    return Merged([Fold.load(each.dump()) for each in folds])
+    return Merged([Samples.load(each.dump()) for each in folds])
 
 
 def test_statistics_are_those_worked_out_by_hand() -> None:
@@ -47,7 +47,7 @@ def test_statistics_are_those_worked_out_by_hand() -> None:
 
 
 def test_the_order_of_the_statistics_is_that_of_the_files() -> None:
-    from aiperf.summary import STATISTICS
+    from aiperf.sdk.summary import STATISTICS
 
     assert tuple(statistics(array([1.0]))) == (*STATISTICS, "count")
 
@@ -102,7 +102,7 @@ def test_the_same_holds_in_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert folded(tmp_path, values, parts, listed=True, seed=seed).statistics(1e-6) == expected
 
 
-def test_beyond_its_budget_a_list_metric_is_within_a_thousandth_and_its_sums_are_exact(
+def test_beyond_its_budget_a_list_metric_is_exact_to_a_thousandth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fold, "BUDGET", 1000)
@@ -122,13 +122,13 @@ def test_a_metric_of_one_value_a_request_is_never_put_into_buckets(tmp_path: Pat
     assert folded(tmp_path, values, 2).statistics(1.0) == statistics(np.sort(values))
 
 
-def test_what_memory_should_not_hold_goes_to_a_file_and_changes_no_number(
+def test_values_beyond_memory_go_to_a_file_and_change_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fold, "IN_MEMORY", 100)
     monkeypatch.setattr(fold, "_BLOCK", 64)
     values = np.random.default_rng(1).gamma(2.0, 1e7, 1234)
-    held = Fold(tmp_path / "fold")
+    held = Samples(tmp_path / "fold")
     for at in range(0, len(values), 37):
         held.add(values[at : at + 37])
     assert (tmp_path / "fold").stat().st_size >= 8 * (1234 - 137)
@@ -139,7 +139,7 @@ def test_what_memory_should_not_hold_goes_to_a_file_and_changes_no_number(
 def test_going_into_buckets_takes_the_file_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold, "IN_MEMORY", 100)
     monkeypatch.setattr(fold, "BUDGET", 500)
-    one = Fold(tmp_path / "fold", listed=True)
+    one = Samples(tmp_path / "fold", listed=True)
     for at in range(0, 700, 50):
         one.add(array(np.arange(at, at + 50)) + 1.0)
     assert not (tmp_path / "fold").exists()
@@ -147,7 +147,7 @@ def test_going_into_buckets_takes_the_file_away(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_is_absent_or_infinite_counts_for_nothing(tmp_path: Path) -> None:
-    one = Fold(tmp_path / "fold")
+    one = Samples(tmp_path / "fold")
     one.add(array([math.nan, 3, math.inf, -math.inf, 5]))
     one.add(array([math.nan]))
     assert one.count == 2
@@ -155,7 +155,7 @@ def test_what_is_absent_or_infinite_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_has_no_statistics(tmp_path: Path) -> None:
-    nothing = Merged([Fold.load(Fold(tmp_path / "fold").dump())])
+    nothing = Merged([Samples.load(Samples(tmp_path / "fold").dump())])
     assert nothing.count == 0
     assert (nothing.statistics(1.0), nothing.sum(), nothing.least(), nothing.most()) == (None, None, None, None)
 

@@ -8,13 +8,12 @@ from array import array
 from collections.abc import Callable
 
 import pytest
-from aiperf.engine import gate as gates
-from aiperf.engine.gate import Gate, Rise
-from aiperf.engine.slots import LocalSlots
-from aiperf.engine.standing import ARRIVALS, PREFILLS, SESSIONS, SLOTS, Standing, make_standing_fd
+from aiperf.sdk.driver import ARRIVALS, SESSIONS
+from aiperf.worker import slots as slots_module
+from aiperf.worker.slots import PREFILLS, SLOTS, LocalSlots, Progress, Rise, SlotGate, make_progress_fd
 
 
-class Limit:
+class Limit(LocalSlots):
     """Slots that write down who waits for them."""
 
     def __init__(self, free: int) -> None:
@@ -32,10 +31,10 @@ class Limit:
         self.free += 1
         self.said.append(quiet)
 
-    def wanted(self, call: Callable[[], None] | None) -> None:
+    def notify(self, call: Callable[[], None] | None) -> None:
         self.waiting = call
 
-    def more(self) -> None:
+    def add(self) -> None:
         self.free += 1
 
 
@@ -45,33 +44,33 @@ def nothing() -> None:
 
 def test_a_session_takes_both_slots_or_none() -> None:
     sessions, prefill = Limit(2), Limit(1)
-    gate = Gate(sessions, prefill)
-    assert gate.session() and (sessions.free, prefill.free) == (1, 0)
-    assert not gate.session() and (sessions.free, prefill.free) == (1, 0), "its session slot is given back"
+    gate = SlotGate(sessions, prefill)
+    assert gate.take_session() and (sessions.free, prefill.free) == (1, 0)
+    assert not gate.take_session() and (sessions.free, prefill.free) == (1, 0), "its session slot is given back"
     assert sessions.said == [True], "and nobody is told, who would take it and lack the other"
 
 
 @pytest.mark.parametrize(("sessions", "prefill", "waits_for"), [(0, 1, "sessions"), (1, 0, "prefill"), (0, 0, "sessions")])
-def test_one_waits_for_what_was_lacking_alone(sessions: int, prefill: int, waits_for: str) -> None:
+def test_a_gate_waits_for_the_lacking_slot_alone(sessions: int, prefill: int, waits_for: str) -> None:
     limits = {"sessions": Limit(sessions), "prefill": Limit(prefill)}
-    gate = Gate(limits["sessions"], limits["prefill"])
-    assert not gate.session()
+    gate = SlotGate(limits["sessions"], limits["prefill"])
+    assert not gate.take_session()
     gate.wait(nothing)
     assert [name for name, limit in limits.items() if limit.waiting is not None] == [waits_for]
-    gate.rest()
+    gate.stop_waiting()
     assert all(limit.waiting is None for limit in limits.values())
 
 
 def test_without_a_limit_of_prefills_a_turn_needs_nothing() -> None:
-    gate = Gate(Limit(0))
-    assert gate.turn() and not gate.prefills
-    gate.prefilled()
+    gate = SlotGate(Limit(0))
+    assert gate.take_turn() and not gate.limits_prefill
+    gate.release_prefill()
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     clock = [0]
-    monkeypatch.setattr(gates, "monotonic_ns", lambda: clock[0])
+    monkeypatch.setattr(slots_module, "monotonic_ns", lambda: clock[0])
     return clock
 
 
@@ -97,7 +96,7 @@ def rise(limit: Limit, loop: Timers) -> Rise:
     return Rise(memoryview(array("q", LEVELS_NS)), limit, loop)  # type: ignore[arg-type]
 
 
-def test_each_level_comes_at_its_time_and_several_at_once_where_they_are_due(now: list[int]) -> None:
+def test_levels_come_at_their_times_several_at_once_if_due_together(now: list[int]) -> None:
     limit, loop = Limit(1), Timers()
     rise(limit, loop).begin(0)
     seen = [limit.free]
@@ -139,12 +138,12 @@ def test_stopped_a_limit_rises_no_further(now: list[int]) -> None:
     assert (limit.free, loop.cancelled) == (2, 1)
 
 
-def test_a_rising_limit_lets_who_waits_go_on() -> None:
+def test_a_rising_limit_wakes_a_waiting_driver() -> None:
     async def check() -> list[int]:
         slots, woken = LocalSlots(1), []
         assert slots.take() and not slots.take()
-        slots.wanted(lambda: woken.append(1))
-        slots.more()
+        slots.notify(lambda: woken.append(1))
+        slots.add()
         await asyncio.sleep(0)
         assert slots.take()
         return woken
@@ -153,9 +152,9 @@ def test_a_rising_limit_lets_who_waits_go_on() -> None:
 
 
 def test_every_worker_and_phase_has_cells_of_its_own_that_others_see() -> None:
-    fd = make_standing_fd(2, 3)
+    fd = make_progress_fd(2, 3)
     try:
-        mine, theirs = Standing(fd, 2, 3), Standing(fd, 2, 3)
+        mine, theirs = Progress(fd, 2, 3), Progress(fd, 2, 3)
         for worker in range(3):
             mine.requests(worker)[0] = 100 + worker
             for phase in range(2):

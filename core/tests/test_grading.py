@@ -9,20 +9,22 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf import journal
-from aiperf.build import build
-from aiperf.columns import RecordBatch
-from aiperf.dataset import Dataset
-from aiperf.descriptor import PluginRef
 from aiperf.errors import BadDataset, ConfigError
-from aiperf.grader import Grade, Grader
-from aiperf.model import Conversation, Turn
-from aiperf.plan import PhasePlan
-from aiperf.reduce import Reducer, Stored, batch_of
-from aiperf.report import write_summary
-from aiperf.store import Store
-from aiperf.summary import Summary
+from aiperf.prepare.build import build
+from aiperf.reduce.batches import batches
+from aiperf.reduce.reducer import Reducer
+from aiperf.report.report import write_summary
+from aiperf.rundir import journal
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import RecordBatch
+from aiperf.sdk.dataset import Dataset
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.grader import Grade, Grader
+from aiperf.sdk.model import Conversation, Turn
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.summary import Summary
 from aiperf.testing.journals import CLOCK, Recording, event, plan_for
+from aiperf.testing.plans import sample_ref
 
 MS = 1_000_000
 QUESTIONS = Conversation(
@@ -73,8 +75,8 @@ class Plain(Dataset):
         yield Conversation("plain", (Turn(("hello",)),))
 
 
-def ref(category: str, of: type) -> PluginRef:
-    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "acme", "1")
+def ref(category: str, plugin: type) -> PluginRef:
+    return sample_ref(category, f"{__name__}:{plugin.__name__}")
 
 
 def answered(directory: Path, grader: type[Grader] | None, *answers: Any) -> tuple[Recording, RecordBatch]:
@@ -91,9 +93,8 @@ def answered(directory: Path, grader: type[Grader] | None, *answers: Any) -> tup
         )  # fmt: skip
     made.flush(90 * MS)
     Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
-    (path,) = journal.numbered(made.journal, "columns-0.*")
-    (frame,) = journal.frames(path)
-    return made, batch_of(msgspec.msgpack.decode(frame.payload, type=Stored), made.plan, Store(made.journal))
+    (batch,) = batches(made.journal, made.plan)
+    return made, batch
 
 
 def columns(batch: RecordBatch, *names: str) -> list[list[float | None]]:
@@ -143,7 +144,7 @@ def test_a_grader_that_fails_costs_its_grades_and_is_named(
     assert grades(batch)[1]["ungraded"] == f"the grader failed: {why}"
     write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
-    sentence = f"the plugin graders:{grader.__name__.lower()} of acme 1 failed: {why}"
+    sentence = f"the plugin graders:{grader.__name__.lower()} of acme 1.2 failed: {why}"
     assert summary.extra["failures"] == [sentence]
     assert sentence in summary.warnings
     assert summary.valid == 2
@@ -167,8 +168,9 @@ def test_a_report_keeps_the_grades_without_the_grader(tmp_path: Path) -> None:
 def built(directory: Path, grader: type[Grader], data: type[Dataset]) -> None:
     (directory / "journal").mkdir()
     phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=1, entries=1)
-    burst = {"burst": PluginRef("schedules", "burst", "aiperf.schedule:Burst", "aiperf-core", "0")}
-    used = {"grader": ref("graders", grader), "dataset": ref("datasets", data), "schedules": burst}
+    burst = {"burst": PluginRef("schedules", "burst", "aiperf.schedule.request_rate:Burst", "aiperf-core", "0")}
+    hooks = (PluginRef("hooks", "schedules", "aiperf.schedule.named:NamedSchedules", "aiperf-core", "0"),)
+    used = {"grader": ref("graders", grader), "dataset": ref("datasets", data), "schedules": burst, "hooks": hooks}
     build(plan_for(directory, phases=(phase,), entries=1, **used))
 
 
@@ -179,7 +181,7 @@ def test_a_data_set_with_nothing_to_grade_is_refused(tmp_path: Path) -> None:
 
 def test_a_data_set_with_something_to_grade_is_built(tmp_path: Path) -> None:
     built(tmp_path, Same, Ask)
-    asked = Store(tmp_path / "journal").asked(0, 1)
+    asked = Store(tmp_path / "journal").expectation(0, 1)
     assert asked is not None and (asked.expected, asked.task) == ("Paris", "towns")
 
 

@@ -1,4 +1,4 @@
-"""A phase apart by time and by URL: the same numbers however its requests were cut into batches."""
+"""A phase by time and by URL: the same numbers for every cut of its requests into batches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import fold, journal
-from aiperf.columns import Column, RecordBatch, ragged
-from aiperf.grouped import BySlice, ByUrl, Grouping, Tally, Together, kinds, named
-from aiperf.metric import Declared, Metric, Needs, RunMetric, Totals, Unit
-from aiperf.metric import Fold as How
-from aiperf.pipeline import Catalogue, Pipeline
-from aiperf.summary import Result
+from aiperf.rundir import journal
+from aiperf.sdk.columns import Column, RecordBatch, ragged
+from aiperf.sdk.metric import Aggregation, Metric, MetricDeclaration, Needs, RunMetric, Totals, Unit
+from aiperf.sdk.summary import Result
+from aiperf.statistics import fold
+from aiperf.statistics.catalogue import Catalogue, Offer
+from aiperf.statistics.grouped import BySlice, ByUrl, Grouping, MergedGroups, Tally, kinds, named
+from aiperf.statistics.pipeline import Pipeline
+from aiperf.statistics.totals import merged_folds, parts, survival
 from aiperf.testing.batches import busy_batch, sample_batch
-from aiperf.totals import load_folds, parts, survival
+from aiperf.testing.plans import sample_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +59,7 @@ class Gaps(Metric):
 
 
 class Count(Metric):
-    tag, title, unit, fold = "count", "Count", Unit.REQUESTS, How.SUM
+    tag, title, unit, fold = "count", "Count", Unit.REQUESTS, Aggregation.SUM
 
     def column(self, batch: RecordBatch) -> Column:
         return np.ones(len(batch))
@@ -79,20 +81,20 @@ class Rate(RunMetric):
 
 
 def listing() -> Catalogue:
-    metrics: Sequence[Declared] = (Latency(), FirstToken(), Tokens(), Gaps(), Count(), TotalTokens(), Rate())
-    return Catalogue([("a-package 1", metric) for metric in metrics], Needs.NOTHING)
+    metrics: Sequence[MetricDeclaration] = (Latency(), FirstToken(), Tokens(), Gaps(), Count(), TotalTokens(), Rate())
+    return Catalogue([Offer(sample_ref("metrics"), metric) for metric in metrics], Needs.NOTHING)
 
 
-Found = dict[int, tuple[Tally, dict[str, Result]]]
+Discovery = dict[int, tuple[Tally, dict[str, Result]]]
 
 
-def found(grouping: Grouping, pipelines: Sequence[Pipeline], count: int) -> Found:
+def found(grouping: Grouping, pipelines: Sequence[Pipeline], count: int) -> Discovery:
     groups = [each for pipeline in pipelines for each in pipeline.dump_groups() if each.grouping == grouping.name]
-    together = Together(groups, 0, count - 1)
+    together = MergedGroups(groups, 0, count - 1)
     return {group: (tally, results) for group, tally, results in parts(listing(), together, range(count), lambda _: 0.5)}
 
 
-def folded(path: Path, cut: Sequence[Sequence[RecordBatch]]) -> tuple[Found, Found, dict[str, Result]]:
+def folded(path: Path, cut: Sequence[Sequence[RecordBatch]]) -> tuple[Discovery, Discovery, dict[str, Result]]:
     """Slices, URLs and survival from the batches of each of some reducers."""
     by_slice, by_url = BySlice(WIDTH), ByUrl()
     pipelines = []
@@ -102,7 +104,7 @@ def folded(path: Path, cut: Sequence[Sequence[RecordBatch]]) -> tuple[Found, Fou
         for batch in batches:
             pipeline.feed(pipeline.score(batch))
         pipelines.append(pipeline)
-    survived = survival(listing(), load_folds(each.dump() for each in pipelines)[0])
+    survived = survival(listing(), merged_folds(each.folds() for each in pipelines)[0])
     return found(by_slice, pipelines, SLICES), found(by_url, pipelines, 3), survived
 
 
@@ -120,7 +122,7 @@ def shuffled(batch: RecordBatch, reducers: int, seed: int) -> list[list[RecordBa
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.booleans())
-def test_shuffling_splitting_and_merging_change_no_number_of_a_slice_a_url_or_a_survivor(
+def test_shuffling_splitting_and_merging_change_no_number_of_slices_or_urls(
     tmp_path_factory: pytest.TempPathFactory, seed: int, reducers: int, bucketed: bool
 ) -> None:
     path, batch = tmp_path_factory.mktemp("groups"), busy_batch()
@@ -153,7 +155,7 @@ def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
 
 
 def batch_of(*requests: dict[str, Any]) -> RecordBatch:
-    """Requests of which only what a slice needs is said; times in ms."""
+    """Requests with only the columns that a slice reads; times in ms."""
     base = sample_batch(len(requests))
     columns = dict(base.columns)
     for name in ("started_ns", "first_token_ns", "last_token_ns", "ended_ns", "output_tokens"):
@@ -168,7 +170,7 @@ def batch_of(*requests: dict[str, Any]) -> RecordBatch:
     return RecordBatch(columns, outcome == journal.COMPLETED, base.texts)
 
 
-def test_a_request_counts_where_it_ends_its_start_where_it_starts_and_its_chunks_and_tokens_where_they_arrive(
+def test_requests_count_where_they_end_chunks_and_tokens_where_they_arrive(
     tmp_path: Path,
 ) -> None:
     """Slices of 20 ms from 1 ms on: 1 to 21, 21 to 41, 41 to 61.  Nothing ends in the second."""
@@ -189,7 +191,7 @@ def test_a_request_counts_where_it_ends_its_start_where_it_starts_and_its_chunks
     assert "latency" not in slices[0][1]
 
 
-def test_an_instant_on_the_very_end_of_the_phase_is_in_its_last_slice(tmp_path: Path) -> None:
+def test_an_instant_at_the_phases_end_is_in_its_last_slice(tmp_path: Path) -> None:
     end = (1 + 20 * SLICES) * MS
     times = dict.fromkeys(("first_token_ns", "last_token_ns", "ended_ns"), end)
     batch = batch_of({"started_ns": MS, **times, "output_tokens": 1, "chunks": [end]})
@@ -197,7 +199,7 @@ def test_an_instant_on_the_very_end_of_the_phase_is_in_its_last_slice(tmp_path: 
     assert slices[SLICES - 1][1]["total"].stats == {"avg": 1}
 
 
-def test_a_request_cut_off_in_flight_lasted_at_least_until_then_and_its_first_token_is_known(tmp_path: Path) -> None:
+def test_a_request_cut_off_in_flight_lasted_at_least_until_then(tmp_path: Path) -> None:
     batch = batch_of(
         {"started_ns": 0, "first_token_ns": 5 * MS, "last_token_ns": 9 * MS, "ended_ns": 9 * MS, "chunks": [5 * MS]},
         {"started_ns": 0, "first_token_ns": 7 * MS, "last_token_ns": 8 * MS, "ended_ns": 20 * MS, "outcome": journal.ABORTED},

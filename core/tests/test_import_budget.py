@@ -33,8 +33,8 @@ def tops(modules: set[str]) -> set[str]:
 
 
 HEAVY = {"pydantic", "pydantic_core", "stevedore", "numpy", "zmq", "yaml", "rich", "asyncio", "uvloop", "httptools", "logging"}
-TYPER = {"pydantic", "pydantic_core", "logging"}
-"""What Typer itself imports once it converts a value, so that a command that runs has it."""
+COMMANDS = {"pydantic", "pydantic_core", "logging", "stevedore"}
+"""What checks the options of a command and loads it."""
 TOKENIZERS = {"tiktoken", "tokenizers", "transformers"}
 
 
@@ -45,7 +45,7 @@ def program(*words: str) -> str:
 def test_the_version_costs_nothing(tmp_path: Path) -> None:
     got = imported(program("--version"), tmp_path)
     assert not tops(got) & (HEAVY | TOKENIZERS | {"typer", "msgspec", "pluggy", "inspect"})
-    assert "importlib.metadata" not in got and "aiperf.cli" not in got
+    assert "importlib.metadata" not in got and "aiperf.cli.main" not in got
 
 
 @pytest.mark.parametrize("words", [("profile", "--help"), ("--help",), (), ("plugins", "--help"), ("profil",)])
@@ -60,18 +60,26 @@ def test_help_and_usage_errors_import_nothing_heavy(tmp_path: Path, words: Any) 
 def test_listing_plugins_imports_none_of_them(tmp_path: Path) -> None:
     imported(program("--help"), tmp_path)
     got = tops(imported(program("plugins", "--all"), tmp_path))
-    assert not got & ((HEAVY | TOKENIZERS) - TYPER)
-    assert not {module for module in got if module.startswith("aiperf_")}
+    assert not got & ((HEAVY | TOKENIZERS | {"typer"}) - COMMANDS)
+    assert {module for module in got if module.startswith("aiperf_")} <= {"aiperf_command_plugins"}
 
 
 def test_discovery_without_a_cache_still_imports_no_plugin(tmp_path: Path) -> None:
     blocked = tmp_path / "a_file"
     blocked.write_text("")
     got = tops(imported(program("plugins"), blocked / "below"))
-    assert not got & ((HEAVY | TOKENIZERS) - TYPER - {"yaml"})
-    assert not {module for module in got if module.startswith("aiperf_")}
+    assert not got & ((HEAVY | TOKENIZERS | {"typer"}) - COMMANDS - {"yaml"})
+    assert {module for module in got if module.startswith("aiperf_")} <= {"aiperf_command_plugins"}
+
+
+def test_a_run_imports_no_typer(tmp_path: Path) -> None:
+    line = program("profile", "--model", "m", "--url", "http://127.0.0.1:9", "--request-count", "1",
+        "--ui", "none", "--tokenizer", "builtin", "--artifact-dir", str(tmp_path / "run"))  # fmt: skip
+    got = tops(imported(f"try:\n    {line.replace(chr(10), chr(10) + '    ')}\nfinally: sys.stderr.write(chr(10))", tmp_path))
+    assert {"pydantic", "zmq"} <= got, "the run took place"
+    assert "typer" not in got and "click" not in got
 
 
 def test_a_worker_stays_small(tmp_path: Path) -> None:
-    got = tops(imported("import aiperf.engine.worker", tmp_path))
+    got = tops(imported("import aiperf.worker.process", tmp_path))
     assert not got & {"typer", "pydantic", "numpy", "stevedore", "yaml", "rich", *TOKENIZERS}

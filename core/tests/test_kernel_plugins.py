@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from aiperf import balance, ramps, schedule, sessions
-from aiperf.progress import Simple
+from aiperf.run.display import Simple
+from aiperf.schedule import arrivals, ramps, replay, request_rate, samplers, user_centric
+from aiperf.sdk import url_strategy
+from aiperf.sdk.ui import NoUi
 from aiperf.testing import (
     ArrivalsContract,
     RampContract,
@@ -12,19 +14,18 @@ from aiperf.testing import (
     UiContract,
     UrlStrategyContract,
 )
-from aiperf.ui import NoUi
 
 
 class TestConstantArrivals(ArrivalsContract):
-    gaps = staticmethod(schedule.constant_gaps)
+    gaps = staticmethod(arrivals.constant_gaps)
 
 
 class TestPoissonArrivals(ArrivalsContract):
-    gaps = staticmethod(schedule.poisson_gaps)
+    gaps = staticmethod(arrivals.poisson_gaps)
 
 
 class TestGammaArrivals(ArrivalsContract):
-    gaps = staticmethod(schedule.gamma_gaps)
+    gaps = staticmethod(arrivals.gamma_gaps)
 
 
 class TestLinearRamp(RampContract):
@@ -36,43 +37,43 @@ class TestExponentialRamp(RampContract):
 
 
 class TestSequentialSampler(SamplerContract):
-    sampler = staticmethod(schedule.sequential)
+    sampler = staticmethod(samplers.sequential)
 
 
 class TestShuffleSampler(SamplerContract):
-    sampler = staticmethod(schedule.shuffle)
+    sampler = staticmethod(samplers.shuffle)
 
 
 class TestRandomSampler(SamplerContract):
-    sampler = staticmethod(schedule.random)
+    sampler = staticmethod(samplers.random)
 
 
 class TestRoundRobin(UrlStrategyContract):
-    strategy = balance.RoundRobin
+    strategy = url_strategy.RoundRobin
 
 
 class TestWeighted(UrlStrategyContract):
-    strategy = balance.Weighted
+    strategy = url_strategy.Weighted
 
 
 class TestLeastInFlight(UrlStrategyContract):
-    strategy = balance.LeastInFlight
+    strategy = url_strategy.LeastInFlight
 
 
 class TestBurst(ScheduleContract):
-    schedule = schedule.Burst
+    schedule = request_rate.Burst
 
 
 class TestRequestRate(ScheduleContract):
-    schedule = schedule.RequestRate
+    schedule = request_rate.RequestRate
 
 
 class TestFixedSchedule(ScheduleContract):
-    schedule = sessions.FixedSchedule
+    schedule = replay.FixedSchedule
 
 
 class TestUserCentric(ScheduleContract):
-    schedule = sessions.UserCentric
+    schedule = user_centric.UserCentric
 
 
 class TestSimpleUi(UiContract):

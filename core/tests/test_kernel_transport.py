@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import uvloop
-from aiperf.engine.transport import KernelTransport
 from aiperf.testing import TransportContract
 from aiperf.testing.server import UntilClosed
 from aiperf.testing.transports import OK, Stage, play
+from aiperf.worker.http.transport import KernelTransport
 
 
 class TestKernelTransportOnUvloop(TransportContract):
@@ -56,7 +56,7 @@ class NoFileLeft(socket.socket):
 @pytest.mark.parametrize(("kind", "limit"), [(NoPortLeft, "net.ipv4.ip_local_port_range"), (NoFileLeft, "ulimit -n")])
 def test_a_limit_of_the_machine_is_named(monkeypatch: pytest.MonkeyPatch, kind: type[socket.socket], limit: str) -> None:
     async def scene(stage: Stage) -> None:
-        monkeypatch.setattr("aiperf.engine.transport.socket.socket", kind)
+        monkeypatch.setattr("aiperf.worker.http.sockets.socket.socket", kind)
         exchange, error = await stage.fail()
         assert exchange.status == 0
         assert limit in error.message and str(stage.server.port) in error.message

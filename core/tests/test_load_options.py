@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf import argv, configure, environment, sizing
-from aiperf.cli import profile_settings
-from aiperf.commandline import options_of, text_of
-from aiperf.descriptor import Descriptor
+from aiperf import environment
+from aiperf.cli.argv import CommandLine
+from aiperf.cli.commandline import options_of
+from aiperf.cli.main import profile_settings
 from aiperf.errors import AiperfError, ConfigErrors
-from aiperf.phases import target
-from aiperf.plan import PhasePlan, Plan, Replay
-from aiperf.registry import Registry
+from aiperf.planning import configure, processes
+from aiperf.planning.phases import section, target
+from aiperf.registry.registry import Registry
+from aiperf.sdk.descriptor import Descriptor
+from aiperf.sdk.plan import PhasePlan, Plan, Replay
 
 
 def row(category: str, name: str, value: str = "os:path", **capabilities: Any) -> Descriptor:
@@ -23,8 +25,8 @@ def row(category: str, name: str, value: str = "os:path", **capabilities: Any) -
 
 
 PLUGINS = [
-    row("endpoints", "chat", "aiperf.endpoint:Endpoint", path="/chat", streaming=True),
-    row("endpoints", "vectors", "aiperf.endpoint:Endpoint", path="/embed"),
+    row("endpoints", "chat", "aiperf.sdk.endpoint:Endpoint", path="/chat", streaming=True),
+    row("endpoints", "vectors", "aiperf.sdk.endpoint:Endpoint", path="/embed"),
     row("datasets", "synthetic"),
     row("datasets", "trace", "dataset_fakes:Traces", reads=True, trace=True),
     row("datasets", "turns", "dataset_fakes:Turns", reads=True, keys=["turns"]),
@@ -56,18 +58,18 @@ def plan(line: str, *more: Descriptor) -> Plan:
         UsageError, ConfigErrors: What is wrong with the line.
     """
     registry = Registry([*PLUGINS, *more])
-    read = argv.scan(["--model", "m", *shlex.split(line)], options_of(registry.kernel_options, PLUGINS))
+    read = CommandLine(["--model", "m", *shlex.split(line)]).resolve(options_of(registry.kernel_options, PLUGINS))
     if read.errors:
         raise read.errors[0]
-    return configure.plan(profile_settings(registry, text_of(read), read), registry)[0]
+    return configure.plan(profile_settings(registry, read), registry)[0]
 
 
 def profiling(line: str) -> PhasePlan:
-    return plan(line).phases[-1]
+    return plan(line).load.phases[-1]
 
 
 def warmup(line: str) -> PhasePlan:
-    first, _ = plan(line).phases
+    first, _ = plan(line).load.phases
     return first
 
 
@@ -352,8 +354,8 @@ def test_users_make_their_turns_at_the_rate() -> None:
 ])  # fmt: skip
 def test_a_trace_begins_at_its_first_request_unless_a_start_is_given(line: str, replay: Replay) -> None:
     found = plan(f"{FIXED} {line}")
-    assert found.phases[0].replay == replay
-    assert found.sampling == "sequential", "the order is the trace's"
+    assert found.load.phases[0].replay == replay
+    assert found.data.sampling == "sequential", "the order is the trace's"
 
 
 def test_a_series_of_rates_is_read_and_paces() -> None:
@@ -384,15 +386,15 @@ def test_a_series_that_cannot_be_is_refused_with_its_file_and_point(content: str
 ])  # fmt: skip
 def test_what_has_somewhere_to_rise_to_rises(line: str, ramps: tuple[float | None, ...]) -> None:
     found = plan(line)
-    phase = found.phases[-1]
+    phase = found.load.phases[-1]
     ns = (phase.concurrency_ramp_ns, phase.prefill_ramp_ns, phase.rate_ramp_ns)
     assert ns == tuple(None if seconds is None else round(seconds * 1e9) for seconds in ramps)
-    assert list(found.ramps) == (["linear"] if any(ramps) else [])
+    assert list(found.plugins.ramps) == (["linear"] if any(ramps) else [])
 
 
 def test_the_curve_of_a_ramp_is_chosen_by_name() -> None:
     found = plan("--concurrency 8 --concurrency-ramp-duration 3 --ramp Exponential")
-    assert (found.phases[0].ramp, found.ramps["exponential"].name) == ("exponential", "exponential")
+    assert (found.load.phases[0].ramp, found.plugins.ramps["exponential"].name) == ("exponential", "exponential")
     (said,) = refusals("--concurrency 8 --concurrency-ramp-duration 3 --ramp expo")
     assert said.startswith("--ramp: no ramp plugin is called 'expo'")
 
@@ -441,7 +443,7 @@ def test_what_a_warmup_alone_lacks_is_not_profilings_to_give(line: str, words: s
     ("--request-cancellation-rate 100 --request-cancellation-delay 0.5", 1.0, 500_000_000),
 ])  # fmt: skip
 def test_cancellation_is_a_share_and_never_the_warmups(line: str, share: float, delay_ns: int) -> None:
-    before, phase = plan(f"{BURST} --warmup-request-count 2 {line}").phases
+    before, phase = plan(f"{BURST} --warmup-request-count 2 {line}").load.phases
     assert (phase.cancel_share, phase.cancel_delay_ns) == (share, delay_ns)
     assert (before.cancel_share, before.cancel_delay_ns) == (0.0, 0)
 
@@ -507,8 +509,8 @@ def test_a_warmup_may_have_limits_of_its_own() -> None:
 ])  # fmt: skip
 def test_urls_may_carry_weights(line: str, urls: tuple[str, ...], weights: tuple[float, ...], strategy: str | None) -> None:
     found = plan(f"{BURST} {line}")
-    assert (found.urls, found.url_weights) == (urls, weights)
-    assert (None if found.url_strategy is None else found.url_strategy.name) == strategy
+    assert (found.target.urls, found.target.url_weights) == (urls, weights)
+    assert (None if found.plugins.url_strategy is None else found.plugins.url_strategy.name) == strategy
 
 
 @pytest.mark.parametrize(("line", "said"), [
@@ -540,13 +542,13 @@ def test_a_strategy_that_counts_for_itself_says_so_where_there_are_several_worke
 ])  # fmt: skip
 def test_connections_are_shared_or_a_sessions_own_or_a_requests_own(line: str, reuse: bool, sticky: bool) -> None:
     found = plan(f"{BURST} {line}")
-    assert (found.reuse, found.sticky) == (reuse, sticky)
+    assert (found.target.reuse, found.target.sticky) == (reuse, sticky)
 
 
 def test_the_rest_of_the_load_reaches_the_plan() -> None:
     found = plan(f"{BURST} --session-delay-ratio 0.5 --failed-request-threshold 0.1 --dataset-sampling-strategy shuffle")
-    assert (found.delay_ratio, found.failed_threshold, found.sampling) == (0.5, 0.1, "shuffle")
-    assert set(found.samplers) == {"sequential", "shuffle", "random"}
+    assert (found.data.delay_ratio, found.load.failed_threshold, found.data.sampling) == (0.5, 0.1, "shuffle")
+    assert set(found.plugins.samplers) == {"sequential", "shuffle", "random"}
 
 
 @pytest.mark.parametrize(("line", "name"), [
@@ -558,7 +560,7 @@ def test_the_rest_of_the_load_reaches_the_plan() -> None:
     ("--request-rate-series rates.json", "m-openai-chat-request_rate_series"),
 ])  # fmt: skip
 def test_the_directory_is_named_after_the_mode(line: str, name: str) -> None:
-    assert Path(plan(line).artifacts).name == name
+    assert Path(plan(line).output.artifacts).name == name
 
 
 @pytest.mark.parametrize(("line", "said"), [
@@ -584,8 +586,8 @@ def test_the_target_of_a_phase_is_a_readable_line(line: str, said: str) -> None:
     (FIXED, 1),
 ])  # fmt: skip
 def test_workers_come_from_rates_limits_and_users(line: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizing, "cpus", lambda: 64)
-    assert plan(line).workers == workers
+    monkeypatch.setattr(processes, "cpus", lambda: 64)
+    assert plan(line).run.workers == workers
 
 
 @pytest.mark.parametrize(("variable", "value", "workers"), [
@@ -594,9 +596,9 @@ def test_workers_come_from_rates_limits_and_users(line: str, workers: int, monke
 def test_the_environment_says_how_much_of_the_machine_workers_may_take(
     variable: str, value: str, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizing, "cpus", lambda: 64)
+    monkeypatch.setattr(processes, "cpus", lambda: 64)
     monkeypatch.setenv(variable, value)
-    assert plan("--request-rate 1e9").workers == workers
+    assert plan("--request-rate 1e9").run.workers == workers
 
 
 @pytest.mark.parametrize(("variable", "value", "allowed"), [
@@ -623,3 +625,60 @@ def test_what_the_environment_leaves_open(monkeypatch: pytest.MonkeyPatch) -> No
     assert environment.ip_version() == "auto"
     sizes = {option for level, option, _ in environment.socket_options() if level == socket.SOL_SOCKET}
     assert not sizes & {socket.SO_RCVBUF, socket.SO_SNDBUF}, "the system's own grow as needed"
+
+
+@pytest.mark.parametrize(
+    ("line", "schedule"),
+    [
+        ("--scheduling-mode burst --concurrency 3", "burst"),
+        ("--scheduling-mode request-rate --request-rate 5", "request_rate"),
+        ("--scheduling-mode Request_Rate --request-rate-series rates.json", "request_rate"),
+        ("--scheduling-mode user_centric --user-centric-rate 5 --num-users 3 --request-count 9", "user_centric"),
+        ("--scheduling-mode fixed_schedule --input-file trace.jsonl --custom-dataset-type trace", "fixed_schedule"),
+        ("--scheduling-mode burst --input-file trace.jsonl --custom-dataset-type trace", "burst"),
+        ("--scheduling-mode metronome", "metronome"),
+        ("--scheduling-mode metronome --request-rate 5 --arrival-pattern constant", "metronome"),
+    ],
+)
+def test_the_scheduling_mode_selects_the_schedule(line: str, schedule: str) -> None:
+    metronome = row("schedules", "metronome")
+    made = plan(line, metronome)
+    assert made.load.phases[-1].schedule == schedule and schedule in made.plugins.schedules
+
+
+def test_a_plugins_schedule_has_the_rate_and_no_limit_of_its_own() -> None:
+    metronome = row("schedules", "metronome")
+    plain = plan("--scheduling-mode metronome", metronome).load.phases[-1]
+    assert (plain.rate, plain.pattern, plain.concurrency) == (None, None, None)
+    assert section(plain)["type"] == "metronome"
+    rated = plan("--scheduling-mode metronome --request-rate 5 --concurrency 2", metronome).load.phases[-1]
+    assert (rated.rate, rated.pattern, rated.concurrency) == (5, "poisson", 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("--scheduling-mode burst --request-rate 5",
+         "--scheduling-mode burst and --request-rate exclude each other: --request-rate selects the mode request_rate"),
+        ("--scheduling-mode user_centric --request-rate 5",
+         "--scheduling-mode user_centric and --request-rate exclude each other: --request-rate selects the mode request_rate"),
+        ("--scheduling-mode metronome --user-centric-rate 5 --num-users 2 --request-count 4",
+         "--scheduling-mode metronome and --user-centric-rate exclude each other: --user-centric-rate selects the mode"
+         " user_centric"),
+        ("--scheduling-mode request_rate --fixed-schedule --input-file trace.jsonl --custom-dataset-type trace",
+         "--scheduling-mode request_rate and --fixed-schedule exclude each other: --fixed-schedule selects the mode"
+         " fixed_schedule"),
+        ("--scheduling-mode fixed_schedule --no-fixed-schedule --input-file trace.jsonl --custom-dataset-type trace",
+         "--scheduling-mode fixed_schedule and --no-fixed-schedule exclude each other"),
+        ("--scheduling-mode request_rate", "--scheduling-mode request_rate needs --request-rate: it starts requests at a rate"),
+        ("--scheduling-mode user_centric",
+         "--scheduling-mode user_centric needs --user-centric-rate: it starts requests at a rate over all users"),
+        ("--scheduling-mode fixed_schedule",
+         "--scheduling-mode fixed_schedule needs --input-file: a file with timestamps says when each request starts"),
+        ("--scheduling-mode surge", "--scheduling-mode: no schedule plugin is called 'surge'"),
+    ],
+)  # fmt: skip
+def test_a_contradiction_to_the_scheduling_mode_is_refused(line: str, sentence: str) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        plan(line, row("schedules", "metronome"))
+    assert sentence in [error.message for error in caught.value.errors]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
-from aiperf.options import Finite, KernelOptions, Options, Word, option
-from aiperf.optionspec import specs, validate
-from aiperf.registry import Registry
-from pydantic import AfterValidator, model_validator
+from aiperf.planning.kernel_options import KernelOptions
+from aiperf.registry.option_specs import specs, validate
+from aiperf.registry.registry import Registry
+from aiperf.sdk.options import After, EncodedOptions, Finite, Options, Word, option, undecodable
 
 
 class Colour(Enum):
@@ -27,7 +29,7 @@ def _even(value: int) -> int:
 class Sample(Options):
     length: int | None = option("--length", "-l", ge=1, le=9, group="Sample", help="How long.")
     share: Finite = option("--share", default=2.0, gt=0, lt=5, help="How much.")
-    pair: Annotated[int, AfterValidator(_even)] = option("--pair", default=2, help="An even number.")
+    pair: Annotated[int, After(_even)] = option("--pair", default=2, help="An even number.")
     on: bool = option("--on", default=True, negative="--off", help="Whether.")
     file: Path | None = option("--file", metavar="FILE", help="Where.")
     colour: Colour = option("--colour", default=Colour.RED, help="Which.")
@@ -137,15 +139,111 @@ def test_a_choice_that_is_near_is_suggested() -> None:
     assert check({"word": "secnd"})[1][0].hints == ("did you mean second?",)
 
 
-def test_a_rule_of_the_whole_model_is_said_without_a_flag() -> None:
-    class Both(Options):
-        low: int = option("--low", default=1, help="Low.")
+class Range(msgspec.Struct, frozen=True):
+    low: float
+    high: float = float("inf")
 
-        @model_validator(mode="after")
-        def _check(self) -> Both:
-            raise ValueError("--low and --high exclude each other: drop one")
 
-    assert validate(Both, specs(Both), {}, {})[1][0].message == "--low and --high exclude each other: drop one"
+class Travel(Options):
+    """One option of each kind that JSON has no word for."""
+
+    file: Path | None = option("--file", help="Where.")
+    limit: float = option("--limit", default=1.0, help="How much.")
+    colour: Colour = option("--colour", default=Colour.RED, help="Which.")
+    pair: tuple[int, int] = option("--pair", default=(1, 2), help="Two.")
+    ranges: list[Range] = option("--range", default=[], help="Several.")
+    range: Range | None = option("--one-range", help="One.")
+    key: str = option("--key", default=..., secret=True, help="Hush.")
+    words: Annotated[tuple[str, ...], After(lambda words: words)] = option("--words", default=(), help="Words.")
+
+
+def travelled(options: Options) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(EncodedOptions.of(options)), type=EncodedOptions).decoded()
+
+
+def test_options_arrive_in_another_process_with_their_types() -> None:
+    given: Any = {
+        "file": "a/b", "limit": "inf", "colour": "BLUE", "pair": ["3", "4"], "ranges": ['{"low": 1}', '{"low": 2, "high": 3}'],
+        "range": '{"low": 0}', "key": "k", "words": ["a", "b"],
+    }  # fmt: skip
+    options, errors = validate(Travel, specs(Travel), given, {})
+    assert errors == []
+    assert options == Travel(
+        file=Path("a/b"), limit=math.inf, colour=Colour.BLUE, pair=(3, 4), ranges=[Range(1), Range(2, 3)], range=Range(0),
+        key="k", words=("a", "b"),
+    )  # fmt: skip
+    assert travelled(options) == options and isinstance(travelled(options).file, Path)
+
+
+def test_a_secret_that_was_not_written_arrives_as_none() -> None:
+    encoded = EncodedOptions.of(Travel(key="k"))
+    assert EncodedOptions(encoded.options_class, {**encoded.values, "key": None}).decoded().key is None
+
+
+def test_a_struct_is_typed_as_json() -> None:
+    _, errors = validate(Travel, specs(Travel), {"key": "k", "range": "wide"}, {})
+    assert [error.message for error in errors] == [
+        "--one-range: 'wide' is no JSON object of low, high: JSON is malformed: invalid character (byte 0)"
+    ]
+
+
+def test_options_are_frozen_and_hide_secrets() -> None:
+    options = Travel(key="hunter2")
+    with pytest.raises(AttributeError, match="frozen"):
+        options.limit = 2.0  # type: ignore[misc]
+    assert "hunter2" not in repr(options)
+
+
+@pytest.mark.parametrize("values", [{}, {"key": "k", "other": 1}])
+def test_a_missing_or_unknown_option_is_a_type_error(values: Any) -> None:
+    with pytest.raises(TypeError):
+        Travel(**values)
+
+
+def test_defaults_are_not_shared() -> None:
+    Travel(key="k").ranges.append(Range(1))
+    assert Travel(key="k").ranges == []
+
+
+def test_a_reserved_name_is_no_option() -> None:
+    with pytest.raises(TypeError, match="can't be called fields_set"):
+
+        class Wrong(Options):
+            fields_set: int = option("--fields", help="Fields.")  # type: ignore[assignment]
+
+
+class Strange:
+    pass
+
+
+class Absent(Options):
+    when: Nowhere = option("--when", help="When.")  # type: ignore[name-defined]  # noqa: F821
+
+
+class Odd(Options):
+    what: Strange | None = option("--what", help="What.")
+
+
+class Mixed(Options):
+    what: Path | str = option("--what", default="", help="What.")
+
+
+@pytest.mark.parametrize(
+    ("options_class", "reason"),
+    [
+        (Odd, "the option what has the type Strange, which no other process can decode"),
+        (Absent, "its types can't be resolved: name 'Nowhere' is not defined"),
+        (Mixed, "the option what can't be decoded in another process: Type unions containing a custom type"),
+        (Strange, "it is no subclass of aiperf.Options"),
+    ],
+)
+def test_a_class_that_no_worker_can_rebuild_is_recognised(options_class: Any, reason: str) -> None:
+    assert (undecodable(options_class) or "").startswith(reason)
+
+
+@pytest.mark.parametrize("options_class", [Sample, Travel, KernelOptions])
+def test_a_class_of_usual_types_can_be_rebuilt(options_class: Any) -> None:
+    assert undecodable(options_class) is None
 
 
 def test_no_message_shows_a_field_name_or_pydantic() -> None:

@@ -6,9 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from aiperf import addresses, outputs, pairs
 from aiperf.errors import ConfigError
-from aiperf.model import join_url
+from aiperf.planning import addresses, outputs
+from aiperf.planning.request_fields import body_fields, typed_headers
+from aiperf.redaction import without_secrets
+from aiperf.sdk.headers import merged
+from aiperf.sdk.model import join_url
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +35,7 @@ from hypothesis import strategies as st
     ('payload_template:{"t": "{{ a }}", "b": 1},x:y', {"payload_template": '{"t": "{{ a }}", "b": 1},x:y'}),
 ])  # fmt: skip
 def test_body_fields(text: str, fields: dict[str, Any]) -> None:
-    assert pairs.body_fields(text) == fields
+    assert body_fields(text) == fields
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -41,7 +44,7 @@ def test_body_fields(text: str, fields: dict[str, Any]) -> None:
 ])  # fmt: skip
 def test_what_is_no_pair_is_refused(text: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        pairs.body_fields(text)
+        body_fields(text)
     assert said in "\n".join(caught.value.lines())
 
 
@@ -52,11 +55,11 @@ values = st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63) |
 
 @given(st.dictionaries(words.map(str.strip), values, min_size=1, max_size=4))
 def test_json_values_survive_whatever_is_in_them(fields: dict[str, Any]) -> None:
-    assert pairs.body_fields(json.dumps(fields)) == fields
+    assert body_fields(json.dumps(fields)) == fields
     fields.pop("payload_template", None)
     as_pairs = {key: value for key, value in fields.items() if isinstance(value, str | list | dict)}
     if as_pairs:
-        assert pairs.body_fields(",".join(f"{key}:{json.dumps(value)}" for key, value in as_pairs.items())) == as_pairs
+        assert body_fields(",".join(f"{key}:{json.dumps(value)}" for key, value in as_pairs.items())) == as_pairs
 
 
 @pytest.mark.parametrize(("text", "found"), [
@@ -64,7 +67,7 @@ def test_json_values_survive_whatever_is_in_them(fields: dict[str, Any]) -> None
     ('{"X": "1", "Y": 2}', {"X": "1", "Y": "2"}), ("X-Empty:", {"X-Empty": ""}), ("X: true", {"X": "true"}),
 ])  # fmt: skip
 def test_header_values_are_opaque(text: str, found: dict[str, str]) -> None:
-    assert pairs.headers(text) == found
+    assert typed_headers(text) == found
 
 
 @pytest.mark.parametrize("text", [
@@ -73,12 +76,12 @@ def test_header_values_are_opaque(text: str, found: dict[str, str]) -> None:
 ])  # fmt: skip
 def test_what_is_no_header_is_refused_without_showing_its_value(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        pairs.headers(text)
+        typed_headers(text)
     assert "s3cret" not in "\n".join(caught.value.lines())
 
 
 def test_headers_merge_without_case() -> None:
-    assert pairs.merged({"A": "1", "b": "2"}, {"a": "3"}) == {"b": "2", "a": "3"}
+    assert merged({"A": "1", "b": "2"}, {"a": "3"}) == {"b": "2", "a": "3"}
 
 
 @pytest.mark.parametrize(("text", "url"), [
@@ -106,8 +109,8 @@ def test_a_password_in_a_url_is_refused_and_never_shown() -> None:
     with pytest.raises(ConfigError) as caught:
         addresses.base_url("http://me:s3cret@h/x?t=s3cret")
     assert "s3cret" not in "\n".join(caught.value.lines())
-    assert addresses.without_secrets("http://me:s3cret@h/x?t=1") == "http://<redacted>@h/x?<redacted>"
-    assert addresses.without_secrets("http://h/a@b") == "http://h/a@b"
+    assert without_secrets("http://me:s3cret@h/x?t=1") == "http://<redacted>@h/x?<redacted>"
+    assert without_secrets("http://h/a@b") == "http://h/a@b"
 
 
 @pytest.mark.parametrize(("base", "path", "url"), [
@@ -127,16 +130,20 @@ def test_a_path_that_cannot_be_in_a_request_line_is_refused(path: str) -> None:
         addresses.request_path(path)
 
 
+FILES = ("{prefix_aiperf}.json", "{prefix_aiperf}.csv", "{prefix}.jsonl", "{prefix}_raw.jsonl",
+         "{prefix_aiperf}_timeslices.csv", "{prefix_}ledger.txt", "inputs.json")  # fmt: skip
+
+
 @pytest.mark.parametrize(("typed", "base"), [
     ("run1", "run1"), ("run1.json", "run1"), ("run1.csv", "run1"), ("run1_raw.jsonl", "run1"), ("run1_timeslices.csv", "run1"),
     ("run1_server_metrics.parquet", "run1"), ("/a/run1", "run1"), ("sub/run1.jsonl", "run1"), ("run.json.csv", "run.json"),
-    ("run.v2", "run.v2"),
+    ("run.v2", "run.v2"), ("run1_ledger.txt", "run1"), ("ledger.txt", "ledger.txt"),
 ])  # fmt: skip
 def test_the_base_name_of_exports(typed: str, base: str) -> None:
-    assert outputs.export_base(typed) == base
+    assert outputs.export_base(typed, FILES) == base
 
 
 @pytest.mark.parametrize("typed", [".json", "", "/", "..", "inputs.json", "inputs"])
 def test_a_base_name_that_is_none_or_taken_is_refused(typed: str) -> None:
     with pytest.raises(ConfigError):
-        outputs.export_base(typed)
+        outputs.export_base(typed, FILES)

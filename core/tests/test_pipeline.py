@@ -1,4 +1,4 @@
-"""Metrics over batches: in order, kept apart from each other, folded to the same numbers however the requests were cut."""
+"""Metrics over batches: ordered, isolated, and folded to the same numbers for every cut of the requests."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import fold, journal
-from aiperf.columns import Column, Ragged, RecordBatch, ragged
 from aiperf.errors import ConfigError
-from aiperf.kept import Kept
-from aiperf.metric import (
+from aiperf.rundir import journal
+from aiperf.sdk.columns import Column, Ragged, RecordBatch, ragged
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.metric import (
+    Aggregation,
     Analysis,
-    Declared,
-    Fold,
     Metric,
+    MetricDeclaration,
     MetricFamily,
     Needs,
     Over,
@@ -29,11 +29,16 @@ from aiperf.metric import (
     Totals,
     Unit,
 )
-from aiperf.pipeline import Catalogue, Census, Pipeline, catalogue, needs_of
-from aiperf.summary import Result
+from aiperf.sdk.raw_values import RawValues
+from aiperf.sdk.summary import Result
+from aiperf.statistics import fold
+from aiperf.statistics.catalogue import Catalogue, Offer, catalogue, needs_of
+from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.statistics.pipeline import Pipeline
+from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds
 from aiperf.testing.batches import assert_same, sample_batch
 from aiperf.testing.journals import Plain, plan_for
-from aiperf.totals import Analyses, PhaseTotals, load_folds
+from aiperf.testing.plans import sample_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +51,7 @@ class Latency(Metric):
 
 
 class Rate(Metric):
-    """A third of nothing round: sums of it show the order of adding, unless they are exact."""
+    """Thirds: their sums depend on the order of adding, unless they are exact."""
 
     tag, title, unit, needs = "rate", "Rate", Unit.TOKENS_PER_SECOND, ("latency",)
 
@@ -62,7 +67,7 @@ class Gaps(Metric):
 
 
 class Valid(Metric):
-    tag, title, unit, fold, per_record = "valid", "Valid", Unit.REQUESTS, Fold.SUM, False
+    tag, title, unit, fold, per_record = "valid", "Valid", Unit.REQUESTS, Aggregation.SUM, False
 
     def column(self, batch: RecordBatch) -> Column:
         return np.ones(len(batch))
@@ -77,14 +82,14 @@ class Everything(Valid):
 
 
 class First(Valid):
-    tag, fold, unit, over = "first", Fold.MIN, Unit.NANOSECONDS, Over.ALL
+    tag, fold, unit, over = "first", Aggregation.MIN, Unit.NANOSECONDS, Over.ALL
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["started_ns"]
 
 
 class Last(First):
-    tag, fold = "last", Fold.MAX
+    tag, fold = "last", Aggregation.MAX
 
 
 class Throughput(RunMetric):
@@ -103,13 +108,17 @@ class PerThroughput(RunMetric):
         return total / throughput / run.count("latency") if throughput and total else None
 
 
-ALL: tuple[type[Declared], ...] = (
+ALL: tuple[type[MetricDeclaration], ...] = (
     PerThroughput, Throughput, Rate, Latency, Gaps, Valid, Failed, Everything, First, Last,
 )  # fmt: skip
 
 
-def listing(*metrics: Declared, has: Needs = Needs.NOTHING) -> Catalogue:
-    return Catalogue([("a-package 1.2", metric) for metric in metrics], has)
+def plugin(distribution: str, version: str) -> PluginRef:
+    return PluginRef("metrics", distribution, "acme:Metric", distribution, version)
+
+
+def listing(*metrics: MetricDeclaration, has: Needs = Needs.NOTHING) -> Catalogue:
+    return Catalogue([Offer(sample_ref("metrics"), metric) for metric in metrics], has)
 
 
 def everything() -> Catalogue:
@@ -117,11 +126,11 @@ def everything() -> Catalogue:
 
 
 def results(metrics: Catalogue, pipelines: Iterable[Pipeline], phase: int = 0) -> dict[str, Result]:
-    folds = load_folds(each.dump() for each in pipelines)
-    census = Census()
+    folds = merged_folds(each.folds() for each in pipelines)
+    census = PhaseCounts()
     for each in pipelines:
-        if phase in each.census:
-            census.merge(each.census[phase])
+        if phase in each.counts:
+            census.merge(each.counts[phase])
     duration = (census.last_end_ns - census.first_start_ns) / 1e9
     valid, failed = census.outcomes.get(journal.COMPLETED, 0), census.outcomes.get(journal.ERROR, 0)
     totals = PhaseTotals(metrics, folds.get(phase, {}), duration_s=duration, window_s=None, valid=valid, failed=failed)
@@ -143,16 +152,16 @@ def test_each_metric_comes_behind_what_it_needs() -> None:
         assert order.index(needs) < order.index(tag)
 
 
-def test_one_whose_need_is_missing_is_left_out_with_all_that_need_it_and_it_is_said() -> None:
+def test_a_metric_without_its_need_is_left_out_with_a_warning() -> None:
     found = listing(PerThroughput(), Throughput(), Latency())
     assert list(found.metrics) == ["latency"]
     assert found.warnings == [
-        "metric throughput of a-package 1.2 is left out: it needs valid, which isn't there",
-        "metric per of a-package 1.2 is left out: it needs throughput, which isn't there",
+        "metric throughput of acme 1.2 is left out: it needs valid, which isn't there",
+        "metric per of acme 1.2 is left out: it needs throughput, which isn't there",
     ]
 
 
-def test_one_whose_need_does_not_apply_to_the_run_is_left_out_without_a_word() -> None:
+def test_a_metric_whose_need_does_not_apply_is_left_out_silently() -> None:
     class Streamed(Latency):
         requires = Needs.STREAMING
 
@@ -171,13 +180,31 @@ def test_metrics_in_a_circle_are_left_out_and_named() -> None:
     found = listing(One(), Two(), Valid())
     assert list(found.metrics) == ["valid"]
     (warning,) = found.warnings
-    assert warning.startswith("metrics that need each other are left out: ") and {"one", "two"} <= set(warning.split())
+    assert warning == "metrics that need each other are left out: one → two → one"
 
 
-def test_of_two_with_one_name_the_first_stays_and_both_owners_are_named() -> None:
-    found = Catalogue([("ours 1", Latency()), ("theirs 2", Latency())], Needs.NOTHING)
-    assert found.owner("latency") == "ours 1"
-    assert found.warnings == ["metric latency of theirs 2 is left out: ours 1 has one of that name"]
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [((0, 0, 0), (0, 0, 1)), ((0, 5, 1), (0, 6, 0)), ((0, 9, 1), (1, 0, 0))],
+    ids=["a stranger over ours", "the higher priority", "a pin"],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_tag_goes_to_the_plugin_with_the_greatest_claim(ours: Any, theirs: Any, swapped: bool) -> None:
+    offers = [Offer(plugin("ours", "1"), Latency(), ours), Offer(plugin("theirs", "2"), Latency(), theirs)]
+    found = Catalogue(offers[::-1] if swapped else offers, Needs.NOTHING)
+    assert found.owner("latency") == "theirs 2"
+    assert found.warnings == ["metric latency of ours 1 is shadowed by that of theirs 2"]
+    assert found.shadowed == {"metrics:theirs": ["ours 1"]}
+
+
+def test_a_tag_of_two_equal_claims_goes_to_neither() -> None:
+    offers = [Offer(plugin(name, "1"), Latency(), (0, 0, 1)) for name in ("one", "two")]
+    found = Catalogue([*offers, Offer(plugin("ours", "1"), Latency()), Offer(plugin("ours", "1"), Valid())], Needs.NOTHING)
+    assert list(found.metrics) == ["valid"] and found.shadowed == {}
+    assert found.warnings == [
+        "metric latency is left out: metrics:one (one 1) and metrics:two (two 1) both provide it;"
+        " choose with --plugin metrics:one=one or --plugin metrics:two=two"
+    ]
 
 
 def test_values_are_masked_folded_and_shown_in_the_display_unit(tmp_path: Path) -> None:
@@ -260,7 +287,7 @@ class TotalBroken(RunMetric):
         return 1.0
 
 
-def test_a_metric_that_raises_is_switched_off_with_all_that_need_it_and_leaves_no_part_of_a_number(tmp_path: Path) -> None:
+def test_a_metric_that_raises_is_switched_off_with_all_its_dependents(tmp_path: Path) -> None:
     batch = sample_batch()
     metrics = listing(Latency(), Broken(), OnBroken(), TotalBroken())
     found = reduced(tmp_path, *(batch.select(batch["n"] % 4 == each) for each in range(4)), metrics=metrics)
@@ -273,7 +300,7 @@ def test_the_sentence_on_it_names_its_package_and_version(tmp_path: Path) -> Non
     broken.calls = 2
     pipeline = Pipeline(listing(Latency(), broken), tmp_path, "0")
     pipeline.score(sample_batch())
-    assert pipeline.off == {"broken": "metric broken of a-package 1.2 is switched off: ZeroDivisionError: nothing there"}
+    assert pipeline.off == {"broken": "metric broken of acme 1.2 is switched off: ZeroDivisionError: nothing there"}
 
 
 def shaped(values: Any) -> Metric:
@@ -386,7 +413,7 @@ def test_a_derived_metric_that_fails_takes_no_other_with_it(tmp_path: Path) -> N
     totals = PhaseTotals(metrics, {}, duration_s=1.0, window_s=1.0, valid=1, failed=0)
     assert totals.results() == {}
     assert totals.warnings == [
-        "metric throughput of a-package 1.2 is switched off: ValueError: could not convert string to float: 'fast'"
+        "metric throughput of acme 1.2 is switched off: ValueError: could not convert string to float: 'fast'"
     ]
 
 
@@ -396,7 +423,7 @@ def test_a_phase_of_which_nothing_is_known_has_no_results() -> None:
 
 def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
     batch = sample_batch()
-    whole, left, right = Census(), Census(), Census()
+    whole, left, right = PhaseCounts(), PhaseCounts(), PhaseCounts()
     whole.add(batch)
     right.add(batch.select(batch["n"] < 10))
     left.add(batch.select(batch["n"] >= 10))
@@ -426,17 +453,16 @@ def test_what_a_run_has_decides_which_metrics_apply(tmp_path: Path, changes: dic
 def test_metrics_that_cannot_be_had_are_named_with_package_and_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aiperf.descriptor import PluginRef
 
     (tmp_path / "quits_when_imported.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(str(tmp_path))
     values = {"gone": "aiperf_no_such:Gone", "odd": "aiperf.testing.journals:Words", "quits": "quits_when_imported:Metric"}
-    refs = tuple(PluginRef("metrics", name, value, "a-package", "1.2") for name, value in values.items())
+    refs = tuple(sample_ref("metrics", value, name=name) for name, value in values.items())
     warnings = catalogue(plan_for(tmp_path, metrics=refs), Plain.capabilities).warnings
     assert warnings == [
-        "metric gone of a-package 1.2 is left out: ModuleNotFoundError: No module named 'aiperf_no_such'",
-        "metric odd of a-package 1.2 is left out: TypeError: Words is neither a Metric nor a RunMetric",
-        "metric quits of a-package 1.2 is left out: SystemExit: 3",
+        "the plugin metrics:gone of acme 1.2 can't be imported: No module named 'aiperf_no_such'; it is left out",
+        "the plugin metrics:quits of acme 1.2 can't be imported: SystemExit: 3; it is left out",
+        "metric odd of acme 1.2 is left out: TypeError: Words is neither a Metric nor a RunMetric",
     ]
 
 
@@ -472,18 +498,20 @@ def test_a_derived_metric_sees_what_failures_do_to_a_percentile(tmp_path: Path) 
 
 
 class Limits(MetricFamily):
-    """A limit on every metric of requests that there is."""
+    """A limit on every metric of requests."""
 
-    def metrics(self, others: Mapping[str, Declared], unfit: Mapping[str, Needs]) -> Iterable[Declared]:
+    def metrics(
+        self, plugin_options: Mapping[str, MetricDeclaration], unfit: Mapping[str, Needs]
+    ) -> Iterable[MetricDeclaration]:
         if "streamed" in unfit:
             raise ConfigError(f"streamed needs {unfit['streamed']}")
-        return [Limit(other) for other in others.values() if isinstance(other, Metric)]
+        return [Limit(other) for other in plugin_options.values() if isinstance(other, Metric)]
 
 
 class Limit(Metric):
     title, unit = "Limit", Unit.RATIO
 
-    def __init__(self, other: Declared) -> None:
+    def __init__(self, other: MetricDeclaration) -> None:
         self.tag, self.needs = f"limit_{other.tag}", (other.tag,)
 
     def column(self, batch: RecordBatch) -> Column:
@@ -495,16 +523,15 @@ class Streamed(Latency):
 
 
 def family_plan(tmp_path: Path, *kinds: type[Any], **changes: Any) -> Any:
-    from aiperf.descriptor import PluginRef
 
-    refs = tuple(PluginRef("metrics", kind.__name__, f"{__name__}:{kind.__name__}", "a-package", "1.2") for kind in kinds)
+    refs = tuple(sample_ref("metrics", f"{__name__}:{kind.__name__}", name=kind.__name__) for kind in kinds)
     return plan_for(tmp_path, metrics=refs, **changes)
 
 
 def test_a_family_gives_metrics_that_look_at_the_others(tmp_path: Path) -> None:
     found = catalogue(family_plan(tmp_path, Limits, Latency, Streamed), Plain.capabilities)
     assert set(found.metrics) == {"latency", "streamed", "limit_latency", "limit_streamed"}
-    assert found.owner("limit_latency") == "a-package 1.2"
+    assert found.owner("limit_latency") == "acme 1.2"
     assert found.warnings == []
     shares = reduced(tmp_path, sample_batch(), metrics=found)["limit_latency"].stats
     assert 0 < shares["avg"] <= 1
@@ -516,14 +543,16 @@ def test_a_family_that_cannot_be_what_its_options_say_refuses_the_run(tmp_path: 
 
 
 class Odd(MetricFamily):
-    def metrics(self, others: Mapping[str, Declared], unfit: Mapping[str, Needs]) -> Iterable[Declared]:
+    def metrics(
+        self, plugin_options: Mapping[str, MetricDeclaration], unfit: Mapping[str, Needs]
+    ) -> Iterable[MetricDeclaration]:
         yield Latency()
         raise ValueError("no more")
 
 
 def test_a_family_that_fails_is_left_out_whole(tmp_path: Path) -> None:
     found = catalogue(family_plan(tmp_path, Odd), Plain.capabilities)
-    assert (found.metrics, found.warnings) == ({}, ["metric Odd of a-package 1.2 is left out: ValueError: no more"])
+    assert (found.metrics, found.warnings) == ({}, ["metric Odd of acme 1.2 is left out: ValueError: no more"])
 
 
 def test_experimental_metrics_are_asked_for_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -542,7 +571,7 @@ class Spread(Analysis):
 
     tag, title, needs, keeps, lists = "spread", "Spread", ("latency",), ("latency", "n"), ("chunk_ns",)
 
-    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+    def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         slowest = int(kept.column("n")[np.nanargmax(kept.column("latency"))])
         pieces = kept.lists("chunk_ns")
         count = -1 if pieces is None else len(pieces[1])
@@ -557,7 +586,7 @@ def analysed(tmp_path: Path, metrics: Catalogue, *parts: RecordBatch) -> Analyse
     pipelines = [Pipeline(metrics, tmp_path, str(i)) for i in range(len(parts))]
     for pipeline, part in zip(pipelines, parts, strict=True):
         pipeline.feed(pipeline.score(part))
-    return Analyses(metrics, [kept for pipeline in pipelines for kept in pipeline.dump_kept()])
+    return Analyses(metrics, [kept for pipeline in pipelines for kept in pipeline.dump_raw_values()])
 
 
 def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -566,7 +595,7 @@ def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monk
     assert not isinstance(latency, Ragged)
     slowest = float(batch["n"][np.nanargmax(np.where(batch.valid, latency, np.nan))])
     pieces = len(batch.lists("chunk_ns").values)
-    monkeypatch.setattr("aiperf.kept.HELD_ROWS", 5)
+    monkeypatch.setattr("aiperf.sdk.raw_values.HELD_ROWS", 5)
     for parts in ((batch,), (batch.select(batch["n"] % 2 == 0), batch.select(batch["n"] % 2 == 1))):
         whole, part = analysed(tmp_path, metrics, *parts).results(0, [(10.0, 30.0), (15.0, 20.0)])
         assert whole["slowest"].stats == {"avg": slowest}
@@ -576,7 +605,7 @@ def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monk
 @pytest.mark.parametrize("parts", [1, 2])
 def test_lists_beyond_the_budget_are_kept_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
     batch = sample_batch()
-    monkeypatch.setattr("aiperf.kept.LISTED", len(batch.lists("chunk_ns").values) - 1)
+    monkeypatch.setattr("aiperf.sdk.raw_values.LISTED", len(batch.lists("chunk_ns").values) - 1)
     halves = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), parts)]
     (found,) = analysed(tmp_path, listing(Latency(), Spread()), *halves).results(0, [(0.0, 1.0)])
     assert found["pieces"].stats["avg"] == -1
@@ -591,14 +620,14 @@ def test_an_analysis_that_fails_takes_no_number_with_it(tmp_path: Path) -> None:
         keeps = ("latency", "no_such_column")
 
     class Late(Spread):
-        def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+        def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
             raise ValueError("too late")
 
     metrics = listing(Latency(), Wrong())
     pipeline = Pipeline(metrics, tmp_path, "0")
     pipeline.feed(pipeline.score(sample_batch()))
     assert "no_such_column" in pipeline.off["spread"]
-    assert pipeline.dump_kept() == []
+    assert pipeline.dump_raw_values() == []
     late = analysed(tmp_path, listing(Latency(), Late()), sample_batch())
     assert late.results(0, [(0.0, 1.0), (1.0, 2.0)]) == [{}, {}]
-    assert late.warnings == ["metric spread of a-package 1.2 is switched off: ValueError: too late"]
+    assert late.warnings == ["metric spread of acme 1.2 is switched off: ValueError: too late"]

@@ -1,20 +1,62 @@
 """The public door: one list for people and type checkers, one for lazy loading."""
 
+import importlib
 import inspect
+from pathlib import Path
 from types import ModuleType
 
 import aiperf
+import aiperf.sdk
 import aiperf.testing
 import pytest
+from aiperf.doors import by_name
+from aiperf.sdk.categories import CATEGORIES, singular
 
 
 def test_what_is_promised_is_what_can_be_loaded() -> None:
-    assert set(aiperf.__all__) == {"__version__", *aiperf._MODULES}
+    assert set(aiperf.__all__) == {"__version__", *by_name(aiperf._WHERE)}
 
 
 def test_every_public_name_loads_from_its_module() -> None:
-    for name, module in aiperf._MODULES.items():
+    for name, module in by_name(aiperf._WHERE).items():
         assert getattr(aiperf, name) is getattr(__import__(f"aiperf.{module}", fromlist=[name]), name)
+
+
+def test_names_of_before_are_those_of_today() -> None:
+    assert (aiperf.Fold, aiperf.Declared, aiperf.Kept) == (aiperf.Aggregation, aiperf.MetricDeclaration, aiperf.RawValues)
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ("import aiperf.endpoint", "aiperf.sdk.endpoint"),
+        ("from aiperf.model import Turn", "aiperf.sdk.model"),
+        ("from aiperf.schedule import Schedule", "aiperf.sdk.schedule"),
+        ("from aiperf.telemetry import Point", "aiperf.sdk.telemetry"),
+        ("from aiperf.engine.contract import Transport", "aiperf.worker"),
+        ("from aiperf.run import profile", "aiperf.run.run"),
+    ],
+)
+def test_an_import_of_a_moved_module_names_the_new_place(line: str, new: str) -> None:
+    with pytest.raises(ImportError, match=f"has moved to {new}"):
+        exec(line)
+
+
+MODULES = sorted(f"aiperf.sdk.{path.stem}" for path in Path(aiperf.sdk.__path__[0]).glob("[!_]*.py"))
+
+
+def test_every_category_has_its_module_in_the_sdk() -> None:
+    modules = {name.rpartition(".")[2] for name in MODULES}
+    assert [name for name in CATEGORIES if not {name, singular(name).replace(" ", "_")} & modules] == []
+
+
+@pytest.mark.parametrize("name", [*MODULES, "aiperf.results"])
+def test_a_module_of_the_sdk_promises_what_it_lists(name: str) -> None:
+    module = importlib.import_module(name)
+    assert inspect.getdoc(module)
+    public = {listed: getattr(module, listed) for listed in module.__all__}
+    classes = [listed for listed, value in public.items() if inspect.isclass(value) or inspect.isfunction(value)]
+    assert [listed for listed in classes if not inspect.getdoc(public[listed])] == []
 
 
 @pytest.mark.parametrize("door", [aiperf, aiperf.testing])

@@ -1,4 +1,4 @@
-"""When a rising limit reaches each level, and what a stranger's curve may not do."""
+"""Times at which a ramped limit reaches each level, and curves that break the contract."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import intfile
-from aiperf.descriptor import PluginRef
 from aiperf.errors import PluginError
-from aiperf.limits import ramp_of, with_limits
-from aiperf.plan import PhasePlan, Plan
-from aiperf.ramps import exponential, levels_ns, linear
+from aiperf.prepare.due_times import ramp_of, with_limits
+from aiperf.rundir import intfile
+from aiperf.schedule.ramps import exponential, levels_ns, linear
+from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.testing.journals import plan_for
+from aiperf.testing.plans import sample_ref
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,36 +52,36 @@ def curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(folder: Path, name: str = "linear", **changes: Any) -> tuple[Plan, PhasePlan]:
     phase = PhasePlan(**{"name": "profiling", "kind": "profiling", "index": 3, "schedule": "burst", "ramp": name, **changes})
     (folder / "journal").mkdir(exist_ok=True)
-    where = f"aiperf.ramps:{name}" if name in ("linear", "exponential") else f"fake_ramps:{name}"
-    ramps = {name: PluginRef("ramps", name, where, "acme", "1.2")}
+    where = f"aiperf.schedule.ramps:{name}" if name in ("linear", "exponential") else f"fake_ramps:{name}"
+    ramps = {name: sample_ref("ramps", where)}
     return plan_for(folder, phases=(phase,), journal=str(folder / "journal"), ramps=ramps), phase
 
 
-def test_eight_sessions_over_four_seconds_come_at_the_times_of_acceptance_check_5() -> None:
+def test_eight_sessions_over_four_seconds_meet_acceptance_check_5() -> None:
     assert (levels_ns(linear, 4 * S, 8) / 1e9).round(2).tolist() == [0.57, 1.14, 1.71, 2.29, 2.86, 3.43, 4.0]
 
 
 @given(st.integers(2, 500), st.integers(1, 10**13))
 def test_a_linear_ramp_reaches_each_level_after_an_equal_time(target: int, ramp_ns: int) -> None:
-    found = levels_ns(linear, ramp_ns, target)
+    levels = levels_ns(linear, ramp_ns, target)
     exact = np.array([k * ramp_ns / (target - 1) for k in range(1, target)])
-    assert found.dtype == np.int64
-    assert np.abs(found - exact).max() <= 1 + ramp_ns * 1e-12
-    assert found[-1] == ramp_ns
-    assert (np.diff(found) >= 0).all()
+    assert levels.dtype == np.int64
+    assert np.abs(levels - exact).max() <= 1 + ramp_ns * 1e-12
+    assert levels[-1] == ramp_ns
+    assert (np.diff(levels) >= 0).all()
 
 
 @given(st.integers(2, 500), st.integers(10**6, 10**13))
 def test_an_exponential_ramp_reaches_a_level_at_the_root_of_its_share(target: int, ramp_ns: int) -> None:
-    found = levels_ns(exponential, ramp_ns, target)
+    levels = levels_ns(exponential, ramp_ns, target)
     exact = np.sqrt(np.arange(1, target) / (target - 1)) * ramp_ns
-    assert np.abs(found - exact).max() <= 1 + ramp_ns * 1e-4
-    assert (np.diff(found) >= 0).all()
+    assert np.abs(levels - exact).max() <= 1 + ramp_ns * 1e-4
+    assert (np.diff(levels) >= 0).all()
 
 
 def test_a_curve_of_steps_reaches_several_levels_at_once() -> None:
-    found = levels_ns(lambda x: np.floor(x * 2) / 2, 10 * S, 5)
-    assert (found / S).tolist() == pytest.approx([5, 5, 10, 10], abs=0.011)
+    levels = levels_ns(lambda x: np.floor(x * 2) / 2, 10 * S, 5)
+    assert (levels / S).tolist() == pytest.approx([5, 5, 10, 10], abs=0.011)
 
 
 def test_a_limit_of_one_needs_no_ramp() -> None:
@@ -92,8 +92,8 @@ def test_each_limit_that_rises_has_its_file(tmp_path: Path) -> None:
     plan, phase = planned(
         tmp_path, concurrency=3, concurrency_ramp_ns=2 * S, prefill_concurrency=2, prefill_ramp_ns=S, rate_ramp_ns=S, rate=1.0
     )
-    found = with_limits(plan, phase)
-    files = [Path(str(name)) for name in (found.limits_file, found.prefill_limits_file)]
+    ramped = with_limits(plan, phase)
+    files = [Path(str(name)) for name in (ramped.limits_file, ramped.prefill_limits_file)]
     assert [path.name for path in files] == ["limits-3.bin", "prefill-limits-3.bin"]
     assert [intfile.read(path).tolist() for path in files] == [[S, 2 * S], [S]]
 
@@ -101,12 +101,12 @@ def test_each_limit_that_rises_has_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "limits", [{}, {"concurrency": 5}, {"concurrency": 1, "concurrency_ramp_ns": S}, {"prefill_ramp_ns": S}]
 )
-def test_limits_that_do_not_rise_have_none(tmp_path: Path, limits: dict[str, Any]) -> None:
+def test_limits_without_a_ramp_have_no_file(tmp_path: Path, limits: dict[str, Any]) -> None:
     found = with_limits(*planned(tmp_path, **limits))
     assert (found.limits_file, found.prefill_limits_file) == (None, None)
 
 
-def test_a_strangers_curve_is_used_like_ours(tmp_path: Path) -> None:
+def test_a_third_party_curve_is_used(tmp_path: Path) -> None:
     assert ramp_of(*planned(tmp_path, "steps"))(np.array([0, 0.4, 0.5, 1.0])).tolist() == [0, 0, 0.5, 1]
 
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import schedule
-from aiperf.plan import PhasePlan
-from aiperf.ramps import exponential, linear, ramped_rate
-from aiperf.rates import RateCurve
-from aiperf.schedule import Ramp, RequestRate, ScheduleContext
+from aiperf.schedule import arrivals
+from aiperf.schedule.ramps import RateCurve, exponential, linear, ramped_rate
+from aiperf.schedule.request_rate import RequestRate
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.ramp import Ramp
+from aiperf.sdk.schedule import ScheduleContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-GAPS = {"constant": schedule.constant_gaps, "poisson": schedule.poisson_gaps, "gamma": schedule.gamma_gaps}
+GAPS = {"constant": arrivals.constant_gaps, "poisson": arrivals.poisson_gaps, "gamma": arrivals.gamma_gaps}
 S = 10**9
 SHAPES = [("constant", 1.0, 0.0), ("poisson", 1.0, 1.0), ("gamma", 4.0, 0.5), ("gamma", 0.25, 2.0)]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.descriptor import PluginRef
-from aiperf.endpoint import Endpoint
 from aiperf.errors import AiperfError, ConfigError
-from aiperf.model import HttpRequest, Turn
-from aiperf.plan import Plan, Secrets, TlsPlan
-from aiperf.readiness import Wait, questions
+from aiperf.run.readiness import Wait, questions
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.model import HttpRequest, Turn
+from aiperf.sdk.plan import Plan, Secrets, TlsPlan
 from aiperf.testing.journals import plan_for
+from aiperf.testing.plans import sample_ref
 from aiperf.testing.server import Certificate, Cut, Expect, Scripted, Send, Sleep, Step, answer
 
 
@@ -33,7 +33,7 @@ class Pictures(Endpoint):
 
 
 def plan(*urls: str, dialect: str = "Dialect", **more: Any) -> Plan:
-    endpoint = PluginRef("endpoints", dialect.lower(), f"{__name__}:{dialect}", "acme", "1.0")
+    endpoint = sample_ref("endpoints", f"{__name__}:{dialect}")
     settled: dict[str, Any] = {"urls": urls, "path": "/ask", "endpoint": endpoint, "models": ("m",), "streaming": False}
     return plan_for(Path(), **settled | more)
 
@@ -67,7 +67,7 @@ def unready(*scripts: Sequence[Step], mode: str = "inference", timeout_s: float 
 ERROR: list[Step] = [Expect(), Send(answer(b"no", status=503, reason="Busy"))]
 
 
-def test_a_request_as_the_endpoint_encodes_it_is_sent_to_where_the_load_goes() -> None:
+def test_the_question_is_a_request_of_the_endpoint_to_its_path() -> None:
     async def go() -> None:
         async with Scripted([Expect(), Send(answer(b"{}"))]) as server:
             asked = plan(server.url, streaming=True, extra={"seed": 1})
@@ -115,7 +115,7 @@ def test_a_server_that_is_not_ready_at_first_is_asked_again(caplog: pytest.LogCa
     assert "is ready after" in said
 
 
-def test_where_there_is_no_list_of_models_the_server_itself_must_answer_well() -> None:
+def test_without_a_list_of_models_the_server_must_answer_with_2xx() -> None:
     nowhere: list[Step] = [Expect(), Send(answer(b"", status=404, reason="Not Found"))]
 
     async def go() -> list[str]:
@@ -176,6 +176,6 @@ def test_certificates_are_checked_as_in_the_run(tmp_path: Path) -> None:
 def test_an_endpoint_that_wants_more_than_text_says_what_to_do_instead() -> None:
     with pytest.raises(ConfigError) as caught:
         questions(plan("http://a", dialect="Pictures"), Secrets(), "inference")
-    assert "endpoints:pictures of acme 1.0 can't encode the request to ask with: ValueError: a picture" in caught.value.message
+    assert "endpoints:pictures of acme 1.2 can't encode the request to ask with: ValueError: a picture" in caught.value.message
     assert "--wait-for-model-mode models" in caught.value.hints[0]
     assert len(questions(plan("http://a", dialect="Pictures"), Secrets(), "models")) == 1

@@ -1,4 +1,4 @@
-"""Journal segments to columns: one row per request, whatever happened to it, to the process and to the disk."""
+"""Journal segments to columns: one row per request, whatever happens to the request, the process and the disk."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf import journal, reduce
-from aiperf.artifacts import part_path
-from aiperf.columns import Column, RecordBatch
-from aiperf.descriptor import PluginRef
 from aiperf.errors import BadTokenizer
-from aiperf.exporter import BatchExporter, Scored
-from aiperf.metric import Metric, Unit
-from aiperf.plan import PhasePlan, Plan
-from aiperf.reduce import Folded, Reducer, Stored, batch_of
-from aiperf.report import write_summary
-from aiperf.store import Store
-from aiperf.summary import Summary
+from aiperf.reduce import batches as stored_batches
+from aiperf.reduce import outlets, rows
+from aiperf.reduce.batches import StoredBatch, batch_of, read_batches
+from aiperf.reduce.reducer import Reducer, saved_reductions
+from aiperf.report.report import write_summary
+from aiperf.rundir import journal
+from aiperf.rundir.artifacts import part_path
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import Column, RecordBatch
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.exporter import BatchExporter
+from aiperf.sdk.metric import Metric, Unit
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.summary import Summary
 from aiperf.testing.journals import CLOCK, Recording, event
+from aiperf.testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,8 +52,8 @@ class Gaps(Metric):
 class Lines(BatchExporter):
     label, kind = "Lines", "lines.txt"
 
-    def rows(self, scored: Scored) -> bytes:
-        batch, first = scored.batch, scored.values["first"]
+    def rows(self, batch: RecordBatch) -> bytes:
+        first = batch.values["first"]
         assert isinstance(first, np.ndarray)
         shown = zip(
             batch.texts["request_id"], batch["outcome"], first, batch["output_tokens"], batch.texts["error"], strict=True
@@ -60,12 +64,12 @@ class Lines(BatchExporter):
 class Failing(BatchExporter):
     label, kind = "Failing", "failing.txt"
 
-    def rows(self, scored: Scored) -> bytes:
+    def rows(self, batch: RecordBatch) -> bytes:
         raise ZeroDivisionError("no rows today")
 
 
-def ref(category: str, of: type) -> PluginRef:
-    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "here", "1")
+def ref(category: str, plugin: type) -> PluginRef:
+    return sample_ref(category, f"{__name__}:{plugin.__name__}")
 
 
 def recording(directory: Path, **changes: Any) -> Recording:
@@ -75,13 +79,13 @@ def recording(directory: Path, **changes: Any) -> Recording:
 
 
 def reducer(made: Recording, index: int = 0, *, durable: bool = True) -> Reducer:
-    return Reducer(made.plan, made.journal, index, made.plan.reducers, clock=CLOCK, durable=durable)
+    return Reducer(made.plan, made.journal, index, made.plan.run.reducers, clock=CLOCK, durable=durable)
 
 
-def stored(made: Recording, index: int = 0) -> list[Stored]:
+def stored(made: Recording, index: int = 0) -> list[StoredBatch]:
     found = []
     for path in journal.numbered(made.journal, f"columns-{index}.*"):
-        found += [msgspec.msgpack.decode(frame.payload, type=Stored) for frame in journal.frames(path)]
+        found += [batch for batch, _ in read_batches(path)]
     return found
 
 
@@ -110,7 +114,7 @@ def error(batch: RecordBatch, row: int = 0) -> dict[str, Any]:
     return found
 
 
-def test_a_streamed_answer_becomes_a_row_with_every_instant_on_the_runs_clock(tmp_path: Path) -> None:
+def test_a_streamed_answer_becomes_a_row_of_instants_on_the_runs_clock(tmp_path: Path) -> None:
     made = recording(tmp_path)
     made.sent(0, 1 * MS, due_ns=900_000, session=3, turn=0, entry=0)
     for at, body in (
@@ -151,13 +155,13 @@ def test_a_streamed_answer_becomes_a_row_with_every_instant_on_the_runs_clock(tm
 @pytest.mark.parametrize(
     ("reads", "chunks", "gaps", "second", "coalesced"),
     [
-        # sent together: they share the instant, and there is no gap between them
+        # pieces sent together share the instant; there is no gap between them
         ([(10, "a", 0), (20, "bc", 0), (30, "d", 0)], [10, 20, 30], [10, 10], 20, 0),
-        # merged: all but the last are marked, and the gap that ends there isn't known
+        # all but the last of merged pieces are marked, and the gap that ends there is unknown
         ([(10, "a", 0), (20, "bc", 1), (30, "d", 0)], [10, 20, 30], [10], None, 1),
-        # the last of a merged read is known: the gap that begins there is one
+        # the instant of the last piece is known: the gap that begins there counts
         ([(10, "abc", 2), (20, "d", 0), (30, "e", 0)], [10, 20, 30], [10, 10], None, 2),
-        # segments merged under one event are that event
+        # one event in merged segments has a known instant
         ([(10, "a", 0), (20, "b", 7), (30, "c", 0)], [10, 20, 30], [10, 10], 20, 0),
         ([(10, "a", 0), (20, "b", 0), (30, "cd", 1)], [10, 20, 30], [10], 20, 1),
         ([(10, "abcd", 0)], [10], [], None, 0),
@@ -191,10 +195,10 @@ def test_reads_without_a_kernel_stamp_have_the_reads_own(tmp_path: Path) -> None
     work.finish()
     (batch,) = batches(made)
     assert batch.lists("chunk_ns").row(0).tolist() == [15, 30]
-    assert (work.lateness.count, float(work.lateness.sum)) == (2, 14.0)
+    assert (work.reduction.lateness.count, float(work.reduction.lateness.sum)) == (2, 14.0)
 
 
-def test_a_wall_clock_that_is_set_moves_no_instant_and_is_counted_once(tmp_path: Path) -> None:
+def test_setting_the_wall_clock_moves_no_instant_and_counts_once(tmp_path: Path) -> None:
     made = recording(tmp_path)
     made.sent(0, 1 * MS)
     made.read(0, 2 * MS, event(text="a"), late_ns=10)
@@ -211,12 +215,12 @@ def test_a_wall_clock_that_is_set_moves_no_instant_and_is_counted_once(tmp_path:
     work.finish()
     (batch,) = batches(made)
     assert batch.lists("chunk_ns").row(0).tolist() == [2 * MS, 4 * MS + 10, 5 * MS + 10, 7 * MS]
-    assert work.clock_steps == 1
-    assert (work.lateness.count, work.lateness.high) == (2, 10.0)
+    assert work.reduction.clock_steps == 1
+    assert (work.reduction.lateness.count, work.reduction.lateness.high) == (2, 10.0)
     again = reducer(made)
-    assert again.clock_steps == 1
+    assert again.reduction.clock_steps == 1
     again.finish()
-    assert again.clock_steps == 1
+    assert again.reduction.clock_steps == 1
 
 
 @pytest.mark.parametrize(
@@ -379,7 +383,7 @@ def a_run(directory: Path, **changes: Any) -> Recording:
 
 
 def outcome_of(made: Recording) -> tuple[bytes, dict[str, Any]]:
-    """The part file, and the summary without what tells of this machine."""
+    """The part file and the summary."""
     part = part_path(made.journal, "lines", 0).read_bytes()
     write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
@@ -396,7 +400,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[s
 def one_frame_at_a_time(work: Reducer, frames: int) -> None:
     for _ in range(frames):
         work.step(0.0)
-        work._emit()
+        work.emit()
 
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 5, 8, 9, 13, 14, 17])
@@ -446,7 +450,7 @@ def test_a_report_opens_the_tokenizer_only_for_what_is_not_counted_yet(
     whole, torn = a_run(tmp_path / "whole"), a_run(tmp_path / "torn")
     reducer(whole).finish()
     one_frame_at_a_time(reducer(torn), 9)
-    monkeypatch.setattr(reduce, "open_tokenizer", gone)
+    monkeypatch.setattr(rows, "open_tokenizer", gone)
     reducer(whole, durable=False).finish()
     assert outcome_of(whole) == undisturbed
     with pytest.raises(BadTokenizer, match="can't be had"):
@@ -456,7 +460,7 @@ def test_a_report_opens_the_tokenizer_only_for_what_is_not_counted_yet(
 def test_what_the_disk_refuses_of_a_report_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = a_run(tmp_path)
     one_frame_at_a_time(reducer(made), 9)
-    monkeypatch.setattr(reduce, "part_path", lambda *_: Path("/dev/full"))
+    monkeypatch.setattr(outlets, "part_path", lambda *_: Path("/dev/full"))
     with pytest.raises(OSError, match="No space left on device"):
         reducer(made, durable=False).finish()
 
@@ -464,7 +468,7 @@ def test_what_the_disk_refuses_of_a_report_is_raised(tmp_path: Path, monkeypatch
 def test_columns_go_on_in_another_file_when_one_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: tuple[bytes, dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(reduce, "_COLUMNS_BYTES", 2_000)
+    monkeypatch.setattr(stored_batches, "FILE_BYTES", 2_000)
     made = a_run(tmp_path)
     one_frame_at_a_time(reducer(made), 9)
     reducer(made).finish()
@@ -483,7 +487,7 @@ def test_how_it_was_cut_into_batches_changes_no_number(
     for frames in cuts:
         for _ in range(frames):
             work.step(0.0)
-        work._emit()
+        work.emit()
         if again:
             work = reducer(made)
     work.finish()
@@ -521,13 +525,13 @@ def test_segments_go_when_every_request_in_them_is_in_the_columns(tmp_path: Path
     made.flush(60)
     work = reducer(made)
     work.step(1)
-    work._emit()
-    # Request 0 is open: its beginning must stay, and all behind it.
+    work.emit()
+    # Request 0 is open: the segment in which it begins stays, and all later ones.
     assert len(journal.numbered(made.journal, "shard-*.seg")) == 3
     made.done(0, 70)
     made.flush(70)
     work.step(1)
-    work._emit()
+    work.emit()
     assert [path.name for path in journal.numbered(made.journal, "shard-*.seg")] == ["shard-0.2.seg"]
     made.answered(4, 71, (80, event(text="a")))
     made.flush(90)
@@ -550,9 +554,9 @@ def test_an_exporter_that_fails_is_named_once_and_keeps_nobody_from_writing(tmp_
     work = reducer(made)
     one_frame_at_a_time(work, 6)
     work.finish()
-    folded = msgspec.msgpack.decode((made.journal / "folds-0").read_bytes(), type=Folded)
-    (sentence,) = folded.failures
-    assert "of here 1 failed: ZeroDivisionError: no rows today" in sentence
+    (reduction,) = saved_reductions(made.journal)
+    (sentence,) = reduction.failures
+    assert "of acme 1.2 failed: ZeroDivisionError: no rows today" in sentence
     assert part_path(made.journal, "lines", 0).read_bytes().count(b"\n") == 40
 
 
@@ -564,7 +568,7 @@ def test_live_numbers_are_means_over_what_is_reduced(tmp_path: Path) -> None:
     made.flush(9 * MS)
     work = reducer(made)
     work.step(1)
-    live = work.live()
+    live = work.live
     assert (live.done, live.errors, live.ttft_ms, live.itl_ms) == (3, 1, 3.0, 2.0)
 
 
@@ -584,7 +588,7 @@ def test_phases_are_folded_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("server", "first"), [(True, 3), (False, None)])
 @pytest.mark.parametrize("whole", [True, False])
-def test_what_the_server_counted_by_the_first_content_is_kept_where_its_counts_are_used(
+def test_the_servers_count_of_the_first_content_is_stored_where_used(
     tmp_path: Path, server: bool, first: int | None, whole: bool
 ) -> None:
     """Chunks of three tokens with a running count; *whole*: reads are whole events."""

@@ -1,4 +1,4 @@
-"""A run's directory to its summary: everything planned accounted for, whatever is left of the run."""
+"""A run's directory to its summary: every planned arrival has an outcome, whatever is left of the run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf import journal, reduce
-from aiperf.columns import Column, RecordBatch
-from aiperf.descriptor import PluginRef
 from aiperf.errors import BadJournal
-from aiperf.exporter import BatchExporter, Scored
-from aiperf.hooks import hookimpl
-from aiperf.metric import Metric, RunMetric, Totals, Unit
-from aiperf.model import Delta
-from aiperf.plan import PhasePlan
-from aiperf.reduce import Reducer
-from aiperf.report import report
-from aiperf.rundir import hold, load_run, save_run
-from aiperf.summary import Summary
+from aiperf.reduce import batches
+from aiperf.reduce.batches import StoredBatch
+from aiperf.reduce.reducer import Reducer
+from aiperf.report.report import report
+from aiperf.rundir import journal
+from aiperf.rundir.directory import hold, load_run, save_run
+from aiperf.sdk.columns import NUMBERS, Column, RecordBatch
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.exporter import BatchExporter
+from aiperf.sdk.hooks import hookimpl
+from aiperf.sdk.metric import Metric, RunMetric, Totals, Unit
+from aiperf.sdk.model import Delta
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.summary import Summary
 from aiperf.testing.journals import CLOCK, Plain, Recording, Words, event
+from aiperf.testing.plans import sample_ref
 
 MS = 10**6
 PROFILING = PhasePlan("profiling", "profiling", 0, "burst")
@@ -61,15 +64,14 @@ class FailsOnTwo(Latency):
 class Ledger(BatchExporter):
     label, kind = "Ledger", "ledger.txt"
 
-    def rows(self, scored: Scored) -> bytes:
-        batch = scored.batch
+    def rows(self, batch: RecordBatch) -> bytes:
         shown = [batch[name].tolist() for name in ("phase", "n", "outcome", "due_ns", "session", "turn")]
         return b"".join(json.dumps(row).encode() + b"\n" for row in zip(*shown, batch.texts["worker"], strict=True))
 
 
 class FailsOnNothing(Ledger):
-    def rows(self, scored: Scored) -> bytes:
-        return b"" if scored.values else bytes(1 // len(scored.values))
+    def rows(self, batch: RecordBatch) -> bytes:
+        return b"" if batch.values else bytes(1 // len(batch.values))
 
 
 class Broken(Plain):
@@ -102,8 +104,8 @@ class Deaf:
         raise OverflowError("too loud")
 
 
-def ref(category: str, of: type) -> PluginRef:
-    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "a-package", "1.2")
+def ref(category: str, plugin: type) -> PluginRef:
+    return sample_ref(category, f"{__name__}:{plugin.__name__}")
 
 
 def recording(directory: Path, **changes: Any) -> Recording:
@@ -128,7 +130,7 @@ def due(made: Recording, index: int, *after_ns: int) -> str:
 
 
 def replanned(made: Recording, *phases: PhasePlan) -> Recording:
-    made.plan = msgspec.structs.replace(made.plan, phases=phases)
+    made.plan = made.plan.replacing(phases=phases)
     save_run(made.journal, made.plan, CLOCK)
     return made
 
@@ -163,7 +165,7 @@ def test_one_that_was_cut_off_is_reported_as_such(tmp_path: Path) -> None:
     assert (found.valid, found.measurement.arrivals.unfinished) == (1, 1)
 
 
-def test_the_duration_is_from_the_first_start_to_the_last_end_of_all_that_was_sent(tmp_path: Path) -> None:
+def test_the_duration_spans_first_start_to_last_end_of_all_requests(tmp_path: Path) -> None:
     made = recording(tmp_path)
     made.phase("begin", 1 * MS)
     made.sent(0, 2 * MS)  # an error first
@@ -178,7 +180,7 @@ def test_the_duration_is_from_the_first_start_to_the_last_end_of_all_that_was_se
     assert found.observation_window_s == 0.06
 
 
-def test_a_second_report_says_the_same_and_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
+def test_a_second_report_is_the_same_and_leaves_the_journal_alone(tmp_path: Path) -> None:
     made = recording(tmp_path)
     answered(made, 0, 1, 2)
     made.sent(3, 9 * MS)
@@ -199,7 +201,7 @@ def test_a_directory_that_was_moved_can_be_reported(tmp_path: Path) -> None:
     shutil.move(tmp_path / "here", tmp_path / "there")
     found, plan, _ = report(tmp_path / "there")
     assert (found.valid, found.measurement.arrivals.never_sent) == (1, 1)
-    assert plan.artifacts == str(tmp_path / "there")
+    assert plan.output.artifacts == str(tmp_path / "there")
 
 
 def test_errors_are_listed_by_when_each_was_first_whichever_reducer_saw_it(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_paced_arrivals_nobody_sent_have_a_row_with_their_due_time(tmp_path: Pat
 
 
 def test_turns_nobody_sent_have_a_row_with_their_session(tmp_path: Path) -> None:
-    """Two sessions of two turns and three: the later turns' times were up to the answers."""
+    """Two sessions of two and three turns: the times of later turns depend on the answers."""
     made = recording(tmp_path)
     (made.journal / "sessions-0.bin").write_bytes(array("q", [7, 2, 0, 4, 3, 2]).tobytes())
     due_file = due(made, 0, 10, -1, 20, -1, 50)
@@ -272,7 +274,7 @@ def test_due_times_of_a_phase_that_never_began_are_unknown(tmp_path: Path) -> No
 
 
 def test_where_turns_take_arrivals_the_session_of_one_never_sent_is_unknown(tmp_path: Path) -> None:
-    from aiperf.model import Conversation, Turn
+    from aiperf.sdk.model import Conversation, Turn
 
     made = recording(tmp_path)
     made.data_set(Conversation("c", (Turn(("a",)), Turn(("b",)))))
@@ -284,19 +286,19 @@ def test_where_turns_take_arrivals_the_session_of_one_never_sent_is_unknown(tmp_
     assert [str(each) for each in row[4:6]] == ["nan", "nan"]
 
 
-def test_an_exporter_that_fails_on_them_is_named_and_the_summary_is_there(tmp_path: Path) -> None:
+def test_an_exporter_that_fails_on_unsent_arrivals_is_named(tmp_path: Path) -> None:
     made = recording(tmp_path, exporters=(ref("exporters", FailsOnNothing), ref("exporters", Ledger)))
     replanned(made, msgspec.structs.replace(PROFILING, request_count=2))
     answered(made, 0)
     made.flush(9 * MS)
     found = summary(made)
     (sentence,) = found.extra["failures"]
-    assert sentence.startswith("the plugin exporters:failsonnothing of a-package 1.2 failed: ZeroDivisionError: ")
+    assert sentence.startswith("the plugin exporters:failsonnothing of acme 1.2 failed: ZeroDivisionError: ")
     assert sentence in found.warnings
     assert len(ledger(made)) == 2
 
 
-def test_a_metric_that_fails_in_one_reducer_has_no_result_and_a_warning(tmp_path: Path) -> None:
+def test_a_metric_that_fails_in_one_reducer_gives_only_a_warning(tmp_path: Path) -> None:
     made = recording(
         tmp_path, workers=2, reducers=2, metrics=(ref("metrics", FailsOnTwo), ref("metrics", Latency)), export_level="raw"
     )
@@ -307,12 +309,12 @@ def test_a_metric_that_fails_in_one_reducer_has_no_result_and_a_warning(tmp_path
         made.flush(9 * MS, shard=shard)
     for index in (0, 1):
         Reducer(made.plan, made.journal, index, 2, clock=CLOCK).finish()
-    from aiperf.report import write_summary
+    from aiperf.report.report import write_summary
 
     write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=("first",))
     found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     assert set(found.results) == {"latency"}
-    assert found.warnings == ("first", "metric fails of a-package 1.2 is switched off: ValueError: two")
+    assert found.warnings == ("first", "metric fails of acme 1.2 is switched off: ValueError: two")
 
 
 def test_where_a_plugin_failed_its_segments_stay(tmp_path: Path) -> None:
@@ -331,7 +333,7 @@ def test_an_endpoint_that_fails_is_named_and_its_answers_are_errors(tmp_path: Pa
     found = summary(made)
     assert [(each.error.type, each.count) for each in found.errors] == [("EndpointError", 2)]
     (sentence,) = found.extra["failures"]
-    assert sentence.startswith("the plugin endpoints:broken of a-package 1.2 failed: ")
+    assert sentence.startswith("the plugin endpoints:broken of acme 1.2 failed: ")
     assert "LookupError" in sentence
 
 
@@ -341,7 +343,7 @@ def test_a_tokenizer_that_fails_costs_its_counts_and_is_named(tmp_path: Path) ->
     made.flush(9 * MS)
     found = summary(made)
     assert found.valid == 2
-    assert found.extra["failures"] == ["the plugin tokenizers:speechless of a-package 1.2 failed: RuntimeError: no words"]
+    assert found.extra["failures"] == ["the plugin tokenizers:speechless of acme 1.2 failed: RuntimeError: no words"]
 
 
 def test_hook_plugins_see_every_batch_and_one_that_fails_is_named(tmp_path: Path) -> None:
@@ -350,7 +352,8 @@ def test_hook_plugins_see_every_batch_and_one_that_fails_is_named(tmp_path: Path
     made.flush(9 * MS)
     found = summary(made)
     assert Listener.seen == [3]
-    assert found.extra["failures"] == ["hook plugin deaf (a-package 1.2): aiperf_batch_reduced failed: OverflowError: too loud"]
+    failure = "the plugin hooks:deaf of acme 1.2 failed in aiperf_batch_reduced: OverflowError: too loud"
+    assert found.extra["failures"] == [failure]
 
 
 @pytest.mark.parametrize(
@@ -391,14 +394,14 @@ def test_an_answer_that_was_cut_short_keeps_its_instants(tmp_path: Path, outcome
     work = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK)
     work.finish()
     (frame,) = journal.frames(journal.columns_path(made.journal, 0, 0))
-    stored = msgspec.msgpack.decode(frame.payload, type=reduce.Stored)
+    stored = msgspec.msgpack.decode(frame.payload, type=StoredBatch)
     assert np.frombuffer(stored.stamps, dtype=np.int64).tolist() == [2 * MS]
     kinds = [json.loads(text)["type"] for text in stored.errors.values()]
     assert kinds == ([] if outcome == journal.ABORTED else ["ConnectionResetError"])
 
 
 def test_batches_keep_their_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduce, "BATCH_REQUESTS", 4)
+    monkeypatch.setattr(batches, "BATCH_REQUESTS", 4)
     made = recording(tmp_path)
     answered(made, *range(11))
     for request in range(11, 20):
@@ -409,7 +412,7 @@ def test_batches_keep_their_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [frame.count for frame in frames] == [4, 4, 4, 4, 4]
 
 
-# What is no run
+# Directories without a run
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path: Path) -> None:
@@ -486,25 +489,25 @@ def test_a_run_is_saved_whole_and_read_back(tmp_path: Path) -> None:
     assert not list(made.journal.glob("*.draft"))
 
 
-def cut_columns(made: Recording, change: Callable[[reduce.Stored], reduce.Stored]) -> None:
+def cut_columns(made: Recording, change: Callable[[StoredBatch], StoredBatch]) -> None:
     """Reduce the recording as a run does, and then *change* each frame of its columns."""
     Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     (path,) = journal.numbered(made.journal, "columns-0.*")
-    stored = [msgspec.msgpack.decode(frame.payload, type=reduce.Stored) for frame in journal.frames(path)]
+    stored = [msgspec.msgpack.decode(frame.payload, type=StoredBatch) for frame in journal.frames(path)]
     path.write_bytes(
         b"".join(journal.pack(journal.COLUMNS, msgspec.msgpack.encode(change(each)), 0, 0, each.count) for each in stored)
     )
 
 
-def without_status(stored: reduce.Stored) -> reduce.Stored:
-    """As a version without that column would have written it."""
-    at, row = reduce.NUMBERS.index("status"), 8 * stored.count
+def without_status(stored: StoredBatch) -> StoredBatch:
+    """The batch as a version without that column writes it."""
+    at, row = NUMBERS.index("status"), 8 * stored.count
     numbers = stored.numbers[: at * row] + stored.numbers[(at + 1) * row :]
-    kept = tuple(name for name in reduce.NUMBERS if name != "status")
+    kept = tuple(name for name in NUMBERS if name != "status")
     return msgspec.structs.replace(stored, numbers=numbers, names=kept)
 
 
-def test_what_columns_of_an_older_version_lack_is_named_where_the_answers_are_gone(tmp_path: Path) -> None:
+def test_missing_columns_of_an_older_version_are_named_without_answers(tmp_path: Path) -> None:
     made = recording(tmp_path)
     answered(made, 0, 1)
     made.flush(9 * MS)
@@ -515,7 +518,7 @@ def test_what_columns_of_an_older_version_lack_is_named_where_the_answers_are_go
     assert "version 0.1.0 kept no such column, and the answers themselves are gone" in warning
 
 
-def test_what_columns_of_an_older_version_lack_comes_from_the_answers_where_they_are_kept(tmp_path: Path) -> None:
+def test_missing_columns_of_an_older_version_come_from_kept_answers(tmp_path: Path) -> None:
     made = recording(tmp_path, export_level="raw")
     answered(made, 0, 1)
     made.flush(9 * MS)
@@ -535,10 +538,10 @@ def damaged(made: Recording, frame: int) -> None:
     path.write_bytes(content)
 
 
-def test_where_columns_are_damaged_and_the_answers_gone_the_run_is_incomplete_and_says_why(
+def test_damaged_columns_without_answers_make_the_run_incomplete_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reduce, "BATCH_REQUESTS", 1)
+    monkeypatch.setattr(batches, "BATCH_REQUESTS", 1)
     made = recording(tmp_path)
     answered(made, 0, 1, 2)
     made.flush(9 * MS)
@@ -551,7 +554,7 @@ def test_where_columns_are_damaged_and_the_answers_gone_the_run_is_incomplete_an
 def test_what_damaged_columns_held_comes_from_the_segments_where_they_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reduce, "BATCH_REQUESTS", 1)
+    monkeypatch.setattr(batches, "BATCH_REQUESTS", 1)
     made = recording(tmp_path, export_level="raw")
     answered(made, 0, 1, 2)
     made.flush(9 * MS)

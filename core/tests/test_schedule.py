@@ -7,21 +7,22 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import draws, schedule
-from aiperf.descriptor import PluginRef
-from aiperf.draws import BLOCK, shuffled, uniform, uniforms
 from aiperf.errors import ConfigError, PluginError
-from aiperf.plan import PhasePlan
-from aiperf.schedule import Burst, RequestRate, ScheduleContext, random, sampler_of, sequential, shuffle
+from aiperf.schedule import arrivals
+from aiperf.schedule.request_rate import Burst, RequestRate
+from aiperf.schedule.samplers import random, sampler_of, sequential, shuffle
+from aiperf.sdk import draws
+from aiperf.sdk.draws import BLOCK, shuffled, uniform, uniforms
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.schedule import ScheduleContext
+from aiperf.testing.plans import sample_plan, sample_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-GAPS = {"constant": schedule.constant_gaps, "poisson": schedule.poisson_gaps, "gamma": schedule.gamma_gaps}
+GAPS = {"constant": arrivals.constant_gaps, "poisson": arrivals.poisson_gaps, "gamma": arrivals.gamma_gaps}
 seeds = st.integers(0, 2**64 - 1)
 
 
@@ -108,12 +109,12 @@ def test_gaps_have_the_mean_and_variation_of_their_pattern(pattern: str, smoothn
 def test_constant_arrivals_do_not_drift() -> None:
     due = rate("constant", rate=3.0)
     assert due.due_block(0, 3).tolist() == [333_333_333, 666_666_667, 1_000_000_000]
-    assert due.due_ns(3 * 10**6 - 1) == 10**15
+    assert due.due_block(3 * 10**6 - 1, 1)[0] == 10**15
 
 
 def test_the_first_request_leaves_one_interval_after_the_phase_starts() -> None:
-    assert rate("constant", rate=20.0).due_ns(0) == 50_000_000
-    assert rate("poisson").due_ns(0) > 0
+    assert rate("constant", rate=20.0).due_block(0, 1)[0] == 50_000_000
+    assert rate("poisson").due_block(0, 1)[0] > 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -132,7 +133,7 @@ def test_due_times_do_not_depend_on_who_asks_for_which(
     other = rate(pattern, seed, smoothness=smoothness, rate=per_s)
     whole = other.due_block(0, first + count)
     assert (whole[first:] == block).all()
-    assert all(other.due_ns(n) == whole[n] for n in {0, first + count - 1} if 0 <= n < len(whole))
+    assert all(other.due_block(n, 1)[0] == whole[n] for n in {0, first + count - 1} if 0 <= n < len(whole))
 
 
 def test_shards_together_have_every_arrival_once() -> None:
@@ -143,7 +144,7 @@ def test_shards_together_have_every_arrival_once() -> None:
 
 def test_profiling_draws_the_same_with_and_without_a_warmup_before_it() -> None:
     assert rate(index=0).due_block(0, 50).tolist() == rate(index=1).due_block(0, 50).tolist()
-    assert rate(name="warmup").due_ns(0) != rate().due_ns(0)
+    assert rate(name="warmup").due_block(0, 1)[0] != rate().due_block(0, 1)[0]
 
 
 def test_a_rate_twice_as_high_halves_every_due_time() -> None:
@@ -201,15 +202,13 @@ def test_an_order_that_gives_no_entry_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def entry(order: str) -> int:
-        plan: Any = SimpleNamespace(
-            sampling=order, samplers={order: PluginRef("samplers", order, f"some_orders:{order}", "acme", "1.0")}
-        )
-        return sampler_of(plan)(9, 4, 3)
+        ref = sample_ref("samplers", f"some_orders:{order}")
+        return sampler_of(sample_plan(tmp_path, sampling=order, samplers={order: ref}))(9, 4, 3)
 
     assert entry("first") == 0
     with pytest.raises(PluginError) as caught:
         entry(name)
-    assert caught.value.message.startswith(f"the plugin samplers:{name} of acme 1.0 {said}")
+    assert caught.value.message.startswith(f"the plugin samplers:{name} of acme 1.2 {said}")
 
 
 def test_shuffle_uses_every_entry_before_any_twice() -> None:
@@ -226,8 +225,8 @@ def test_random_draws_with_replacement_and_evenly() -> None:
 
 def test_what_workers_use_needs_neither_numpy_nor_pydantic() -> None:
     code = (
-        "import sys; from aiperf.schedule import random, shuffle; from aiperf.draws import uniform, normal;"
-        "from aiperf.store import Store;"
+        "import sys; from aiperf.schedule.samplers import random, shuffle; from aiperf.sdk.draws import uniform, normal;"
+        "from aiperf.rundir.store import Store;"
         "shuffle(1, 5, 10), random(1, 5, 10), uniform(1, 's', 2), normal(1, 's', 2);"
         "print([name for name in ('numpy', 'pydantic', 'typer') if name in sys.modules])"
     )

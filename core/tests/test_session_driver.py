@@ -7,13 +7,11 @@ from array import array
 from collections.abc import Callable, Iterator
 
 import pytest
-from aiperf.engine import drivers
-from aiperf.engine.drivers import SessionsDriver
-from aiperf.engine.gate import Gate
-from aiperf.engine.session import Session
-from aiperf.engine.slots import LocalSlots
-from aiperf.engine.standing import SESSIONS
-from aiperf.plan import PhasePlan
+from aiperf.sdk.driver import ARRIVALS, SESSIONS, DriverContext, Session
+from aiperf.sdk.plan import PhasePlan
+from aiperf.worker import drivers as module
+from aiperf.worker.drivers import SessionsDriver
+from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
 START = 1_000
 """When the phase begins; the clock's unit is a ns."""
@@ -30,7 +28,7 @@ class Clock:
     def read(self) -> int:
         return self.now
 
-    def timer(self, loop: object, call: Callable[[], None]) -> Clock:
+    def timer(self, call: Callable[[], None]) -> Clock:
         self.call = call
         return self
 
@@ -85,24 +83,27 @@ class Stage:
             rows += [entry, len(turns), first]
             first += len(turns)
         self.host = Host(self.clock, delay)
-        self.standing = [0, started, 0, 0]
+        self.progress = [0, started, 0, 0]
         phase = PhasePlan("profiling", "profiling", 0, "any", concurrency=concurrency, spacing_ns=spacing)
         self.made = SessionsDriver(
-            self.host, phase, Gate(LocalSlots(concurrency)), self.loop, due=memoryview(array("q", due)),
-            rows=memoryview(array("q", rows)), shard=shard, of=of, standing=self.standing,
+            None,
+            DriverContext(
+                phase, self.host, SlotGate(LocalSlots(concurrency)), self.loop, self.clock.timer,
+                LocalCounter(self.progress, ARRIVALS), LocalCounter(self.progress, SESSIONS), self.progress,
+                due=memoryview(array("q", due)), sessions=memoryview(array("q", rows)), shard=shard, shards=of,
+            )
         )  # fmt: skip
         self.made.begin(START)
         return self.made
 
     def answer(self, number: int) -> None:
-        self.made.over(self.host.open.pop(number))
+        self.made.request_ended(self.host.open.pop(number))
 
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     clock = Clock()
-    monkeypatch.setattr(drivers, "monotonic_ns", clock.read)
-    monkeypatch.setattr(drivers, "Timer", clock.timer)
+    monkeypatch.setattr(module, "monotonic_ns", clock.read)
     loop = asyncio.new_event_loop()
     yield Stage(clock, loop)
     loop.close()
@@ -116,7 +117,7 @@ def test_sessions_start_at_their_times_and_the_last_answer_is_the_end(stage: Sta
     assert driver.complete, "every turn has left; the answers are the engine's affair"
 
 
-def test_a_turn_with_a_recorded_time_waits_for_it_but_never_leaves_before_the_answer(stage: Stage) -> None:
+def test_a_recorded_turn_leaves_at_its_time_but_never_before_the_answer(stage: Stage) -> None:
     stage.driver([[0, 100], [0, 50]])
     stage.clock.until(30)
     stage.answer(0)  # in time: the turn waits for 100
@@ -159,7 +160,7 @@ def test_a_shard_starts_every_nth_session_and_numbers_arrivals_as_the_whole(stag
     stage.clock.until(1000)
     assert [(row[1], row[3]) for row in stage.host.left] == [(1, 20), (3, 80)]
     assert stage.host.numbers == [2, 6]
-    assert stage.standing[SESSIONS] == 2
+    assert stage.progress[SESSIONS] == 2
 
 
 def test_another_process_goes_on_behind_the_sessions_that_were_started(stage: Stage) -> None:
@@ -168,7 +169,7 @@ def test_another_process_goes_on_behind_the_sessions_that_were_started(stage: St
     assert [row[1] for row in stage.host.left] == [2, 3]
 
 
-def test_under_a_ceiling_a_session_waits_its_turn_and_how_long_is_told(stage: Stage) -> None:
+def test_a_session_waits_for_a_slot_and_reports_how_long(stage: Stage) -> None:
     driver = stage.driver([[0], [10], [20]], concurrency=1)
     stage.clock.until(70)
     assert [row[1] for row in stage.host.left] == [0]
@@ -181,7 +182,7 @@ def test_under_a_ceiling_a_session_waits_its_turn_and_how_long_is_told(stage: St
     assert driver.complete
 
 
-def test_who_was_due_first_leaves_first_whether_it_starts_or_goes_on(stage: Stage) -> None:
+def test_turns_and_sessions_leave_in_the_order_of_their_due_times(stage: Stage) -> None:
     stage.driver([[0, 30], [20], [40]])
     stage.clock.until(5)
     stage.answer(0)
@@ -190,7 +191,7 @@ def test_who_was_due_first_leaves_first_whether_it_starts_or_goes_on(stage: Stag
     assert [(row[1], row[2]) for row in stage.host.left] == [(0, 0), (1, 0), (0, 1), (2, 0)]
 
 
-def test_stopped_it_sends_nothing_more(stage: Stage) -> None:
+def test_a_stopped_driver_sends_nothing_more(stage: Stage) -> None:
     driver = stage.driver([[0, 30], [20], [40]])
     stage.clock.until(25)
     driver.stop()
@@ -198,4 +199,16 @@ def test_stopped_it_sends_nothing_more(stage: Stage) -> None:
     stage.answer(1)
     stage.clock.until(1000)
     assert len(stage.host.left) == 2
+    assert driver.complete
+
+
+def test_turns_pass_a_session_that_waits_for_a_slot(stage: Stage) -> None:
+    driver = stage.driver([[0, 20], [10]], concurrency=1)
+    stage.clock.until(15)  # the second session waits for the slot of the first
+    stage.answer(0)
+    stage.clock.until(30)
+    assert [row[1:3] for row in stage.host.left] == [(0, 0), (0, 1)]
+    stage.answer(0)
+    stage.clock.until(40)
+    assert stage.host.left[2:] == [(30, 1, 0, 10, 20)]
     assert driver.complete

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import ConfigError
-from aiperf.plan import PhasePlan, Replay
-from aiperf.schedule import ScheduleContext, SessionSchedule, SessionStarts
-from aiperf.sessions import FixedSchedule, UserCentric, virtual_history
+from aiperf.schedule.replay import FixedSchedule
+from aiperf.schedule.user_centric import UserCentric, virtual_history
+from aiperf.sdk.plan import PhasePlan, Replay
+from aiperf.sdk.schedule import ScheduleContext, SessionSchedule, SessionStarts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

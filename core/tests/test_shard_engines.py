@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from aiperf.children import Children
-from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError, PluginError
-from aiperf.local import Local
-from aiperf.plan import Plan
-from aiperf.shards import Shard, ShardEngine, ShardStart
+from aiperf.processes.local import Local
+from aiperf.run.children import Children
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
+from aiperf.sdk.plan import Plan
 from aiperf.testing import ShardEngineContract
 from aiperf.testing.journals import plan_for
+from aiperf.testing.plans import sample_ref
 
 
 class TestLocalKeepsTheContract(ShardEngineContract):
@@ -63,8 +64,8 @@ class Broken(ShardEngine):
         raise ZeroDivisionError("no machine to divide by")
 
 
-def ref(of: type) -> PluginRef:
-    return PluginRef("engines", of.__name__.lower(), f"{__name__}:{of.__name__}", "acme", "1")
+def ref(engine: type) -> PluginRef:
+    return sample_ref("engines", f"{__name__}:{engine.__name__}")
 
 
 def plan(directory: Path, engine: type[ShardEngine], **more: Any) -> Plan:
@@ -83,7 +84,7 @@ def nothing_started() -> None:
 def test_an_engine_is_asked_for_each_shard_with_the_words_to_run(tmp_path: Path) -> None:
     found = children(tmp_path, Noting, workers=2)
     assert [start.index for start in Noting.started] == [0, 1]
-    assert Noting.started[1].command[1:] == ("-m", "aiperf.engine.worker", "ipc://nowhere", "1", "2", "")
+    assert Noting.started[1].command[1:] == ("-P", "-m", "aiperf.worker.process", "ipc://nowhere", "1", "2", "")
     assert Noting.started[1].descriptors == ()
     assert not found.replaceable
     found.end(0.0)
@@ -107,7 +108,7 @@ def test_shards_that_share_memory_inherit_what_they_count_together(tmp_path: Pat
         (
             Broken,
             PluginError,
-            "the plugin engines:broken of acme 1 can't start shard 0: ZeroDivisionError: no machine to divide by",
+            "the plugin engines:broken of acme 1.2 can't start shard 0: ZeroDivisionError: no machine to divide by",
         ),
     ],
 )
@@ -118,7 +119,7 @@ def test_an_engine_that_starts_nothing_is_named(
         children(tmp_path, engine)
 
 
-def test_a_shard_that_is_not_there_any_more_has_its_fate_in_words(tmp_path: Path) -> None:
+def test_the_end_of_a_shard_is_said_in_words(tmp_path: Path) -> None:
     found = children(tmp_path, Noting)
     child = found.workers[0]
     assert child.fate() == "is running"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from aiperf.engine.slots import LocalCounter, LocalSlots, SharedCounter, SharedSlots, make_counter_fd, make_slots_fd
+from aiperf.worker.slots import LocalCounter, LocalSlots, SharedCounter, SharedSlots, make_counter_fd, make_slots_fd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="eventfd and memfd are Linux")
 
@@ -53,10 +53,10 @@ def test_who_waits_for_a_shared_slot_is_called_when_one_frees() -> None:
 
         def call() -> None:
             if waiter.take():
-                waiter.wanted(None)
+                waiter.notify(None)
                 woken.set_result(True)
 
-        waiter.wanted(call)
+        waiter.notify(call)
         loop.call_soon(holder.give)
         result = await asyncio.wait_for(woken, 5)
         os.close(fd)

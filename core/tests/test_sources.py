@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiperf.errors import BadDataset
-from aiperf.rowfile import first_row, rows
+from aiperf.sdk.rowfile import first_row, rows
 from test_load_options import folder, plan, refusals, row
 
 __all__ = ["folder"]  # the fixture: a directory with trace.jsonl, whose rows have times
@@ -16,18 +16,18 @@ LOAD = "--request-count 2"
 
 
 def test_without_a_file_it_is_synthetic() -> None:
-    assert (plan(LOAD).dataset.name, plan(LOAD).source) == ("synthetic", None)
+    assert (plan(LOAD).plugins.dataset.name, plan(LOAD).data.source) == ("synthetic", None)
 
 
 def test_a_file_is_given_to_the_one_format_that_knows_it(tmp_path: Path) -> None:
     (tmp_path / "chats.jsonl").write_text('\n{"turns": [{"text": "a"}]}\n')
     found = plan(f"--input-file chats.jsonl {LOAD}")
-    assert (found.dataset.name, found.source) == ("turns", str(tmp_path / "chats.jsonl"))
+    assert (found.plugins.dataset.name, found.data.source) == ("turns", str(tmp_path / "chats.jsonl"))
 
 
 def test_a_row_may_say_itself_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "both.jsonl").write_text('{"type": "turns", "timestamp": 1, "turns": []}\n')
-    assert plan(f"--input-file both.jsonl {LOAD}").dataset.name == "turns"
+    assert plan(f"--input-file both.jsonl {LOAD}").plugins.dataset.name == "turns"
 
 
 def test_a_file_that_several_formats_know_or_none_is_refused_with_their_names(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_directory_that_no_format_knows_is_called_one(tmp_path: Path) -> None:
 def test_a_format_is_only_imported_where_the_manifests_keys_say_it_may_know_the_row(tmp_path: Path) -> None:
     elsewhere = row("datasets", "elsewhere", "no_such_module:Format", reads=True, keys=["elsewhere"])
     (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
-    assert plan(f"--input-file chats.jsonl {LOAD}", elsewhere).dataset.name == "turns"
+    assert plan(f"--input-file chats.jsonl {LOAD}", elsewhere).plugins.dataset.name == "turns"
 
 
 def test_a_format_that_fails_to_look_is_named_and_the_others_are_asked(
@@ -66,7 +66,7 @@ def test_a_format_that_fails_to_look_is_named_and_the_others_are_asked(
     failing = row("datasets", "failing", "dataset_fakes:Failing", reads=True)
     (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
     caplog.set_level("INFO")
-    assert plan(f"--input-file chats.jsonl {LOAD}", failing).dataset.name == "turns"
+    assert plan(f"--input-file chats.jsonl {LOAD}", failing).plugins.dataset.name == "turns"
     assert "datasets:failing of acme 1.0 can't say whether it knows chats.jsonl: KeyError: 'rows'" in caplog.text
     assert "chats.jsonl is read as turns" in caplog.text
 
@@ -94,9 +94,9 @@ def test_what_cannot_be_a_source_is_refused(tmp_path: Path, line: str, words: li
 
 def test_a_trace_that_is_named_is_replayed_at_its_times_unless_that_is_switched_off() -> None:
     named = "--input-file trace.jsonl --custom-dataset-type trace"
-    assert plan(named).phases[-1].schedule == "fixed_schedule"
-    assert plan(f"{named} --no-fixed-schedule --request-rate 5 --request-count 2").phases[-1].schedule == "request_rate"
-    assert plan("--input-file trace.jsonl --request-count 2").phases[-1].schedule == "burst", "it was only recognised"
+    assert plan(named).load.phases[-1].schedule == "fixed_schedule"
+    assert plan(f"{named} --no-fixed-schedule --request-rate 5 --request-count 2").load.phases[-1].schedule == "request_rate"
+    assert plan("--input-file trace.jsonl --request-count 2").load.phases[-1].schedule == "burst", "it was only recognised"
 
 
 def test_a_replayed_trace_and_a_rate_exclude_each_other_with_both_ways_out() -> None:
@@ -111,7 +111,10 @@ def test_a_fixed_schedule_needs_recorded_times(tmp_path: Path) -> None:
     assert "'timestamp'" in said
     assert "chats.jsonl" in said
     (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a", "timestamp": 0}]}\n')
-    assert plan("--input-file chats.jsonl --custom-dataset-type turns --fixed-schedule").phases[-1].schedule == "fixed_schedule"
+    assert (
+        plan("--input-file chats.jsonl --custom-dataset-type turns --fixed-schedule").load.phases[-1].schedule
+        == "fixed_schedule"
+    )
 
 
 def test_rows_come_with_their_lines_also_from_a_compressed_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 from itertools import pairwise
 
 import pytest
-from aiperf.sse import Event, Splitter
+from aiperf.sdk.sse import Event, Splitter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,14 +124,6 @@ def test_an_event_is_out_as_soon_as_its_blank_line_is_in() -> None:
     assert splitter.feed(b"\ndata: b\n\n") == [Event(b"b")]
 
 
-def test_ids_and_retry_times_are_kept_beside_the_events() -> None:
-    splitter = Splitter()
-    splitter.feed(b"id: 4\nretry: 1500\ndata: a\n\nid: 5\0\nretry: soon\ndata: b\n\n")
-    assert (splitter.last_id, splitter.retry_ms) == (b"4", 1500)
-    splitter.feed(b"id\nretry: " + b"9" * 5000 + b"\n\n")
-    assert (splitter.last_id, splitter.retry_ms) == (b"", 1500)
-
-
 def test_a_long_line_in_many_reads_is_put_together_once() -> None:
     line = b"data: " + b"x" * 3_000_000 + b"\n\n"
     reads = [line[i : i + 1000] for i in range(0, len(line), 1000)]
@@ -139,6 +131,6 @@ def test_a_long_line_in_many_reads_is_put_together_once() -> None:
 
 
 def test_the_splitter_brings_nothing_but_the_standard_library() -> None:
-    code = "import sys, aiperf; before = set(sys.modules); import aiperf.sse; print(*sorted(set(sys.modules) - before))"
+    code = "import sys, aiperf; before = set(sys.modules); import aiperf.sdk.sse; print(*sorted(set(sys.modules) - before))"
     brought = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert set(brought) <= {"aiperf.sse", *sys.stdlib_module_names}
+    assert set(brought) <= {"aiperf.sdk", "aiperf.sdk.sse", *sys.stdlib_module_names}

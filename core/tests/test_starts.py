@@ -1,4 +1,4 @@
-"""Sessions on disk: which turns are planned, which times are known, and what is refused."""
+"""Sessions on disk: planned turns, known times, and refused schedules."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.errors import PluginError
-from aiperf.model import Conversation, HttpRequest, Turn
-from aiperf.plan import PhasePlan
-from aiperf.schedule import ScheduleContext, SessionStarts, sequential
-from aiperf.sessions import FixedSchedule, UserCentric
-from aiperf.starts import PhaseConversations, with_sessions
-from aiperf.store import Store, StoreWriter
+from aiperf.prepare.session_starts import PhaseConversations, with_sessions
+from aiperf.rundir.store import Store, StoreWriter
+from aiperf.schedule.replay import FixedSchedule
+from aiperf.schedule.samplers import sequential
+from aiperf.schedule.user_centric import UserCentric
+from aiperf.sdk.model import Conversation, HttpRequest, Turn
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.schedule import ScheduleContext, SessionStarts
 from aiperf.testing.journals import plan_for
 
 MS = 10**6
@@ -97,14 +99,14 @@ def test_counts_and_durations_cut_the_trace(tmp_path: Path, limits: dict[str, in
     assert found.phase.planned == len(found.due) == sum(turns for _, turns, _ in rows)
 
 
-def test_what_is_planned_depends_on_the_answers_where_a_duration_ends_it(tmp_path: Path) -> None:
+def test_live_answers_leave_the_count_of_a_duration_open(tmp_path: Path) -> None:
     store = stored(tmp_path, [0, None], [100])
     assert planned(tmp_path, store, FixedSchedule).phase.planned == 3
     found = planned(tmp_path, store, FixedSchedule, duration_ns=10**9)
     assert (found.phase.planned, len(found.due)) == (None, 3)
 
 
-def test_users_whose_first_turn_is_due_after_the_end_do_not_come(tmp_path: Path) -> None:
+def test_users_due_after_the_end_are_not_started(tmp_path: Path) -> None:
     store = stored(tmp_path, [None] * 3)
     found = planned(tmp_path, store, UserCentric, users=4, rate=5.0, duration_ns=10**9)
     assert [due // MS for due in found.due if due >= 0] == [0, 200, 400, 600]
@@ -122,7 +124,7 @@ def test_a_request_count_is_met_exactly_by_the_first_slots(tmp_path: Path, count
 
 
 class Given:
-    """A schedule of a stranger's."""
+    """A third-party schedule."""
 
     paced, spacing_ns, zero_ns = True, None, 0
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from aiperf.errors import BadJournal
-from aiperf.model import Conversation, HttpRequest, Media, Turn
-from aiperf.store import Store, StoredShape, StoreWriter
+from aiperf.rundir.store import Store, StoredShape, StoreWriter
+from aiperf.sdk.model import Conversation, HttpRequest, Media, Turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf.fold import PERCENTILES, adjusted, statistics
-from aiperf.summary import Result, survivors
-from aiperf.survival import kaplan_meier
+from aiperf.sdk.summary import Result, survivors
+from aiperf.statistics.fold import PERCENTILES, adjusted, statistics
+from aiperf.statistics.totals import kaplan_meier
 from aiperf.testing.summaries import sample_summary
 from hypothesis import given
 from hypothesis import strategies as st

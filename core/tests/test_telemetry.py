@@ -1,4 +1,4 @@
-"""Telemetry: what sources give is on disk at once, comes to the summary by phase, and none of them can harm a run."""
+"""Telemetry: samples are on disk at once and in the summary by phase; no source harms a run."""
 
 from __future__ import annotations
 
@@ -8,24 +8,40 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.descriptor import PluginRef
 from aiperf.errors import AiperfError
-from aiperf.hooks import hookimpl
-from aiperf.reduce import Reducer
-from aiperf.report import write_summary
-from aiperf.summary import SeriesSummary, SourceSummary, Summary
-from aiperf.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
-from aiperf.telemetry.process import BEGIN, END, Edge, Opened, Process, Reply, Sampled, Trouble
-from aiperf.telemetry.samples import Failed, Moment, Origin, Sample, SampleWriter, Series, read_samples, sample_path
-from aiperf.telemetry.sources import Sources
+from aiperf.reduce.reducer import Reducer
+from aiperf.report.report import write_summary
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.hooks import hookimpl
+from aiperf.sdk.options import EncodedOptions, Options
+from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
+from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.telemetry.process import BEGIN, END, Edge, Reply, SourceProcess, Sources, SourceStart, SourceTrouble
+from aiperf.telemetry.samples import (
+    FailedSample,
+    Moment,
+    Sample,
+    SampleWriter,
+    SeriesHeader,
+    SourceHeader,
+    read_samples,
+    sample_path,
+)
 from aiperf.telemetry.windows import Window, telemetry
 from aiperf.testing.journals import CLOCK, Recording, event, plan_for
+from aiperf.testing.plans import sample_ref
 
 S = 1_000_000_000
 SEEN: list[Any] = []
 
 
-class Thermometer(TelemetrySource):
+class Weather(Options):
+    start: str = ""
+    fails: int = 0
+    stop: bool = False
+
+
+class Thermometer(TelemetrySource[Weather | None]):
     """Counts its samples; *options* may make it fail."""
 
     interval_s = 1.0
@@ -66,27 +82,27 @@ class Deaf:
         raise KeyError(source)
 
 
-def ref(category: str, of: type) -> PluginRef:
-    return PluginRef(category, of.__name__.lower(), f"{__name__}:{of.__name__}", "acme", "1")
+def ref(category: str, plugin: type) -> PluginRef:
+    return sample_ref(category, f"{__name__}:{plugin.__name__}")
 
 
 class Bench:
-    """A source's process in this one, with a clock that is turned by hand."""
+    """A source's process within the test, with a manual clock."""
 
     def __init__(self, path: Path, *, hooks: tuple[PluginRef, ...] = (), **options: Any) -> None:
         self.now_ns = 0
         self.said: list[Reply] = []
         self.path = path
-        self.process = Process(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S))
-        given = {"start": "", "fails": 0, "stop": False, **options} if options else None
+        self.process = SourceProcess(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S))
+        given = EncodedOptions.of(Weather(**options)) if options else None
         listening = tuple((each, None) for each in hooks)
-        self.tell(Opened(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening))
+        self.tell(SourceStart(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening))
 
     def tell(self, message: Any) -> None:
         self.process.take(msgspec.json.encode(message))
 
     def until(self, second: float) -> None:
-        """Let time pass, as a process that sleeps while it may."""
+        """Advance the clock with a tick at each due time."""
         while (rest := self.process.rest_s()) is not None and self.now_ns + round(rest * S) <= second * S:
             self.now_ns += round(rest * S)
             self.process.tick()
@@ -97,10 +113,10 @@ class Bench:
         return [(each.at_ns / S, each.edge, each.missed) for each in found]
 
 
-def test_samples_are_taken_at_both_edges_of_each_phase_and_at_the_interval_in_between(tmp_path: Path) -> None:
+def test_samples_come_at_phase_edges_and_at_the_interval(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "samples")
     bench.until(5)
-    assert bench.moments() == [], "nothing is of interest before a phase"
+    assert bench.moments() == [], "no sample is due before a phase"
     for phase, begin, end in ((0, 5, 7.5), (1, 8, 9)):
         bench.until(begin)
         bench.tell(Edge(phase, BEGIN))
@@ -111,10 +127,10 @@ def test_samples_are_taken_at_both_edges_of_each_phase_and_at_the_interval_in_be
     assert bench.moments() == [
         (5, "begin", 0), (6, None, 0), (7, None, 0), (7.5, "end", 0), (8, "begin", 0), (9, None, 0), (9, "end", 0),
     ]  # fmt: skip
-    assert bench.said == [Sampled(0, BEGIN), Sampled(0, END), Sampled(1, BEGIN), Sampled(1, END)]
+    assert bench.said == [Edge(0, BEGIN), Edge(0, END), Edge(1, BEGIN), Edge(1, END)]
 
 
-def test_what_there_was_no_time_for_is_counted_and_the_beat_is_kept(tmp_path: Path) -> None:
+def test_missed_samples_are_counted_and_the_interval_keeps_its_phase(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "samples")
     bench.tell(Edge(0, BEGIN))
     bench.now_ns = round(3.2 * S)  # a sample took so long
@@ -129,62 +145,65 @@ def test_a_file_can_be_read_to_its_last_whole_line(tmp_path: Path) -> None:
     with bench.path.open("ab") as file:
         file.write(b'{"type":"sample","mom')
     origin, roof, rain, sample = read_samples(bench.path)
-    assert isinstance(origin, Origin) and (origin.ref.name, origin.interval_s) == ("thermometer", 1.0)
-    assert isinstance(roof, Series) and (roof.name, roof.labels, roof.unit) == ("temperature", {"where": "roof"}, "°C")
-    assert isinstance(rain, Series) and rain.kind is SeriesKind.COUNTER
-    assert isinstance(sample, Sample) and sample.values == {0: 21.0, 1: 10.0}, "what is no number is left out"
+    assert isinstance(origin, SourceHeader) and (origin.ref.name, origin.interval_s) == ("thermometer", 1.0)
+    assert isinstance(roof, SeriesHeader) and (roof.name, roof.labels, roof.unit) == ("temperature", {"where": "roof"}, "°C")
+    assert isinstance(rain, SeriesHeader) and rain.kind is SeriesKind.COUNTER
+    assert isinstance(sample, Sample) and sample.values == {0: 21.0, 1: 10.0}, "a value that is no number is left out"
     assert sample.moment.wall_ns == 7 * S
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"start": "absent"}, Trouble("the plugin telemetry:thermometer of acme 1: there is no sun", absent=True)),
+        ({"start": "absent"}, SourceTrouble("the plugin telemetry:thermometer of acme 1.2: there is no sun", absent=True)),
         (
             {"start": "refused"},
-            Trouble(
-                "the plugin telemetry:thermometer of acme 1 can't be started: the sun is out of reach; try again in the morning"
+            SourceTrouble(
+                "the plugin telemetry:thermometer of acme 1.2 can't be started: the sun is out of reach;"
+                " try again in the morning"
             ),
         ),
     ],
 )
-def test_a_source_that_does_not_start_says_why_and_keeps_nobody_waiting(
-    tmp_path: Path, options: dict[str, Any], said: Trouble
+def test_a_source_that_fails_to_start_is_reported_without_delay(
+    tmp_path: Path, options: dict[str, Any], said: SourceTrouble
 ) -> None:
     bench = Bench(tmp_path / "samples", **options)
     bench.tell(Edge(0, BEGIN))
     bench.until(3)
     bench.process.close()
-    assert bench.said == [said, Sampled(0, BEGIN)]
+    assert bench.said == [said, Edge(0, BEGIN)]
     assert not bench.path.exists()
 
 
 @pytest.mark.parametrize(("fails", "why"), [(2, "ConnectionError: a cloud"), (-2, "TypeError: it gives float, not Point")])
-def test_a_sample_that_fails_is_named_and_the_next_is_asked_for(tmp_path: Path, fails: int, why: str) -> None:
+def test_a_failing_sample_is_reported_and_the_next_is_taken(tmp_path: Path, fails: int, why: str) -> None:
     bench = Bench(tmp_path / "samples", fails=fails, stop=True)
     bench.tell(Edge(0, BEGIN))
     bench.until(2)
     bench.process.close()
     assert [at for at, *_ in bench.moments()] == [0, 2]
-    assert [line.why for line in read_samples(bench.path) if isinstance(line, Failed)] == [why]
-    who = "the plugin telemetry:thermometer of acme 1"
+    assert [line.why for line in read_samples(bench.path) if isinstance(line, FailedSample)] == [why]
+    who = "the plugin telemetry:thermometer of acme 1.2"
     assert bench.said == [
-        Sampled(0, BEGIN), Trouble(f"{who} failed: {why}"), Trouble(f"{who} failed at its end: ZeroDivisionError: stuck"),
-    ]  # fmt: skip
+        Edge(0, BEGIN),
+        SourceTrouble(f"{who} failed: {why}"),
+        SourceTrouble(f"{who} failed at its end: ZeroDivisionError: stuck"),
+    ]
 
 
-def test_hook_plugins_see_every_sample_and_one_that_fails_harms_nothing(tmp_path: Path) -> None:
+def test_hooks_see_every_sample_and_a_failing_hook_harms_nothing(tmp_path: Path) -> None:
     SEEN.clear()
     bench = Bench(tmp_path / "samples", hooks=(ref("hooks", Listener), ref("hooks", Deaf)))
     bench.tell(Edge(0, BEGIN))
     bench.until(1)
     assert SEEN == [("thermometer", 3, "begin"), ("thermometer", 3, None)]
-    (trouble,) = [said for said in bench.said if isinstance(said, Trouble)]
-    assert trouble.message == "hook plugin deaf (acme 1): aiperf_samples_arrived failed: KeyError: 'thermometer'"
+    (trouble,) = [said for said in bench.said if isinstance(said, SourceTrouble)]
+    assert trouble.message == "the plugin hooks:deaf of acme 1.2 failed in aiperf_samples_arrived: KeyError: 'thermometer'"
     assert len(bench.moments()) == 2
 
 
-def test_a_disk_that_is_full_ends_the_sampling_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_only_the_sampling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path / "samples")
 
     def full(*_: Any) -> None:
@@ -194,8 +213,8 @@ def test_a_disk_that_is_full_ends_the_sampling_alone(tmp_path: Path, monkeypatch
     bench.tell(Edge(0, BEGIN))
     bench.until(5)
     bench.tell(Edge(0, END))
-    assert [type(said).__name__ for said in bench.said] == ["Trouble", "Sampled", "Sampled"]
-    assert "its samples can't be written: OSError: [Errno 28] No space left on device" in str(bench.said[0])
+    assert [type(said).__name__ for said in bench.said] == ["SourceTrouble", "Edge", "Edge"]
+    assert "its samples can't be written: No space left on device" in str(bench.said[0])
 
 
 # Folding
@@ -203,7 +222,7 @@ def test_a_disk_that_is_full_ends_the_sampling_alone(tmp_path: Path, monkeypatch
 
 def folded(path: Path, windows: list[Window], samples: list[tuple[float, list[Point]]]) -> SourceSummary:
     """The samples, at seconds, over the windows."""
-    writer = SampleWriter(sample_path(path, 0), Origin(PluginRef("telemetry", "t", "", "acme", "1"), 1.0))
+    writer = SampleWriter(sample_path(path, 0), SourceHeader(sample_ref("telemetry", name="t"), 1.0))
     for at_s, points in samples:
         writer.add(points, Moment(round(at_s * S), 0, 0, 0))
     writer.close()
@@ -261,7 +280,7 @@ def test_the_deviation_of_a_gauge_is_that_of_its_line(tmp_path: Path) -> None:
         ([(5, 100)], (0, 10), {}),
     ],
 )
-def test_counters_grow_between_the_very_edges_of_the_phase(
+def test_counters_grow_between_the_exact_edges_of_the_phase(
     tmp_path: Path, values: list[tuple[float, float]], window: tuple[float, float], stats: dict[str, float]
 ) -> None:
     points = [(at + 10, [Point("c", value, SeriesKind.COUNTER)]) for at, value in values]
@@ -269,7 +288,7 @@ def test_counters_grow_between_the_very_edges_of_the_phase(
     assert (only(found).stats if found.series else {}) == pytest.approx(stats)
 
 
-def test_histograms_are_those_of_the_phase_alone(tmp_path: Path) -> None:
+def test_histograms_count_only_the_phase(tmp_path: Path) -> None:
     def seen(total: float, *counts: float) -> list[Point]:
         return [Point("h", Histogram((0.1, 1.0, math.inf), counts, total), SeriesKind.HISTOGRAM, "s")]
 
@@ -280,7 +299,7 @@ def test_histograms_are_those_of_the_phase_alone(tmp_path: Path) -> None:
     assert (series.kind, series.unit) == ("histogram", "s")
 
 
-def test_each_phase_has_its_own_part_and_labels_tell_series_apart(tmp_path: Path) -> None:
+def test_phases_and_labels_separate_series(tmp_path: Path) -> None:
     def both(left: float, right: float) -> list[Point]:
         return [Point("g", left, labels={"gpu": "0"}), Point("g", right, labels={"gpu": "1"})]
 
@@ -292,7 +311,7 @@ def test_each_phase_has_its_own_part_and_labels_tell_series_apart(tmp_path: Path
     assert (found.name, found.distribution, found.samples, found.failed, found.missed) == ("t", "acme", 4, 0, 0)
 
 
-def test_the_summary_of_a_run_has_what_was_sampled_in_its_phases(tmp_path: Path) -> None:
+def test_the_summary_has_the_samples_of_its_phases(tmp_path: Path) -> None:
     made = Recording(tmp_path)
     made.phase("begin", 0)
     made.answered(0, 1000, (2 * S, event(text="a")))
@@ -332,33 +351,33 @@ class Hangs(TelemetrySource):
 '''
 
 
-def test_the_run_has_its_samples_whatever_happens_to_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fake_sources.py").write_text(FAKES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr("aiperf.telemetry.sources._EDGE_S", 0.2)
-    monkeypatch.setattr("aiperf.telemetry.sources._END_S", 0.2)
-    named = [PluginRef("telemetry", name.lower(), f"fake_sources:{name}", "acme", "1") for name in ("Steady", "Dies", "Hangs")]
+    monkeypatch.setattr("aiperf.telemetry.process._EDGE_S", 0.2)
+    monkeypatch.setattr("aiperf.telemetry.process._END_S", 0.2)
+    named = [sample_ref("telemetry", f"fake_sources:{name}") for name in ("Steady", "Dies", "Hangs")]
     plan = plan_for(tmp_path, telemetry=tuple(named[:2]), urls=("http://ada:hunter2@h",))
-    Path(plan.journal).mkdir()
+    Path(plan.output.journal).mkdir()
     said: list[str] = []
     sources = Sources(plan, tmp_path / "log", said.append)
     sources.begin(0)
     sources.end(0)
     sources.close()
-    dies = "the plugin telemetry:dies of acme 1: its process ended with 9; there are no further samples"
+    dies = "the plugin telemetry:dies of acme 1.2: its process exited with 9; there are no further samples"
     assert said == [dies]
-    steady = [line for line in read_samples(sample_path(Path(plan.journal), 0)) if isinstance(line, Sample)]
+    steady = [line for line in read_samples(sample_path(Path(plan.output.journal), 0)) if isinstance(line, Sample)]
     assert [(each.moment.edge, list(each.values.values())) for each in steady] == [("begin", [1, 0]), ("end", [1, 0])]
 
-    monkeypatch.setattr("aiperf.telemetry.sources._START_S", 0.2)
-    slow = Sources(msgspec.structs.replace(plan, telemetry=(named[2],)), tmp_path / "log", said.append)
+    monkeypatch.setattr("aiperf.telemetry.process._START_S", 0.2)
+    slow = Sources(plan.replacing(telemetry=(named[2],)), tmp_path / "log", said.append)
     slow.begin(0)
     slow.close()
-    assert said[1:] == ["the plugin telemetry:hangs of acme 1 was too slow for a sample at the begin of phase 0"]
+    assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
 
 
-def test_without_a_source_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiperf.telemetry.sources.Aside", None)
+def test_a_run_without_sources_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.telemetry.process.SideProcess", None)
     sources = Sources(plan_for(tmp_path), tmp_path / "log", print)
     sources.begin(0)
     sources.end(0)

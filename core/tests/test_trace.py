@@ -1,11 +1,11 @@
-"""What a record shows of its HTTP exchange, and what it never shows."""
+"""The HTTP exchange of a record: the shown parts, and the secrets that stay hidden."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from aiperf.pairs import shown
-from aiperf.trace import Trace, traced
+from aiperf.redaction import shown_headers
+from aiperf.reduce.trace import Trace, traced
 
 
 def read(text: str) -> Trace:
@@ -30,9 +30,9 @@ def test_what_never_came_to_it_is_empty() -> None:
     ],
 )  # fmt: skip
 def test_headers_that_look_like_credentials_are_not_shown(name: str) -> None:
-    assert shown({name: "hush"}) == {name: "<redacted>"}
+    assert shown_headers({name: "hush"}) == {name: "<redacted>"}
 
 
-def test_the_persons_own_headers_are_not_shown_whatever_their_name_and_others_are() -> None:
+def test_headers_set_by_the_user_are_hidden_and_others_shown() -> None:
     headers = {"x-team": "hush", "Content-Type": "text/plain", "X-Max-Tokens": "7"}
-    assert shown(headers, ["X-Team"]) == {"x-team": "<redacted>", "Content-Type": "text/plain", "X-Max-Tokens": "7"}
+    assert shown_headers(headers, ["X-Team"]) == {"x-team": "<redacted>", "Content-Type": "text/plain", "X-Max-Tokens": "7"}

@@ -12,10 +12,8 @@ from time import sleep, time_ns
 
 import pytest
 import uvloop
-from aiperf.engine.contract import Exchange, TransportSettings
-from aiperf.engine.transport import _SO_TIMESTAMPNS, KernelTransport
-from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
-from aiperf.plan import TlsPlan
+from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.transport import NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, TransportSettings
 from aiperf.testing.server import (
     Certificate,
     Cut,
@@ -32,6 +30,8 @@ from aiperf.testing.server import (
     chunked_head,
 )
 from aiperf.testing.transports import Scene, Stage, play
+from aiperf.worker.http.sockets import SO_TIMESTAMPNS
+from aiperf.worker.http.transport import KernelTransport
 
 BODY = b'{"a":1}'
 ANSWER = answer(BODY)
@@ -359,7 +359,7 @@ def stamping() -> Iterator[None]:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
         theirs, _ = server.accept()
         with theirs:
-            ours.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            ours.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             for _ in range(2000):
                 theirs.send(b"?")
                 if ours.recvmsg(1, 64)[1]:
@@ -369,7 +369,7 @@ def stamping() -> Iterator[None]:
     pytest.skip("this machine stamps nothing")
 
 
-@pytest.mark.skipif(not _SO_TIMESTAMPNS, reason="no receive stamps on this platform")
+@pytest.mark.skipif(not SO_TIMESTAMPNS, reason="no receive stamps on this platform")
 def test_every_read_of_a_stream_has_the_kernels_stamp(stage_play: Play, stamping: None) -> None:
     events = [Send(chunk(b"data: %d\n\n" % n)) for n in range(5)]
     steps = [step for event in events for step in (event, Sleep(0.003))]

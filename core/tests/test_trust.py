@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf import journal
-from aiperf.fold import Buckets, Fold, Merged
-from aiperf.pipeline import Census
-from aiperf.plan import PhasePlan
-from aiperf.summary import Arrivals, Measurement, Spread
+from aiperf.report.trust import arrivals, asked_rate, delivered, late_ns, measurement, planned
+from aiperf.rundir import journal
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
+from aiperf.statistics.fold import Buckets, Merged, Samples
+from aiperf.statistics.phase_counts import PhaseCounts
 from aiperf.testing.journals import plan_for
-from aiperf.trust import arrivals, asked_rate, delivered, late_ns, measurement, planned
 
 PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
 WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)
@@ -29,7 +29,7 @@ def buckets(*values: float) -> Buckets:
 
 
 def slips(path: Path, *values: float) -> Merged:
-    fold = Fold(path / "slips")
+    fold = Samples(path / "slips")
     fold.add(np.array(values, dtype=np.float64))
     return Merged([fold])
 
@@ -45,7 +45,7 @@ def begin(phase: int, shard: int = 0) -> Any:
 
 def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Measurement:
     plan = plan_for(tmp_path, phases=(WARMUP, phase), **{k: given.pop(k) for k in ("urls", "workers") if k in given})
-    census = given.pop("census", Census({journal.COMPLETED: 100}, instants=10_000))
+    census = given.pop("census", PhaseCounts({journal.COMPLETED: 100}, instants=10_000))
     late = given.pop("slips", None)
     known: dict[str, Any] = {"lateness": buckets(1000.0), "intervals": Buckets(), "clock_steps": 0, "itl_p50_ms": 10.0}
     known = {"side": []} | known | given
@@ -75,10 +75,10 @@ def test_without_any_kernel_stamp_the_clock_is_that_of_the_reads(tmp_path: Path)
         (5000, 0.4e6, False),
     ],
 )
-def test_merged_chunks_are_suspect_when_the_p99_of_all_chunks_is_too_vague(
+def test_merged_chunks_are_suspect_when_the_p99_interval_is_too_wide(
     tmp_path: Path, marked: int, width_ns: float, suspect: bool
 ) -> None:
-    census = Census({journal.COMPLETED: 100}, coalesced=marked, instants=10_000 - marked)
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=marked, instants=10_000 - marked)
     found = measured(tmp_path, census=census, intervals=buckets(*([width_ns] * marked)))
     assert (found.verdict == "suspect") is suspect
     assert found.coalesced_chunks == marked
@@ -86,8 +86,8 @@ def test_merged_chunks_are_suspect_when_the_p99_of_all_chunks_is_too_vague(
         assert found.reasons[0].startswith(f"{marked:,} of 10,000 chunks reached us merged with later ones")
 
 
-def test_of_merged_chunks_only_the_widest_hundredth_of_all_chunks_may_be_too_vague(tmp_path: Path) -> None:
-    census = Census({journal.COMPLETED: 100}, coalesced=1000, instants=9000)
+def test_the_widest_hundredth_of_chunks_may_have_wider_intervals(tmp_path: Path) -> None:
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=1000, instants=9000)
     for wide, verdict in ((90, "trustworthy"), (110, "suspect")):
         widths = [9e6] * wide + [1e3] * (1000 - wide)
         assert measured(tmp_path, census=census, intervals=buckets(*widths)).verdict == verdict
@@ -109,17 +109,17 @@ def test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap(
 
 def test_arrivals_that_a_ceiling_held_are_counted_and_noted_and_nobodys_fault(tmp_path: Path) -> None:
     lates, held = slips(tmp_path, *([9e7] * 40), *([0.0] * 60)), slips(tmp_path / "held", *([9e7] * 40))
-    found = arrivals(PACED, Census({journal.COMPLETED: 100}), lates, held)
+    found = arrivals(PACED, PhaseCounts({journal.COMPLETED: 100}), lates, held)
     assert (found.late, found.held) == (40, 40)
     said = measured(tmp_path, PACED, slips=slips(tmp_path / "own", *([1e4] * 100)), found=found)
     assert said.verdict == "trustworthy"
     assert any(note.startswith("40 of 100 arrivals waited for a slot") for note in said.notes)
-    census = Census({journal.COMPLETED: 100}, first_start_ns=1e9, last_start_ns=2e9)
+    census = PhaseCounts({journal.COMPLETED: 100}, first_start_ns=1e9, last_start_ns=2e9)
     load = delivered(PACED, census, found, lates, held, 1e9, 100.0)
     assert (load.held, load.held_p50_ms, load.held_p99_ms, load.on_time_share) == (40, 90.0, 90.0, 0.6)
 
 
-def test_a_worker_at_its_limit_is_suspect_and_idle_time_around_the_phase_hides_nothing(tmp_path: Path) -> None:
+def test_a_worker_at_its_limit_is_suspect_despite_idle_time_around(tmp_path: Path) -> None:
     side = [
         loop(3000, 10_000, in_phase=False),  # busy while it was loading
         begin(1),
@@ -137,13 +137,13 @@ def test_a_worker_at_its_limit_is_suspect_and_idle_time_around_the_phase_hides_n
     assert found.reasons[0].startswith("a worker used 95 % of its core")
 
 
-def test_a_phase_of_which_one_frame_tells_has_no_share_of_a_core(tmp_path: Path) -> None:
+def test_a_phase_with_one_loop_frame_has_no_cpu_share(tmp_path: Path) -> None:
     assert measured(tmp_path, side=[begin(1), loop(10**8, 10**8, 5)]).worker_cpu_pct == ()
 
 
 def test_lag_is_that_of_the_profiling_phase(tmp_path: Path) -> None:
     side = [begin(0), loop(1, 1, 10**9), begin(1), loop(2, 2, 1000, 3000), loop(3, 3, 5000), loop(4, 4, 10**9, in_phase=False)]
-    assert measured(tmp_path, side=side).loop_lag_ms == Spread(0.003, 0.00496, 0.005)
+    assert measured(tmp_path, side=side).loop_lag_ms == Quantiles(0.003, 0.00496, 0.005)
 
 
 @pytest.mark.parametrize(("missing", "suspect"), [(10, False), (11, True)])
@@ -175,7 +175,7 @@ def test_a_step_of_the_clock_is_one_however_many_workers_notice(tmp_path: Path, 
 def test_arrivals_without_an_answer_to_what_became_of_them_are_suspect(
     tmp_path: Path, outcomes: dict[int, int], reason: str
 ) -> None:
-    found = measured(tmp_path, census=Census(outcomes))
+    found = measured(tmp_path, census=PhaseCounts(outcomes))
     assert (found.verdict, found.reasons) == ("suspect", (reason,))
 
 
@@ -195,8 +195,10 @@ def test_the_report_says_what_stamps_are_worth_here(tmp_path: Path, urls: tuple[
     assert ("made in the sender's context" in notes, "network card" in notes) == (loopback, not loopback)
 
 
-def test_every_outcome_has_its_count_and_all_of_them_are_what_was_planned() -> None:
-    census = Census({journal.COMPLETED: 5, journal.ERROR: 4, journal.CANCELLED: 3, journal.ABORTED: 2, journal.UNFINISHED: 1})
+def test_the_counts_of_all_outcomes_add_up_to_the_plan() -> None:
+    census = PhaseCounts(
+        {journal.COMPLETED: 5, journal.ERROR: 4, journal.CANCELLED: 3, journal.ABORTED: 2, journal.UNFINISHED: 1}
+    )
     found = arrivals(msgspec.structs.replace(PROFILING, request_count=20), census, None)
     assert found == Arrivals(20, 15, 0, 5, 4, 3, 2, 1, 5)
     assert found.planned == sum(
@@ -232,7 +234,7 @@ def test_what_is_planned_is_what_is_due_or_asked_for_by_number(changes: dict[str
         ({}, [], None),
     ],
 )
-def test_the_rate_asked_for_is_the_one_typed_or_the_mean_of_the_schedule(
+def test_the_asked_rate_is_as_typed_or_the_schedules_mean(
     changes: dict[str, Any], due_s: list[float], rate: float | None
 ) -> None:
     due_ns = np.array([round(at * 1e9) if at >= 0 else -1 for at in due_s], dtype=np.int64)
@@ -245,7 +247,7 @@ def test_lateness_has_a_floor() -> None:
 
 
 def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> None:
-    census = Census({journal.COMPLETED: 80}, first_start_ns=1e9, last_start_ns=1.8e9)
+    census = PhaseCounts({journal.COMPLETED: 80}, first_start_ns=1e9, last_start_ns=1.8e9)
     late = slips(tmp_path, *([2e6] * 20), *([1e5] * 60))
     found = delivered(PACED, census, arrivals(PACED, census, late), late, None, 1e9, 100.0)
     assert (found.asked_rate, found.sent_rate, found.never_sent) == (100.0, 100.0, 20)
@@ -254,7 +256,7 @@ def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> 
 
 
 def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
-    census = Census({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
+    census = PhaseCounts({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
     found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, None, 0.0, None)
     assert (found.sent_rate, found.on_time_share, found.late_p99_ms, found.asked_rate) == (50.0, None, None, None)
     assert not any(isinstance(value, float) and math.isnan(value) for value in msgspec.structs.astuple(found))

@@ -7,54 +7,57 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
-import msgspec
 import pytest
-from aiperf.engine import control, worker
-from aiperf.engine.logbook import Logbook
-from aiperf.engine.standing import Standing, make_standing_fd
-from aiperf.plan import PhasePlan
-from worker_fakes import FakeTransport, make_engine, make_plan
+from aiperf.processes import control
+from aiperf.sdk.plan import PhasePlan
+from aiperf.worker import process
+from aiperf.worker.share import Place, Share
+from aiperf.worker.slots import Progress, make_progress_fd
+from worker_fakes import make_engine, make_plan
 
 
 class FakeLine:
     """The control channel's child end, with nobody at the other."""
 
-    fd = -1
+    fd = 0
 
     def __init__(self) -> None:
         self.sent: list[control.Message] = []
         self.waiting: list[control.Message] = []
+        self.closed = False
 
     def send(self, message: control.Message) -> None:
+        assert not self.closed
         self.sent.append(message)
 
     def receive(self) -> control.Message | None:
+        assert not self.closed
         return self.waiting.pop(0) if self.waiting else None
 
+    def close(self) -> None:
+        self.closed = True
 
-async def make_worker(directory: Path) -> tuple[worker.Worker, FakeLine, Any]:
+
+async def make_worker(directory: Path) -> tuple[process.Worker, FakeLine, Any]:
     phases = tuple(
         PhasePlan(name, name, index, "burst", request_count=2, concurrency=2, entries=3)
         for index, name in enumerate(("warmup", "profiling"))
     )
-    plan = msgspec.structs.replace(make_plan(directory), phases=phases)
+    plan = make_plan(directory, phases=phases)
     line: Any = FakeLine()
-    fd = make_standing_fd(len(phases), 1)
-    made = worker.Worker(line, 0, 1, [fd])
-    made._standing = Standing(fd, len(phases), 1)
-    made.plan, made.engine = plan, make_engine(plan, made.loop)
-    made.engine.transport = FakeTransport(made.engine)  # type: ignore[assignment]
-    made.engine.transport.statistics = {}  # type: ignore[misc]
-    made.logbook = made.engine.logbook
-    assert isinstance(made.logbook, Logbook)
-    return made, line, made.engine.transport
+    fd = make_progress_fd(len(phases), 1)
+    made = process.Worker(line, 0, 1, [fd])
+    requests = make_engine(plan, made.loop)
+    requests.transport.statistics = {}  # type: ignore[misc]
+    made.share = Share(plan, Place(0, 1, [fd]), requests.logbook, requests, Progress(fd, len(phases), 1))
+    return made, line, requests.transport
 
 
 def ended(line: FakeLine) -> list[int]:
     return [message.phase for message in line.sent if isinstance(message, control.PhaseEnded)]
 
 
-def test_a_phase_that_begins_before_the_loop_has_caught_up_is_not_ended_by_the_one_before(tmp_path: Path) -> None:
+def test_a_phase_is_not_ended_by_a_late_callback_of_the_phase_before(tmp_path: Path) -> None:
     async def check() -> None:
         made, line, transport = await make_worker(tmp_path)
         made._begin(control.Begin(0, 1))
@@ -72,7 +75,7 @@ def test_a_phase_that_begins_before_the_loop_has_caught_up_is_not_ended_by_the_o
         for _ in range(5):
             await asyncio.sleep(0)
         assert ended(line) == [0, 1]
-        made.logbook.close()  # type: ignore[union-attr]
+        made.share.logbook.close()  # type: ignore[union-attr]
 
     asyncio.run(check())
 
@@ -88,6 +91,25 @@ def test_a_stop_without_anything_in_flight_ends_the_phase_once(tmp_path: Path, d
         for _ in range(5):
             await asyncio.sleep(0)
         assert ended(line) == [0]
-        made.logbook.close()  # type: ignore[union-attr]
+        made.share.logbook.close()  # type: ignore[union-attr]
 
     asyncio.run(check())
+
+
+def test_a_closed_worker_uses_its_control_line_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_TICK_S", 0.0)
+    monkeypatch.setattr(process, "_SWEEP_TICKS", 1)
+    faults: list[object] = []
+
+    async def check() -> None:
+        made, _, _ = await make_worker(tmp_path)
+        made.loop.set_exception_handler(lambda _, context: faults.append(context))
+        made._begin(control.Begin(0, 1))
+        made._tick()
+        made.share.requests.sent += 1  # type: ignore[union-attr]  # the next tick has counters to send
+        await made.close()
+        for _ in range(5):
+            await asyncio.sleep(0.001)
+
+    asyncio.run(check())
+    assert faults == []

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from aiperf.descriptor import PluginRef
-from aiperf.engine.contract import Exchange
-from aiperf.engine.drivers import BurstDriver
-from aiperf.engine.engine import Engine
-from aiperf.engine.gate import Gate
-from aiperf.engine.logbook import Logbook
-from aiperf.engine.slots import LocalCounter, LocalSlots
-from aiperf.model import Conversation, ErrorDetails, HttpRequest, Turn
-from aiperf.plan import PhasePlan, Plan, Secrets, TlsPlan
+from aiperf.registry.hooks import Prepare
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.driver import ARRIVALS, SESSIONS, DriverContext
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.model import Conversation, ErrorDetails, HttpRequest, Turn
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.transport import Exchange
+from aiperf.testing.plans import sample_plan
+from aiperf.worker.clock import Timer
+from aiperf.worker.drivers import BurstDriver
+from aiperf.worker.logbook import Logbook
+from aiperf.worker.requests import Requests
+from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
-ENDPOINT = PluginRef("endpoints", "bare", "aiperf.endpoint:Endpoint", "aiperf-core", "0")
+ENDPOINT = PluginRef("endpoints", "bare", "aiperf.sdk.endpoint:Endpoint", "aiperf-core", "0")
+SPOKEN = PluginRef("endpoints", "spoken", "worker_fakes:Spoken", "aiperf-core", "0")
+
+
+class Spoken(Endpoint):
+    """Encodes a turn as its texts."""
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        return HttpRequest("/v1/x", " ".join(text for message in turn.messages for text in message.texts).encode())
 
 
 class FakeStore:
@@ -45,7 +57,7 @@ class FakeStore:
 
 
 class FakeTransport:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Requests) -> None:
         self.engine = engine
         self.sent: list[Exchange] = []
         self.open: list[Exchange] = []
@@ -60,6 +72,9 @@ class FakeTransport:
         self.engine.chunk(exchange, b"hello", 1, 2, 0)
         self.engine.done(exchange, error)
 
+    async def close(self) -> None:
+        self.open.clear()
+
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         self.open.remove(exchange)
         self.engine.done(exchange, error)
@@ -67,22 +82,26 @@ class FakeTransport:
 
 def make_plan(directory: Path, **changes: Any) -> Plan:
     phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=10, concurrency=2, entries=3)
-    plan = Plan(
-        "0123456789ab", "0", 7, True, "aiperf", (phase,), ("m",), "round_robin", ("http://h",), "/v1/x", ENDPOINT,
-        PluginRef("transports", "t", "", "", ""), PluginRef("datasets", "d", "", "", ""), None, None, False, 10**9, True,
-        "X-Correlation-ID", TlsPlan(), "sequential", 3, 1, 1, str(directory), str(directory), None, "records", False,
-    )  # fmt: skip
-    return msgspec.structs.replace(plan, **changes)
+    plain = {"phases": (phase,), "endpoint": ENDPOINT, "entries": 3, "timeout_ns": 10**9, "journal": str(directory)}
+    return sample_plan(directory, **{**plain, **changes})
 
 
-def make_engine(plan: Plan, loop: asyncio.AbstractEventLoop, *, secrets: Secrets | None = None, turns: int = 1) -> Engine:
+def make_engine(
+    plan: Plan,
+    loop: asyncio.AbstractEventLoop,
+    *,
+    secrets: Secrets | None = None,
+    turns: int = 1,
+    prepare: Prepare | None = None,
+) -> Requests:
     store: Any = FakeStore(turns)
-    logbook, said = Logbook(Path(plan.journal), 0, {}), list[str]()
-    engine = Engine(plan, secrets or Secrets(), store, logbook, 0, loop=loop, numbered=[0], warn=said.append)
+    logbook, said = Logbook(Path(plan.output.journal), 0, {}), list[str]()
+    engine = Requests(plan, secrets or Secrets(), store, logbook, 0, prepare, loop=loop, numbered=[0], warn=said.append)
     engine.transport = FakeTransport(engine)  # type: ignore[assignment]
-    engine.phase = plan.phases[0]
-    cells = [0, 0]
-    sessions = LocalCounter(cells, 1) if turns > 1 else None
-    gate = Gate(LocalSlots(engine.phase.concurrency))
-    engine.driver = BurstDriver(engine, engine.phase, gate, loop, claims=LocalCounter(cells, 0), sessions=sessions, share=2)
+    phase, cells = plan.load.phases[0], [0, 0]
+    context = DriverContext(
+        phase, engine, SlotGate(LocalSlots(phase.concurrency)), loop, partial(Timer, loop), LocalCounter(cells, ARRIVALS),
+        LocalCounter(cells, SESSIONS), cells, share=2, max_turns=turns,
+    )  # fmt: skip
+    engine.begin(phase, BurstDriver(None, context))
     return engine

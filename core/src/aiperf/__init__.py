@@ -1,119 +1,96 @@
-"""aiperf: the public door.  What stands in ``__all__`` is what a plugin may import; nothing else is promised.
+"""aiperf: the public door, with the names that most plugins need.
 
-Names are loaded when first used, so that ``import aiperf`` costs next to nothing.
+A plugin may import what stands in the ``__all__`` of ``aiperf``, of the modules of ``aiperf.sdk`` (one per category), of
+``aiperf.results`` and of ``aiperf.testing``; nothing else is promised.  Names are loaded when they are first used, so that
+``import aiperf`` costs next to nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
+
+from aiperf.doors import door
+from aiperf.moved import Finder
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "errors": ("AiperfError", "BadDataset", "BadResponse", "BadTokenizer", "ConfigError", "PluginError", "UsageError"),
-    "model": ("Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn"),
-    "endpoint": ("Capabilities", "Endpoint", "in_band_error", "unreadable"),
-    "dataset": ("Dataset", "DatasetContext"),
-    "rowfile": ("rows",),
-    "tokenizer": ("Tokenizer", "TokenizerSource"),
-    "grader": ("Grade", "Grader"),
-    "telemetry": ("Absent", "Histogram", "Point", "SeriesKind", "TelemetryContext", "TelemetrySource"),
-    "ui": ("Ui",),
-    "progress": ("Snapshot",),
-    "metric": (
-        "Analysis", "Declared", "Fold", "Metric", "MetricFamily", "Needs", "Over", "PerRequestMetric", "RequestView",
-        "RunMetric", "Totals", "Unit",
-    ),
-    "kept": ("Kept",),
-    "columns": ("Column", "Ragged", "RecordBatch", "integers", "ragged"),
-    "exporter": (
-        "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "Scored", "SummaryExporter", "Target", "atomic",
-    ),
-    "summary": ("Measurement", "Result", "Summary"),
-    "draws": ("normal", "uniform", "uniforms"),
-    "schedule": ("Schedule", "ScheduleContext", "SessionStarts"),
-    "shards": ("Shard", "ShardEngine", "ShardStart"),
-    "plan": ("PhasePlan", "Plan"),
-    "options": ("Options", "option"),
-    "hooks": ("hookimpl", "hookspec"),
-    "command": ("Command",),
-    "definition": ("Definition", "Readings"),
-    "balance": ("UrlStrategy",),
-    "plot": ("Axis", "Figure", "Plot", "PlotRun", "Series"),
-    "local": ("LocalProcess",),
-    "engine.contract": ("Exchange", "Shape", "Sink", "Transport", "TransportSettings", "tls_context"),
-    "engine.transport": ("KernelTransport",),
-    "journal": ("NO_STAMP", "RECONNECTED", "REUSED", "STREAMED"),
-}
-_MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
+    "errors": "AiperfError BadDataset BadResponse BadTokenizer ConfigError PluginError UsageError",
+    "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Turn",
+    "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
+    "sdk.rowfile": "rows", "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Grade Grader",
+    "sdk.telemetry": "Absent Histogram Point SeriesKind TelemetryContext TelemetrySource", "sdk.ui": "Snapshot Ui",
+    "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
+    " PerRequestMetric RequestView RunMetric Totals Unit",
+    "sdk.raw_values": "RawValues", "sdk.columns": "Column Ragged RecordBatch Scored integers ragged",
+    "sdk.exporter": "Artifact BatchExporter DatasetExporter Exporter SummaryExporter Target atomic",
+    "sdk.summary": "Measurement Result Summary", "sdk.draws": "normal uniform uniforms",
+    "sdk.schedule": "Schedule ScheduleContext SessionStarts", "sdk.driver": "Driver DriverContext Session",
+    "sdk.engine": "Shard ShardEngine ShardStart", "sdk.plan": "PhasePlan Plan", "sdk.options": "Options option",
+    "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
+    "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series", "processes.local": "LocalProcess",
+    "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink Transport TransportSettings tls_context",
+    "worker.http.transport": "KernelTransport",
+}  # fmt: skip
+"""The public names, by module below ``aiperf``."""
+_ALIASES = {"Declared": "MetricDeclaration", "Fold": "Aggregation", "Kept": "RawValues"}
+"""Names of before, for one version."""
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
-    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "AiperfError", "Analysis", "Artifact", "Axis", "BadDataset",
-    "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError", "Conversation",
-    "Dataset", "DatasetContext", "DatasetExporter", "Declared", "Definition", "Delta", "Endpoint", "ErrorDetails",
-    "Exchange", "Exporter", "Figure", "Fold", "Grade", "Grader", "Histogram", "HttpRequest", "Kept", "KernelTransport",
-    "LocalProcess", "Measurement", "Media", "Message", "Metric", "MetricFamily", "Needs", "Options", "Over",
-    "PerRequestMetric", "PhasePlan", "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "Readings", "RecordBatch",
-    "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesKind", "SessionStarts",
-    "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Summary", "SummaryExporter", "Target",
-    "TelemetryContext", "TelemetrySource", "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings",
-    "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
-    "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform", "uniforms", "unreadable",
+    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact", "Axis",
+    "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError",
+    "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Driver", "DriverContext",
+    "Endpoint", "ErrorDetails", "Exchange", "Exporter", "Figure", "Grade", "Grader", "Histogram", "HttpRequest",
+    "KernelTransport", "LocalProcess", "Measurement", "Media", "Message", "Metric", "MetricDeclaration", "MetricFamily",
+    "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged",
+    "RawValues", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored",
+    "Series", "SeriesKind", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot",
+    "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer", "TokenizerSource", "Totals",
+    "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "__version__", "atomic", "hookimpl",
+    "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform", "uniforms",
+    "unreadable",
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module 'aiperf' has no attribute {name!r}")
-    from importlib import import_module
+if Finder not in sys.meta_path:
+    sys.meta_path.append(Finder)
 
-    value = getattr(import_module(f"aiperf.{module}"), name)
-    globals()[name] = value
-    return value
 
+__getattr__ = door(__name__, _WHERE, _ALIASES)
 
 if TYPE_CHECKING:
-    from aiperf.balance import UrlStrategy
-    from aiperf.columns import Column, Ragged, RecordBatch, integers, ragged
-    from aiperf.command import Command
-    from aiperf.dataset import Dataset, DatasetContext
-    from aiperf.definition import Definition, Readings
-    from aiperf.draws import normal, uniform, uniforms
-    from aiperf.endpoint import Capabilities, Endpoint, in_band_error, unreadable
-    from aiperf.engine.contract import Exchange, Shape, Sink, Transport, TransportSettings, tls_context
-    from aiperf.engine.transport import KernelTransport
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
-    from aiperf.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, Scored, SummaryExporter, Target, atomic
-    from aiperf.grader import Grade, Grader
-    from aiperf.hooks import hookimpl, hookspec
-    from aiperf.journal import NO_STAMP, RECONNECTED, REUSED, STREAMED
-    from aiperf.kept import Kept
-    from aiperf.local import LocalProcess
-    from aiperf.metric import (
-        Analysis,
-        Declared,
-        Fold,
-        Metric,
-        MetricFamily,
-        Needs,
-        Over,
-        PerRequestMetric,
-        RequestView,
-        RunMetric,
-        Totals,
-        Unit,
-    )
-    from aiperf.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
-    from aiperf.options import Options, option
-    from aiperf.plan import PhasePlan, Plan
-    from aiperf.plot import Axis, Figure, Plot, PlotRun, Series
-    from aiperf.progress import Snapshot
-    from aiperf.rowfile import rows
-    from aiperf.schedule import Schedule, ScheduleContext, SessionStarts
-    from aiperf.shards import Shard, ShardEngine, ShardStart
-    from aiperf.summary import Measurement, Result, Summary
-    from aiperf.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
-    from aiperf.tokenizer import Tokenizer, TokenizerSource
-    from aiperf.ui import Ui
+    from aiperf.processes.local import LocalProcess
+    from aiperf.sdk.columns import Column, Ragged, RecordBatch, Scored, integers, ragged
+    from aiperf.sdk.command import Command
+    from aiperf.sdk.dataset import Dataset, DatasetContext
+    from aiperf.sdk.definition import Definition, Readings
+    from aiperf.sdk.draws import normal, uniform, uniforms
+    from aiperf.sdk.driver import Driver, DriverContext, Session
+    from aiperf.sdk.endpoint import Capabilities, Endpoint, in_band_error, unreadable
+    from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
+    from aiperf.sdk.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
+    from aiperf.sdk.grader import Grade, Grader
+    from aiperf.sdk.hooks import hookimpl, hookspec
+    from aiperf.sdk.metric import (  # isort: skip
+        Aggregation, Analysis, Metric, MetricDeclaration, MetricFamily, Needs, Over, PerRequestMetric, RequestView, RunMetric,
+        Totals, Unit,
+    )  # fmt: skip
+    from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
+    from aiperf.sdk.options import Options, option
+    from aiperf.sdk.plan import PhasePlan, Plan
+    from aiperf.sdk.plot import Axis, Figure, Plot, PlotRun, Series
+    from aiperf.sdk.raw_values import RawValues
+    from aiperf.sdk.rowfile import rows
+    from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionStarts
+    from aiperf.sdk.summary import Measurement, Result, Summary
+    from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+    from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource
+    from aiperf.sdk.transport import (  # isort: skip
+        NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, Transport, TransportSettings, tls_context,
+    )  # fmt: skip
+    from aiperf.sdk.ui import Snapshot, Ui
+    from aiperf.sdk.url_strategy import UrlStrategy
+    from aiperf.worker.http.transport import KernelTransport

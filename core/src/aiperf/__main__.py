@@ -1,4 +1,9 @@
-"""``aiperf`` and ``python -m aiperf``."""
+"""``aiperf`` and ``python -m aiperf``.
+
+The installed command never has the working directory on ``sys.path``.  ``python -m aiperf`` has it there first; this module
+removes it before it imports anything.  What the interpreter imports to get here still comes from the working directory:
+``runpy``, ``importlib``, ``typing`` and ``aiperf`` itself.  ``python -P -m aiperf`` has no such gap.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,12 @@ def main() -> int:
 
         print(__version__)
         return 0
-    from aiperf.cli import main as run
+    from aiperf.cli.main import main as run
 
     return run(sys.argv[1:])
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]
     sys.exit(main())

@@ -8,18 +8,14 @@ import sys
 
 from aiperf.errors import ConfigError
 
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_STATES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 def _flag(name: str, default: bool) -> bool:
     value = os.environ.get(name, "").strip().lower()
-    if not value:
-        return default
-    if value in _TRUE:
-        return True
-    if value in _FALSE:
-        return False
-    raise ConfigError(f"{name} is {value!r}; it must be true or false")
+    if value and value not in _STATES:
+        raise ConfigError(f"{name} is {value!r}; it must be true or false")
+    return _STATES.get(value, default)
 
 
 def ssl_verify() -> bool:
@@ -41,10 +37,10 @@ def ip_version() -> str:
 
 
 def socket_options() -> list[tuple[int, int, int]]:
-    """What ``setsockopt`` is told of each connection: level, option and value.
+    """Level, option and value of each ``setsockopt`` of a connection.
 
-    A peer that is gone without a word is noticed: ``AIPERF_HTTP_TCP_KEEPIDLE`` 60 s, ``_KEEPINTVL`` 30 s, ``_KEEPCNT`` 1,
-    ``AIPERF_HTTP_TCP_USER_TIMEOUT`` 30,000 ms.  ``AIPERF_HTTP_SO_RCVBUF`` and ``_SO_SNDBUF``, bytes: the system's, which
+    Keep-alive finds a peer that vanished: ``AIPERF_HTTP_TCP_KEEPIDLE`` 60 s, ``_KEEPINTVL`` 30 s, ``_KEEPCNT`` 1,
+    ``AIPERF_HTTP_TCP_USER_TIMEOUT`` 30,000 ms.  ``AIPERF_HTTP_SO_RCVBUF`` and ``_SO_SNDBUF``, bytes: the system's defaults
     grow as needed.
     """
     import socket
@@ -55,7 +51,7 @@ def socket_options() -> list[tuple[int, int, int]]:
         ("TCP_USER_TIMEOUT", 1, 86_400_000, 30_000),
     ):  # fmt: skip
         value = whole(f"AIPERF_HTTP_{suffix}", low, high) or default
-        if hasattr(socket, suffix):  # not every system has each
+        if hasattr(socket, suffix):  # some systems lack some
             options.append((socket.IPPROTO_TCP, int(vars(socket)[suffix]), value))
     for suffix, option in (("SO_RCVBUF", socket.SO_RCVBUF), ("SO_SNDBUF", socket.SO_SNDBUF)):
         size = whole(f"AIPERF_HTTP_{suffix}", 1024, 1 << 30)
@@ -65,25 +61,23 @@ def socket_options() -> list[tuple[int, int, int]]:
 
 
 def uvloop_wanted() -> bool:
-    """``AIPERF_SERVICE_DISABLE_UVLOOP``, false; uvloop serves where the platform has it."""
+    """``AIPERF_SERVICE_DISABLE_UVLOOP``, false; uvloop runs the loop where the platform has it."""
     return not _flag("AIPERF_SERVICE_DISABLE_UVLOOP", False) and sys.platform != "win32"
 
 
 def affinity_headers() -> list[str]:
-    """Further headers that carry the session's id, for routers with session affinity."""
-    known = (
-        ("AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID", "X-Session-Affinity", True),
-        ("AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID", "X-Session-ID", False),
-        ("AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID", "X-SMG-Routing-Key", False),
-        ("AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID", "X-Dynamo-Session-ID", False),
-    )
-    return [header for variable, header, default in known if _flag(variable, default)]
+    """Further headers that carry the session's id, for routers with session affinity.
+
+    ``AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID``, true, and the likes of the other headers, false, switch them.
+    """
+    known = {"X-Session-Affinity": True, "X-Session-ID": False, "X-SMG-Routing-Key": False, "X-Dynamo-Session-ID": False}
+    variable = "AIPERF_HTTP_{}_FROM_CORRELATION_ID"
+    return [header for header, on in known.items() if _flag(variable.format(header.upper().replace("-", "_")), on)]
 
 
 def console_export_width() -> int:
     """``AIPERF_UI_CONSOLE_EXPORT_WIDTH``, 140: columns of ``profile_export_console.txt``."""
-    width = whole("AIPERF_UI_CONSOLE_EXPORT_WIDTH", 40, 1000)
-    return 140 if width is None else width
+    return whole("AIPERF_UI_CONSOLE_EXPORT_WIDTH", 40, 1000) or 140
 
 
 def worker_cpu_share() -> float:
@@ -92,7 +86,7 @@ def worker_cpu_share() -> float:
 
 
 def workers_cap() -> int:
-    """``AIPERF_WORKER_MAX_WORKERS_CAP``, 32: most workers where ``--workers-max`` doesn't say."""
+    """``AIPERF_WORKER_MAX_WORKERS_CAP``, 32: most workers without ``--workers-max``."""
     return whole("AIPERF_WORKER_MAX_WORKERS_CAP", 1, 1024) or 32
 
 
@@ -122,7 +116,7 @@ def progress_s() -> float:
 
 
 def trace_hooks() -> bool:
-    """``AIPERF_TRACE_HOOKS``, false: tell of every hook call on standard error."""
+    """``AIPERF_TRACE_HOOKS``, false: write every hook call to standard error."""
     return _flag("AIPERF_TRACE_HOOKS", False)
 
 
@@ -139,7 +133,7 @@ def check() -> None:
 
 
 def whole(name: str, low: int, high: int) -> int | None:
-    """An integer variable, None where it isn't set."""
+    """An integer variable, None where it is not set."""
     value = os.environ.get(name, "").strip()
     if not value:
         return None
@@ -149,14 +143,14 @@ def whole(name: str, low: int, high: int) -> int | None:
 
 
 def number(name: str, low: float, high: float, default: float) -> float:
-    """A variable that may have a fraction; *default* where it isn't set."""
+    """A number variable; *default* where it is not set."""
     value = os.environ.get(name, "").strip()
     if not value:
         return default
     try:
-        found = float(value)
+        result = float(value)
     except ValueError:
-        found = math.nan
-    if not low <= found <= high:  # nor is NaN
+        result = math.nan
+    if not low <= result <= high:  # also false for NaN
         raise ConfigError(f"{name} is {value!r}; it must be a number from {low:g} to {high:g}")
-    return found
+    return result

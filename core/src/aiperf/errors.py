@@ -1,6 +1,6 @@
-"""Every error a person may be told about, and the exit code it ends a command with.
+"""Every error that a command reports, with its exit code.
 
-A message is one sentence that says what was given; *hint* lines say what was possible and what to do next.
+A message is one sentence about the input; *hint* lines name the possible values and the next thing to do.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 class AiperfError(Exception):
-    """Something the user, a plugin or the machine can put right.  Printed without a traceback.
+    """An error of input, plugin or machine.  Printed without a traceback.
 
     *hints* are further lines, printed indented below the message.
     """
@@ -18,21 +18,20 @@ class AiperfError(Exception):
 
     def __init__(self, message: str, *hints: str) -> None:
         super().__init__(message)
-        self.message = message
-        self.hints = hints
+        self.message, self.hints = message, hints
 
     def lines(self) -> list[str]:
         return [self.message, *(f"  {hint}" for hint in self.hints)]
 
 
 class UsageError(AiperfError):
-    """The command line could not be read: unknown option, bad value, left-over word."""
+    """The command line cannot be read: unknown option, bad value, left-over word."""
 
     exit_code = 2
 
 
 class ConfigError(AiperfError):
-    """The options can be read but not run."""
+    """The options can be read, but no run can have them."""
 
 
 class ConfigErrors(ConfigError):  # noqa: N818  # the public name
@@ -52,33 +51,30 @@ class PluginError(AiperfError):
 
 
 class BadDataset(ConfigError):  # noqa: N818  # the public name
-    """A source of conversations can't be read; the message gives path and line number."""
+    """A source of conversations cannot be read; the message gives path and line number."""
 
 
 class BadTokenizer(ConfigError):  # noqa: N818  # the public name
-    """A tokenizer can't be had."""
+    """A tokenizer cannot be opened."""
 
 
 class BadJournal(AiperfError):  # noqa: N818  # the public name
-    """A directory holds no run that can be reported."""
+    """A directory holds no run to report."""
 
 
 ENDPOINT_ERROR = "EndpointError"
-"""Kind of a request's error where the endpoint's own code failed."""
+"""Kind of a request's error where the code of the endpoint failed."""
 
 
 class BadResponse(AiperfError):  # noqa: N818  # the public name
-    """A server's answer is not what its dialect promises, or is an error said in-band.
+    """A server's answer breaks its dialect, or carries an error in-band.
 
     *raw* keeps the bytes; *code* and *kind* are the server's own where it gave them (spec: error records).  *unreadable*:
-    the bytes said nothing at all; in the middle of a stream that is passed over.
+    the bytes have no meaning at all; in the middle of a stream they are skipped.
     """
 
     def __init__(
         self, message: str, *, raw: bytes = b"", code: int | None = None, kind: str | None = None, unreadable: bool = False
     ) -> None:
         super().__init__(message)
-        self.unreadable = unreadable
-        self.raw = raw
-        self.code = code
-        self.kind = kind
+        self.raw, self.code, self.kind, self.unreadable = raw, code, kind, unreadable

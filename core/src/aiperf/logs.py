@@ -1,4 +1,4 @@
-"""Logging: talk to stderr, everything to ``logs/aiperf.log`` in the artifact directory."""
+"""Logging: short lines to standard error, full lines to ``logs/aiperf.log`` in the artifact directory."""
 
 from __future__ import annotations
 
@@ -8,24 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 _LEVELS = {
-    "trace": 5,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "notice": logging.INFO,
-    "success": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "critical": logging.CRITICAL,
-}
+    "trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "success": logging.INFO,
+    "warning": logging.WARNING, "error": logging.ERROR, "critical": logging.CRITICAL,
+}  # fmt: skip
 
 
 def level_of(log_level: str, *, verbose: bool, extra_verbose: bool) -> int:
-    """The level ``--log-level``, ``-v`` and ``-vv`` come to; the most talkative wins."""
+    """The level of ``--log-level``, ``-v`` and ``-vv``; the lowest wins."""
     return _LEVELS["trace" if extra_verbose else "debug" if verbose else log_level]
 
 
 class _Console(logging.Handler):
-    """Gives each line to *write*: a live display keeps it apart from what it draws."""
+    """Passes each line to *write*: a live display prints it beside its drawing."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         super().__init__()
@@ -34,7 +28,7 @@ class _Console(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._write(self.format(record))
-        except Exception:  # noqa: BLE001  # as every handler of the standard library
+        except Exception:  # noqa: BLE001  # as in the handlers of the standard library
             self.handleError(record)
 
 
@@ -43,7 +37,7 @@ def _print(line: str) -> None:
 
 
 def to_console(level: int, write: Callable[[str], None] = _print) -> None:
-    """Short lines for a person, on standard error unless *write* has another place for them."""
+    """Write short lines to *write*, by default to standard error."""
     root = logging.getLogger("aiperf")
     root.setLevel(min(level, logging.INFO))
     root.propagate = False
@@ -56,7 +50,7 @@ def to_console(level: int, write: Callable[[str], None] = _print) -> None:
 
 
 def to_file(path: Path) -> None:
-    """Whole lines for later; the file is made with the run's other files."""
+    """Append full lines to *path*, and create its directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = logging.FileHandler(path, encoding="utf-8")
     line = "%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s"

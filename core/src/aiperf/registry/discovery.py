@@ -1,4 +1,4 @@
-"""Finding what is installed: entry points and manifests, nothing imported."""
+"""Discovery of installed plugins from entry points and manifests.  Nothing is imported."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from aiperf.descriptor import CATEGORIES, Descriptor, OptionSpec, canonical
+from msgspec.structs import asdict
+
 from aiperf.registry import manifest
 from aiperf.registry.manifest import Manifest, ManifestError
-from aiperf.registry.snapshot import Found, Stamp
+from aiperf.registry.precedence import normal
+from aiperf.registry.snapshot import Discovery, Stamp
+from aiperf.sdk.categories import CATEGORIES
+from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical
 
 PREFIX = "aiperf."
 KERNEL = "aiperf-core"
@@ -20,78 +25,28 @@ SUITE = "aiperf-suite"
 FOREIGN = "aiperf"
 """A distribution of this name is another program, which owns the same import name and command."""
 
-SHIPPED = frozenset(
-    {
-        KERNEL,
-        "aiperf-command-plot",
-        "aiperf-command-report",
-        "aiperf-command-simulate",
-        "aiperf-command-validate",
-        "aiperf-definition-tools",
-        "aiperf-dataset-mooncake-trace",
-        "aiperf-dataset-multi-turn",
-        "aiperf-dataset-single-turn",
-        "aiperf-dataset-synthetic",
-        "aiperf-endpoint-chat",
-        "aiperf-endpoint-completions",
-        "aiperf-exporter-console",
-        "aiperf-exporter-csv",
-        "aiperf-exporter-timeslices",
-        "aiperf-exporter-inputs",
-        "aiperf-exporter-json",
-        "aiperf-exporter-parquet",
-        "aiperf-exporter-raw",
-        "aiperf-exporter-records",
-        "aiperf-metric-concurrency",
-        "aiperf-metric-errors",
-        "aiperf-metric-goodput",
-        "aiperf-metric-http-trace",
-        "aiperf-metric-latency",
-        "aiperf-metric-media",
-        "aiperf-metric-reasoning",
-        "aiperf-metric-throughput",
-        "aiperf-metric-tokens",
-        "aiperf-metric-usage",
-        "aiperf-plot-basics",
-        "aiperf-tokenizer-builtin",
-        "aiperf-tokenizer-huggingface",
-        "aiperf-transport-aiohttp",
-    }
-)
-"""Distributions that are ours even where the meta-package isn't installed.
-
-Being ours is no privilege: it only loses ties against strangers, so that a fork can override.  A package that is released
-later needs no line here: the meta-package's requirements, extras included, are read at discovery and count as well.
-Names are compared whole; a stranger called ``aiperf-foo`` stays a stranger.
-"""
-
 _VALUE = re.compile(r"[\w.]+:[\w.]+")
 
 
-def normal(name: str) -> str:
-    """A distribution's name in the one spelling in which names are equal."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def first_party(requirements: list[str]) -> frozenset[str]:
-    """Names of our distributions, given the meta-package's requirements (``aiperf-plot>=0.1; extra == 'all'``)."""
+def required(requirements: list[str]) -> frozenset[str]:
+    """Names of the distributions in the meta-package's requirements (``aiperf-plot>=0.1; extra == 'all'``)."""
     named = (re.match(r"\s*([A-Za-z0-9][\w.-]*)", line) for line in requirements)
-    return SHIPPED | {normal(match[1]) for match in named if match}
+    return frozenset(normal(match[1]) for match in named if match)
 
 
-def discover() -> Found:
-    """Read every distribution on ``sys.path``, the first of a name winning, as the import system has it."""
+def discover() -> Discovery:
+    """Read all distributions on ``sys.path``; of two with one name the first counts, as for imports."""
     problems: list[str] = []
     installed: dict[str, importlib.metadata.Distribution] = {}
     for distribution in importlib.metadata.distributions():
         try:
             name = distribution.metadata["Name"]
-        except Exception:  # noqa: BLE001  a half-removed distribution; without a name it can't be anybody's plugin
+        except Exception:  # noqa: BLE001  a half-removed distribution, which has no usable name
             continue
         if name:
             installed.setdefault(normal(name), distribution)
     suite = installed.get(SUITE)
-    ours = first_party(list(suite.requires or ()) if suite else [])
+    in_suite = required(list(suite.requires or ()) if suite else [])
     if FOREIGN in installed:
         problems.append(
             f"the distribution 'aiperf' {installed[FOREIGN].version} is installed beside {KERNEL}; both own the import name"
@@ -103,42 +58,42 @@ def discover() -> Found:
     for name, distribution in sorted(installed.items()):
         try:
             points = [point for point in distribution.entry_points if point.group.startswith(PREFIX)]
-        except Exception as error:  # noqa: BLE001  strangers' metadata
+        except Exception as error:  # noqa: BLE001  metadata of third parties
             problems.append(f"the entry points of {name} can't be read: {error}")
             continue
         if not points:
             continue
-        package = _Package(distribution, points, normal(name) in ours, stamps)
+        package = _Package(distribution, points, name in in_suite, stamps)
         candidates += package.descriptors()
         if name == KERNEL:
             options = package.kernel_options
-    return Found(tuple(candidates), options, tuple(problems), tuple(stamps.values()))
+    return Discovery(tuple(candidates), options, tuple(problems), tuple(stamps.values()))
 
 
 class _Package:
-    """One distribution that has plugins."""
+    """One distribution that has plugins.
+
+    It is first party where the meta-package requires it or its manifest says ``first_party:`` with the distribution's own
+    name, which a fork under another name doesn't.  First party loses ties against third parties, so that a fork overrides.
+    """
 
     def __init__(
-        self,
-        distribution: importlib.metadata.Distribution,
-        points: list[importlib.metadata.EntryPoint],
-        ours: bool,
+        self, distribution: importlib.metadata.Distribution, points: list[importlib.metadata.EntryPoint], first_party: bool,
         stamps: dict[str, Stamp],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._distribution = distribution
         self._name = normal(distribution.metadata["Name"])
-        self._points = points
-        self._ours = ours
-        self._stamps = stamps
+        self._points, self._first_party, self._stamps = points, first_party, stamps
         self.kernel_options: tuple[OptionSpec, ...] = ()
 
     def descriptors(self) -> Iterator[Descriptor]:
-        """Every plugin it has, and every one it only claims to have, broken."""
+        """All plugins of the distribution; a plugin without entry point or manifest row is broken."""
         where, cause, read = "", None, Manifest(manifest.SCHEMA_VERSION, "")
         try:
             where, text = self._find()
             read = manifest.read(text)
             self.kernel_options = read.options
+            self._first_party |= read.first_party == self._name
         except ManifestError as error:
             cause = f"its manifest {where or manifest.FILE_NAME} {error}"
         points: dict[tuple[str, str], importlib.metadata.EntryPoint] = {}
@@ -148,7 +103,8 @@ class _Package:
                 yield self._broken(*key, point.value, f"the distribution has two entry points for {key[0]}:{key[1]}")
         seen = set()
         for plain in read.plugins:
-            category, name = _identity(plain)
+            row = plain if isinstance(plain, dict) else {}
+            category, name = str(row.get("category", "?")), str(row.get("name", "?"))
             if (category, canonical(name)) in seen:
                 yield self._broken(category, name, "", f"its manifest {where} has two rows for {category}:{canonical(name)}")
                 continue
@@ -156,12 +112,9 @@ class _Package:
             found = points.pop((category, canonical(name)), None)
             yield self._row(plain, read.api, category, name, found.value if found else "", where)
         for (category, name), point in points.items():
-            why = cause or (
-                f"its manifest {where} has no row for {category}:{name}"
-                if category in CATEGORIES
-                else manifest.unknown_category(category)
-            )
-            yield self._broken(category, name, point.value, why)
+            no_row = f"its manifest {where} has no row for {category}:{name}"
+            why = no_row if category in CATEGORIES else manifest.unknown_category(category)
+            yield self._broken(category, name, point.value, cause or why)
 
     def _row(self, plain: object, api: str, category: str, name: str, value: str, where: str) -> Descriptor:
         cause = None
@@ -175,17 +128,31 @@ class _Package:
             cause = f"its manifest {where} has a row for {category}:{name}, but the distribution has no such entry point"
         elif not _VALUE.fullmatch(value):
             cause = f"its entry point is {value!r}, which is not module:object"
-        return manifest.describe(row, api, value, self._name, self._distribution.version, self._ours, cause)
+        fields: dict[str, Any] = asdict(row)
+        fields |= {"name": canonical(name), "aliases": tuple(map(canonical, row.aliases)), "api": api, "broken": cause}
+        return self._descriptor(value=value, **fields)
 
     def _broken(self, category: str, name: str, value: str, cause: str) -> Descriptor:
-        return Descriptor(
-            category, canonical(name), value, self._name, self._distribution.version, first_party=self._ours, broken=cause
-        )
+        return self._descriptor(category=category, name=canonical(name), value=value, broken=cause)
+
+    def _descriptor(self, **fields: Any) -> Descriptor:
+        version, ours = self._distribution.version, self._first_party
+        return Descriptor(distribution=self._name, version=version, first_party=ours, **fields)
 
     def _find(self) -> tuple[str, bytes]:
-        """The manifest's path and text: beside the top-level package, else by the file list, in a directory or a zip."""
+        """Path and text of the manifest: beside the top-level package, else from the file list; in a directory or a zip."""
         tops = sorted({point.value.partition(":")[0].partition(".")[0].strip() for point in self._points})
-        missing = []
+        missing: list[str] = []
+        for path, loader in self._places(tops, missing):
+            text = self._text(path, loader)
+            if text is not None:
+                return path, text
+        if missing:
+            raise ManifestError(f"can't be looked for: there is no package {' or '.join(map(repr, missing))}")
+        raise ManifestError(f"is missing from package {' or '.join(map(repr, tops))}")
+
+    def _places(self, tops: list[str], missing: list[str]) -> Iterator[tuple[str, object]]:
+        """Paths where the manifest may be, with their loaders; packages that aren't there go to *missing*."""
         for top in tops:
             try:
                 spec = importlib.util.find_spec(top)
@@ -195,19 +162,10 @@ class _Package:
                 missing.append(top)
                 continue
             for location in spec.submodule_search_locations or ():
-                path = os.path.join(location, manifest.FILE_NAME)  # noqa: PTH118  zip paths are strings to their loader
-                text = self._text(path, spec.loader)
-                if text is not None:
-                    return path, text
+                yield os.path.join(location, manifest.FILE_NAME), spec.loader  # noqa: PTH118  a loader of zips wants strings
         for file in self._distribution.files or ():
             if file.name == manifest.FILE_NAME and len(file.parts) <= 2:
-                path = str(file.locate())
-                text = self._text(path, None)
-                if text is not None:
-                    return path, text
-        if missing:
-            raise ManifestError(f"can't be looked for: there is no package {' or '.join(map(repr, missing))}")
-        raise ManifestError(f"is missing from package {' or '.join(map(repr, tops))}")
+                yield str(file.locate()), None
 
     def _text(self, path: str, loader: object) -> bytes | None:
         stamp = Stamp.of(path)
@@ -228,10 +186,3 @@ class _Package:
                 return None
         self._stamps[path] = stamp
         return None
-
-
-def _identity(plain: object) -> tuple[str, str]:
-    """Category and name of a row that may be anything."""
-    if isinstance(plain, dict):
-        return str(plain.get("category", "?")), str(plain.get("name", "?"))
-    return "?", "?"

@@ -1,18 +1,21 @@
-"""Reading ``aiperf.yaml``: what a distribution says of its plugins, checked, without importing any of it."""
+"""Reading and checking ``aiperf.yaml``, a distribution's manifest of its plugins, without importing the distribution."""
 
 from __future__ import annotations
 
+import operator
 import re
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
-from aiperf.descriptor import API_VERSION, CATEGORIES, Descriptor, OptionSpec, canonical
+from aiperf.sdk.categories import CATEGORIES
+from aiperf.sdk.descriptor import API_VERSION, OptionSpec
 
 FILE_NAME = "aiperf.yaml"
 SCHEMA_VERSION = 1
+_Shape = TypeVar("_Shape")
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,75 +34,74 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file.  *options* and *options_model* at the top are the kernel's own; a plugin's stand in its row."""
+    """The file.  *options* and *options_model* at the top are the kernel's own; a plugin's stand in its row.
+
+    first_party: the distribution's own name, where this repository makes it.
+    """
 
     schema_version: int
     api: str
     plugins: tuple[Any, ...] = ()
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
+    first_party: str = ""
 
 
 class ManifestError(ValueError):
-    """Why a manifest can't be used; the text follows the file's path."""
-
-
-def parse(text: bytes) -> Any:
-    """YAML to plain objects, with libyaml's parser where it was built in.
-
-    Raises:
-        ManifestError: It isn't YAML.
-    """
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return yaml.load(text, loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ManifestError(f"is not YAML: {' '.join(str(error).split())}") from error
+    """A manifest can't be used; the message continues the file's path."""
 
 
 def read(text: bytes) -> Manifest:
-    """The manifest in *text*; its rows are still unchecked.
+    """The manifest in *text*, by libyaml's parser where PyYAML has it; its rows are not checked yet.
 
     Raises:
-        ManifestError: Not YAML, an unknown schema version or key, a wrong type, an API range that leaves this kernel out.
+        ManifestError: Not YAML, an unknown schema version or key, a wrong type, an API range without this kernel's version.
     """
-    plain = parse(text)
+    import yaml
+
+    try:
+        plain = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ManifestError(f"is not YAML: {' '.join(str(error).split())}") from error
     version = plain.get("schema_version") if isinstance(plain, dict) else None
     if version != SCHEMA_VERSION:
         raise ManifestError(f"has schema_version {version!r}; this kernel reads {SCHEMA_VERSION}")
-    try:
-        manifest = msgspec.convert(plain, Manifest)
-    except msgspec.ValidationError as error:
-        raise ManifestError(f"is not a manifest: {error}") from error
+    manifest = _converted(plain, Manifest, "is not a manifest")
     if not in_range(API_VERSION, manifest.api):
         raise ManifestError(f"asks for plugin API {manifest.api}; this kernel has {API_VERSION}")
     return manifest
 
 
 def read_row(plain: Any) -> Row:
-    """One row, checked; for endpoints the capabilities too.
+    """One row, checked; of endpoints the capabilities too, of exporters the names of files.
 
     Raises:
         ManifestError: A key is unknown or has a wrong type.
     """
-    try:
-        row = msgspec.convert(plain, Row)
-    except msgspec.ValidationError as error:
-        raise ManifestError(f"has a bad row: {error}") from error
+    row = _converted(plain, Row, "has a bad row")
     if row.category == "endpoints":
-        from aiperf.endpoint import Capabilities
+        from aiperf.sdk.endpoint import Capabilities
 
         known = Capabilities.__struct_fields__
         for key in row.capabilities:
             if key not in known:
                 raise ManifestError(f"has a bad row: endpoints have no capability {key!r}{_near(key, known)}")
-        try:
-            msgspec.convert(row.capabilities, Capabilities)
-        except msgspec.ValidationError as error:
-            raise ManifestError(f"has a bad row: capabilities: {error}") from error
+        _converted(row.capabilities, Capabilities, "has a bad row: capabilities")
+    if row.category == "exporters":
+        for name in _converted(row.capabilities.get("files", {}), dict[str, str], _BAD_FILES).values():
+            if "/" in name or name in ("", ".", ".."):
+                raise ManifestError(f"{_BAD_FILES}: {name!r} is not the name of a file")
     return row
+
+
+_BAD_FILES = "has a bad row: capabilities: files"
+
+
+def _converted(plain: Any, shape: type[_Shape], fault: str) -> _Shape:
+    try:
+        return msgspec.convert(plain, shape)
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{fault}: {error}") from error
 
 
 def unknown_category(category: str) -> str:
@@ -111,6 +113,7 @@ def _near(word: str, possible: tuple[str, ...]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+_COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt}
 _TERM = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*")
 
 
@@ -118,7 +121,7 @@ def in_range(version: int, wanted: str) -> bool:
     """Whether *version* is in a range such as ``>=1,<2``.
 
     Raises:
-        ManifestError: It isn't a range.
+        ManifestError: *wanted* is not a range.
     """
     for term in wanted.split(","):
         match = _TERM.fullmatch(term)
@@ -127,35 +130,6 @@ def in_range(version: int, wanted: str) -> bool:
         numbers = [int(part) for part in match[2].split(".")]
         while numbers[1:] and numbers[-1] == 0:
             numbers.pop()
-        have, asked = (version,), tuple(numbers)
-        truth = {
-            ">=": have >= asked, "<=": have <= asked, "==": have == asked,
-            "!=": have != asked, ">": have > asked, "<": have < asked,
-        }  # fmt: skip
-        if not truth[match[1]]:
+        if not _COMPARE[match[1]]((version,), tuple(numbers)):
             return False
     return True
-
-
-def describe(
-    row: Row, api: str, value: str, distribution: str, version: str, first_party: bool, broken: str | None
-) -> Descriptor:
-    """The row, of a manifest for *api*, as a descriptor of the plugin that *value* names."""
-    return Descriptor(
-        category=row.category,
-        name=canonical(row.name),
-        value=value,
-        distribution=distribution,
-        version=version,
-        summary=row.summary,
-        aliases=tuple(canonical(alias) for alias in row.aliases),
-        priority=row.priority,
-        capabilities=row.capabilities,
-        requires=row.requires,
-        options=row.options,
-        options_model=row.options_model,
-        contract=row.contract,
-        api=api,
-        first_party=first_party,
-        broken=broken,
-    )

@@ -1,74 +1,65 @@
-"""Who gets a name when several packages claim it.  Pure: descriptors in, descriptors out, nothing imported.
+"""Which plugin gets a name that several packages claim.  Nothing is imported.
 
-A pin decides; else the higher priority; else a stranger's package over ours, so that a fork can override.  Two strangers
-at equal priority are refused, both named.  A package that can't be used never takes a name from one that can.
+A pin decides; else the higher priority; else a third party's package over a first-party one, so that a fork can override.
+Two third parties at equal priority are refused, both named.  A broken package never takes a name from a usable one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
+from typing import Any, TypeVar
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
-from aiperf.descriptor import CATEGORIES, Descriptor, OptionSpec
+from aiperf.sdk.categories import CATEGORIES
+from aiperf.sdk.descriptor import Descriptor, OptionSpec
+
+T = TypeVar("T")
 
 
-class Resolved(Struct, frozen=True):
-    """*named*: who has each (category, name), usable or not.  *broken*: everything that can't be used, losers too."""
-
-    named: dict[tuple[str, str], Descriptor]
-    broken: tuple[Descriptor, ...]
+def normal(distribution: str) -> str:
+    """The normal form of a distribution's name (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
 def resolve(
     candidates: Iterable[Descriptor], pins: Mapping[tuple[str, str], str], kernel_options: Sequence[OptionSpec] = ()
-) -> Resolved:
-    """Settle every name.  *pins*: (category, name) to the distribution that shall have it."""
+) -> tuple[dict[tuple[str, str], Descriptor], list[Descriptor]]:
+    """Settle all names: the plugin of each (category, name), usable or broken; and all broken plugins, losers too.
+
+    *pins*: (category, name) to the distribution that gets the name.
+    """
     named: dict[tuple[str, str], Descriptor] = {}
     broken: list[Descriptor] = []
-    for key, group in groupby(sorted(candidates, key=_key), key=_key):
+    key_of = attrgetter("category", "name")
+    for key, group in groupby(sorted(candidates, key=key_of), key=key_of):
         claims = list(group)
-        usable = [claim for claim in claims if claim.broken is None]
-        failed = [claim for claim in claims if claim.broken is not None]
-        winner = _winner(usable, failed, pins.get(key))
-        named[key] = winner
-        broken += [claim for claim in failed if claim is not winner]
-        if winner.broken is not None:
-            broken.append(winner)
-    return _settle_options(Resolved(named, tuple(broken)), kernel_options)
+        winner = named[key] = _winner(claims, pins.get(key))
+        losers = [claim for claim in claims if claim is not winner]
+        broken += [claim for claim in (*losers, winner) if claim.broken is not None]
+    _settle_options(named, broken, kernel_options)
+    return named, broken
 
 
-def _key(claim: Descriptor) -> tuple[str, str]:
-    return claim.category, claim.name
-
-
-def label(claim: Descriptor) -> str:
-    return f"{claim.distribution} {claim.version}".rstrip()
-
-
-def _winner(usable: list[Descriptor], failed: list[Descriptor], pin: str | None) -> Descriptor:
-    if pin is not None:
-        pinned = [claim for claim in usable + failed if claim.distribution == pin]
-        if pinned:
-            return _over(pinned[0], [claim for claim in usable if claim is not pinned[0]])
+def _winner(claims: list[Descriptor], pin: str | None) -> Descriptor:
+    claims = sorted(claims, key=lambda claim: claim.broken is not None)
+    usable = [claim for claim in claims if claim.broken is None]
+    pinned = next((claim for claim in claims if claim.distribution == pin), None)
+    if pinned is not None:
+        return _over(pinned, [claim for claim in usable if claim is not pinned])
     if not usable:
-        return failed[0]
-    ranked = sorted(usable, key=rank, reverse=True)
-    first = ranked[0]
-    rivals = [claim for claim in ranked if rank(claim) == rank(first)]
+        return claims[0]
+    rivals, losers = strongest(usable, rank)
+    first = rivals[0]
     if len(rivals) == 1:
-        return _over(first, ranked[1:])
-    names = " and ".join(label(claim) for claim in rivals)
-    return msgspec.structs.replace(
-        first,
-        distribution=", ".join(claim.distribution for claim in rivals),
-        version="",
-        options=(),
-        broken=f"{names} both provide it; choose with --plugin {first.category}:{first.name}={rivals[0].distribution}"
-        f" or --plugin {first.category}:{first.name}={rivals[1].distribution}",
-    )
+        return _over(first, losers)
+    names = " and ".join(claim.package for claim in rivals)
+    choices = " or ".join(f"--plugin {first.key}={claim.distribution}" for claim in rivals[:2])
+    distributions, cause = ", ".join(claim.distribution for claim in rivals), f"{names} both provide it; choose with {choices}"
+    return replace(first, distribution=distributions, version="", options=(), broken=cause)
 
 
 def rank(claim: Descriptor) -> tuple[int, bool]:
@@ -76,48 +67,43 @@ def rank(claim: Descriptor) -> tuple[int, bool]:
     return claim.priority, not claim.first_party
 
 
+def strongest(claims: Sequence[T], rank_of: Callable[[T], Any]) -> tuple[list[T], list[T]]:
+    """The claims of the greatest rank, of which more than one exclude each other, and the claims that they shadow."""
+    ranked = sorted(claims, key=rank_of, reverse=True)
+    rivals = [claim for claim in ranked if rank_of(claim) == rank_of(ranked[0])]
+    return rivals, ranked[len(rivals) :]
+
+
 def _over(winner: Descriptor, losers: list[Descriptor]) -> Descriptor:
-    return msgspec.structs.replace(winner, shadows=tuple(label(loser) for loser in losers)) if losers else winner
+    return replace(winner, shadows=tuple(loser.package for loser in losers)) if losers else winner
 
 
-def _settle_options(resolved: Resolved, kernel_options: Sequence[OptionSpec]) -> Resolved:
-    """Break plugins that declare a flag, or a place in a file, which means something else already.
+def _settle_options(
+    named: dict[tuple[str, str], Descriptor], broken: list[Descriptor], kernel_options: Sequence[OptionSpec]
+) -> None:
+    """Mark plugins as broken whose flag, or place in a configuration file, has another meaning already.
 
-    Two packages may declare the very same option (the same flags, type and arity): it is shown once and both get it.
+    Two packages may declare the same option (flags, type and arity): help shows it once, and both get its value.
     """
-    taken: dict[str, tuple[OptionSpec, str]] = {}
-    for spec in kernel_options:
-        taken |= dict.fromkeys(_flags(spec), (spec, "the kernel"))
-    named, broken = dict(resolved.named), list(resolved.broken)
+    taken = {flag: (spec, "the kernel") for spec in kernel_options for flag in _flags(spec)}
     order = list(CATEGORIES)
-    profile = [one for one in named.values() if one.broken is None and one.category != "commands"]
-    for plugin in sorted(profile, key=lambda one: (not one.first_party, order.index(one.category), one.name)):
-        clash = next(_clashes(plugin, taken), None)
-        if clash:
-            flag, owner = clash
-            failed = msgspec.structs.replace(plugin, options=(), broken=f"its option {flag} is already that of {owner}")
-            named[plugin.category, plugin.name] = failed
-            broken.append(failed)
+    profile = [plugin for plugin in named.values() if plugin.broken is None and plugin.category != "commands"]
+    for plugin in sorted(profile, key=lambda plugin: (not plugin.first_party, order.index(plugin.category), plugin.name)):
+        flags = [(flag, spec) for spec in plugin.options for flag in _flags(spec)]
+        clash = next((flag for flag, spec in flags if flag in taken and not same(spec, taken[flag][0])), None)
+        if clash is None:
+            taken = {flag: (spec, f"{plugin.key} ({plugin.package})") for flag, spec in flags} | taken
             continue
-        for spec in plugin.options:
-            for flag in _flags(spec):
-                taken.setdefault(flag, (spec, f"{plugin.category}:{plugin.name} ({label(plugin)})"))
-    return Resolved(named, tuple(broken))
-
-
-def _clashes(plugin: Descriptor, taken: Mapping[str, tuple[OptionSpec, str]]) -> Iterator[tuple[str, str]]:
-    """Flags and places of the plugin that mean something else already, and whose they are."""
-    for spec in plugin.options:
-        for flag in _flags(spec):
-            if flag in taken and not same(spec, taken[flag][0]):
-                yield flag, taken[flag][1]
+        failed = replace(plugin, options=(), broken=f"its option {clash} is already that of {taken[clash][1]}")
+        named[plugin.category, plugin.name] = failed
+        broken.append(failed)
 
 
 def same(one: OptionSpec, other: OptionSpec) -> bool:
-    """Whether two packages mean one option."""
+    """Whether two declarations are the same option."""
     return (one.flags, one.type, one.arity, one.negative) == (other.flags, other.type, other.arity, other.negative)
 
 
 def _flags(spec: OptionSpec) -> tuple[str, ...]:
-    """All by which the option is called, its place in a file too."""
+    """The option's flags, and its place in a configuration file."""
     return (*spec.flags, *filter(None, (spec.negative, spec.place)))

@@ -1,4 +1,4 @@
-"""What was found, and the one file in the user's cache that remembers it, with the environment it is true for."""
+"""The result of discovery, and its file in the user's cache, which is valid for one environment."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from aiperf import __version__
-from aiperf.descriptor import Descriptor, OptionSpec
+from aiperf.sdk.descriptor import Descriptor, OptionSpec
 
-_FORMAT = 3
-_KEPT = 32
+_FORMAT = 5
+_MOST_FILES = 32
 
 
 class Stamp(Struct, frozen=True, array_like=True):
-    """A path as it was when it was read; -1 where it wasn't there."""
+    """Time and size of a path when it was read; -1 where there was no such path."""
 
     path: str
     mtime_ns: int
@@ -35,11 +35,11 @@ class Stamp(Struct, frozen=True, array_like=True):
         return cls(path, seen.st_mtime_ns, seen.st_size if seen.st_mode & 0o170000 == 0o100000 else 0)
 
 
-class Found(Struct, frozen=True):
+class Discovery(Struct, frozen=True):
     """What is installed, conflicts unresolved.
 
-    problems: sentences about distributions that could not be read at all, or that should not be here.
-    manifests: every place where a manifest was, or would have been.
+    problems: sentences on distributions that cannot be read, or should not be installed.
+    manifests: every path where a manifest is, or would be.
     """
 
     candidates: tuple[Descriptor, ...]
@@ -48,20 +48,14 @@ class Found(Struct, frozen=True):
     manifests: tuple[Stamp, ...] = ()
 
 
-class _Snapshot(Struct, frozen=True):
-    format: int
-    kernel: str
-    entries: tuple[Stamp, ...]
-    found: Found
+_Snapshot = tuple[int, str, tuple[Stamp, ...], Discovery]
+"""The file: its format, the kernel's version, the entries of ``sys.path``, and what was found there."""
 
 
 def cache_directory() -> Path:
     """``$AIPERF_CACHE_DIR``, else ``$XDG_CACHE_HOME/aiperf``, else ``~/.cache/aiperf``."""
-    chosen = os.environ.get("AIPERF_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "aiperf"
+    own, base = os.environ.get("AIPERF_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+    return Path(own) if own else (Path(base) if base else Path("~/.cache").expanduser()) / "aiperf"
 
 
 def _entries() -> tuple[Stamp, ...]:
@@ -69,34 +63,34 @@ def _entries() -> tuple[Stamp, ...]:
 
 
 def _file() -> Path:
-    """One file an environment, so that two on one machine don't push each other out."""
+    """A file for each environment, so that two environments don't overwrite each other's."""
     here = str(Path.cwd()) if "" in sys.path else ""
     key = "\0".join((__version__, sys.version, here, *sys.path)).encode()
     return cache_directory() / f"plugins-{zlib.crc32(key):08x}.json"
 
 
-def load() -> Found | None:
-    """What was found last time, None unless every path is as it was then."""
+def load() -> Discovery | None:
+    """The discovery of an earlier start; None unless every path is unchanged."""
     try:
-        kept = msgspec.json.decode(_file().read_bytes(), type=_Snapshot)
+        *circumstances, discovery = msgspec.json.decode(_file().read_bytes(), type=_Snapshot)
     except (OSError, RuntimeError, msgspec.MsgspecError):  # RuntimeError: there is no home directory
         return None
-    if (kept.format, kept.kernel) != (_FORMAT, __version__) or kept.entries != _entries():
+    if circumstances != [_FORMAT, __version__, _entries()]:
         return None
-    return kept.found if all(Stamp.of(stamp.path) == stamp for stamp in kept.found.manifests) else None
+    return discovery if all(Stamp.of(stamp.path) == stamp for stamp in discovery.manifests) else None
 
 
-def save(found: Found) -> None:
-    """Remember it.  Where the cache can't be written everything is read again next time, which is only slower."""
+def save(discovery: Discovery) -> None:
+    """Write the discovery.  Where the cache can't be written, the next start reads all packages again."""
     with contextlib.suppress(OSError, RuntimeError):
         path = _file()
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
         try:
-            draft.write_bytes(msgspec.json.encode(_Snapshot(_FORMAT, __version__, _entries(), found)))
+            draft.write_bytes(msgspec.json.encode((_FORMAT, __version__, _entries(), discovery)))
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
-        kept = sorted(path.parent.glob("plugins-*.json"), key=lambda file: file.stat().st_mtime_ns)
-        for old in kept[:-_KEPT]:
+        files = sorted(path.parent.glob("plugins-*.json"), key=lambda file: file.stat().st_mtime_ns)
+        for old in files[:-_MOST_FILES]:
             old.unlink(missing_ok=True)

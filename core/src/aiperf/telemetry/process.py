@@ -1,122 +1,122 @@
-"""The process of one telemetry source: samples it at both edges of each phase, and at its interval in between.
+"""Sources of telemetry beside the run: each has a process, which samples at the edges of phases and at the interval between.
 
     python -m aiperf.telemetry.process REPLIES
 """
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic_ns, time_ns
-from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from aiperf.aside import Heard, say
-from aiperf.descriptor import PluginRef
-from aiperf.errors import AiperfError, PluginError
-from aiperf.hookcalls import implementations
-from aiperf.strangers import load, who, why
-from aiperf.telemetry import Absent, Point, TelemetryContext, TelemetrySource
-from aiperf.telemetry.samples import Moment, Origin, SampleWriter
+from aiperf.errors import PluginError
+from aiperf.processes.local import fate
+from aiperf.processes.side_process import Inbox, SideProcess, send_reply
+from aiperf.redaction import without_secrets
+from aiperf.registry.hooks import Hooks
+from aiperf.registry.third_party import load, why
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.telemetry import Absent, Point, TelemetryContext, TelemetrySource
+from aiperf.telemetry.samples import Moment, SampleWriter, SourceHeader, sample_path
+
+log = logging.getLogger(__name__)
 
 BEGIN, END = "begin", "end"
 _NS = 1_000_000_000
-_LEAST_S = 0.01
+_MIN_INTERVAL_S = 0.01
+_START_S, _EDGE_S, _END_S = 10.0, 2.0, 2.0
 
 
-class Opened(Struct, frozen=True, tag=True):
-    """The first message: which source and its options, the file of its samples, who else listens and their options."""
+class SourceStart(Struct, frozen=True, tag=True):
+    """The first message: the source with its options, the file of samples, and the hooks plugins with their options."""
 
     ref: PluginRef
-    options: dict[str, Any] | None
+    options: EncodedOptions | None
     context: TelemetryContext
     path: str
-    hooks: tuple[tuple[PluginRef, dict[str, Any] | None], ...] = ()
+    hooks: tuple[tuple[PluginRef, EncodedOptions | None], ...] = ()
 
 
 class Edge(Struct, frozen=True, tag=True):
-    """A phase is about to begin, or has ended."""
+    """A phase is about to begin, or has ended.  *edge*: BEGIN or END.
+
+    The process returns it when the sample at that edge is on disk, or has failed.
+    """
 
     phase: int
     edge: str
 
 
-Message: TypeAlias = Opened | Edge
+Message: TypeAlias = SourceStart | Edge
 
 
-class Sampled(Struct, frozen=True, tag=True):
-    """The sample at that edge is on disk, or couldn't be had."""
-
-    phase: int
-    edge: str
-
-
-class Trouble(Struct, frozen=True, tag=True):
-    """Something for the report; *absent*: for the log alone."""
+class SourceTrouble(Struct, frozen=True, tag=True):
+    """A message for the report; *absent*: for the log only."""
 
     message: str
     absent: bool = False
 
 
-Reply: TypeAlias = Sampled | Trouble
+Reply: TypeAlias = Edge | SourceTrouble
 _decode = msgspec.json.Decoder(Message).decode
 decode_reply = msgspec.json.Decoder(Reply).decode
 
 
-class Process:
-    """Messages in, samples out.  *reply* tells the run; *clocks* read the monotonic and the wall clock."""
+class SourceProcess:
+    """Turns messages into samples.  *reply* sends to the run; *clocks* reads the monotonic and the wall clock in ns."""
 
     def __init__(
-        self, reply: Callable[[Reply], None], clocks: Callable[[], tuple[int, int]] = lambda: (monotonic_ns(), time_ns())
+        self,
+        reply: Callable[[Reply], None],
+        clocks: Callable[[], tuple[int, int]] = lambda: (time.monotonic_ns(), time.time_ns()),
     ) -> None:
         self._reply, self._clocks = reply, clocks
         self._source: TelemetrySource | None = None
         self._writer: SampleWriter
         self._who = self._name = ""
-        self._interval_ns = 0
-        self._listeners: list[tuple[str, Callable[..., Any]]] = []
+        self._hooks = Hooks(self._report)
         self._complained: set[str] = set()
         self._phase: int | None = None
-        self._due_ns = self._missed = 0
+        self._interval_ns = self._due_ns = self._missed = 0
 
     def take(self, line: bytes) -> None:
         match _decode(line):
-            case Opened() as opened:
-                self._who, self._name = who(opened.ref), opened.ref.name
+            case SourceStart() as opened:
+                self._who, self._name = str(opened.ref), opened.ref.name
                 try:
-                    made = load(opened.ref)
-                except PluginError as error:  # which names it
-                    self._reply(Trouble(error.message))
-                    return
-                try:
-                    self._open(opened, made)
+                    self._open(opened)
+                except PluginError as error:  # its message names the plugin
+                    self._report(error.message)
                 except Absent as absent:
-                    self._reply(Trouble(f"{self._who}: {absent.message}", absent=True))
-                except Exception as error:  # noqa: BLE001  # strangers' code
+                    self._reply(SourceTrouble(f"{self._who}: {absent.message}", absent=True))
+                except Exception as error:  # noqa: BLE001  # third-party code
                     self._complain("can't be started", error)
-            case Edge(phase, edge):
+            case Edge(phase, edge) as reached:
                 self._sample(phase, edge)
                 self._phase = phase if edge == BEGIN else None
                 self._due_ns = self._clocks()[0] + self._interval_ns
-                self._reply(Sampled(phase, edge))
+                self._reply(reached)
 
     def rest_s(self) -> float | None:
-        """Until the next sample is due; None while none will be."""
+        """Time until the next sample is due; None while no phase is running."""
         if self._source is None or self._phase is None:
             return None
         return max(0.0, (self._due_ns - self._clocks()[0]) / _NS)
 
     def tick(self) -> None:
-        """Sample, if it is time to.  Samples that there was no time for are counted, and the beat is kept."""
-        now = self._clocks()[0]
-        if self._source is None or self._phase is None or now < self._due_ns:
+        """Take a sample if one is due.  Missed samples are counted, and the interval keeps its phase."""
+        if self._phase is None or self.rest_s() != 0.0:
             return
-        late = (now - self._due_ns) // self._interval_ns
+        late = (self._clocks()[0] - self._due_ns) // self._interval_ns
         self._missed += late
         self._due_ns += (late + 1) * self._interval_ns
         self._sample(self._phase, None)
@@ -128,17 +128,17 @@ class Process:
         self._writer.close()
         try:
             source.stop()
-        except Exception as error:  # noqa: BLE001  # strangers' code
+        except Exception as error:  # noqa: BLE001  # third-party code
             self._complain("failed at its end", error)
 
-    def _open(self, opened: Opened, made: type[TelemetrySource]) -> None:
-        options = None if opened.options is None else SimpleNamespace(**opened.options)
-        source = made(options, opened.context)
+    def _open(self, opened: SourceStart) -> None:
+        options = None if opened.options is None else opened.options.decoded()
+        source: TelemetrySource = load(opened.ref)(options, opened.context)
         source.start()
-        interval_s = max(_LEAST_S, float(source.interval_s))
-        listening = [(ref, None if given is None else SimpleNamespace(**given)) for ref, given in opened.hooks]
-        self._listeners = implementations(listening, "aiperf_samples_arrived")
-        self._writer = SampleWriter(Path(opened.path), Origin(opened.ref, interval_s))
+        interval_s = max(_MIN_INTERVAL_S, float(source.interval_s))
+        listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in opened.hooks]
+        self._hooks = Hooks.load(listening, self._report)
+        self._writer = SampleWriter(Path(opened.path), SourceHeader(opened.ref, interval_s))
         self._source, self._interval_ns = source, round(interval_s * _NS)
 
     def _sample(self, phase: int, edge: str | None) -> None:
@@ -146,52 +146,114 @@ class Process:
             return
         began_ns, wall_ns = self._clocks()
         try:
-            points = [_checked(each) for each in self._source.sample()]
-        except Exception as error:  # noqa: BLE001  # strangers' code
+            points = list(self._source.sample())
+            for point in points:
+                if not isinstance(point, Point):
+                    raise TypeError(f"it gives {type(point).__name__}, not Point")
+        except Exception as error:  # noqa: BLE001  # third-party code
             self._complain("failed", error)
-            reason = why(error)
-            self._written(lambda: self._writer.failed(began_ns, phase, reason))
+            self._write(self._writer.failed, began_ns, phase, why(error))
             return
         took_ns = self._clocks()[0] - began_ns
         moment = Moment(began_ns + took_ns // 2, wall_ns + took_ns // 2, took_ns, phase, edge, self._missed)
         self._missed = 0
-        self._written(lambda: self._writer.add(points, moment))
-        for name, call in self._listeners:
-            try:
-                call(source=self._name, points=points, moment=moment)
-            except Exception as error:  # noqa: BLE001  # strangers' code
-                self._complain(f"hook plugin {name}: aiperf_samples_arrived failed", error, whose="")
+        self._write(self._writer.add, points, moment)
+        self._hooks.call("aiperf_samples_arrived", source=self._name, points=points, moment=moment)
 
-    def _written(self, write: Callable[[], None]) -> None:
-        """A disk that takes no more ends the sampling, and nothing else."""
+    def _write(self, write: Callable[..., None], *arguments: object) -> None:
+        """Write samples; a disk error ends the sampling and nothing else."""
         try:
-            write()
+            write(*arguments)
         except OSError as error:
             self._complain("stops: its samples can't be written", error)
             self.close()
 
-    def _complain(self, what: str, error: Exception, *, whose: str | None = None) -> None:
-        """Tell the run of the first trouble of each kind."""
+    def _complain(self, what: str, error: Exception) -> None:
+        """Report the first failure of each kind to the run."""
         if what not in self._complained:
             self._complained.add(what)
-            reason = "; ".join([error.message, *error.hints]) if isinstance(error, AiperfError) else why(error)
-            self._reply(Trouble(f"{self._who if whose is None else whose} {what}: {reason}".strip()))
+            self._report(f"{self._who} {what}: {why(error)}")
+
+    def _report(self, message: str) -> None:
+        self._reply(SourceTrouble(message))
 
 
-def _checked(point: object) -> Point:
-    if not isinstance(point, Point):
-        raise TypeError(f"it gives {type(point).__name__}, not Point")
-    return point
+class Sources:
+    """The run's side: starts the processes, requests samples at edges, and ends them; it never waits for long.
+
+    *report* gets messages about failures.
+    """
+
+    def __init__(self, plan: Plan, log_file: Path, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._patience_s = _START_S  # the first answer includes the start of the source
+        self._running: dict[str, SideProcess] = {}
+        hooks = tuple((ref, plan.plugins.options.get(ref.key)) for ref, _ in plan.plugins.hooked("aiperf_samples_arrived"))
+        context = TelemetryContext(tuple(without_secrets(url) for url in plan.target.urls), plan.target.models)
+        for number, ref in enumerate(plan.plugins.telemetry):
+            process = SideProcess("aiperf.telemetry.process", log=log_file)
+            path = str(sample_path(Path(plan.output.journal), number))
+            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks))
+            self._running[str(ref)] = process
+
+    def begin(self, phase: int) -> None:
+        """Take samples at the beginning of a phase; returns when each source has answered or is too slow."""
+        self._edge(phase, BEGIN)
+
+    def end(self, phase: int) -> None:
+        """Take samples at the end of a phase, likewise."""
+        self._edge(phase, END)
+
+    def close(self) -> None:
+        """End all processes; a process that doesn't end in time is killed."""
+        for name, process in self._running.items():
+            process.end(_END_S)
+            self._listen(name, process, 0.0, None)
+            process.close()
+        self._running.clear()
+
+    def _edge(self, phase: int, edge: str) -> None:
+        for process in self._running.values():
+            process.send(Edge(phase, edge))
+        until = time.monotonic() + self._patience_s
+        self._patience_s = _EDGE_S
+        for name, process in list(self._running.items()):
+            if self._listen(name, process, until, Edge(phase, edge)):
+                continue
+            code = process.poll()
+            if code is None:
+                self._report(f"{name} was too slow for a sample at the {edge} of phase {phase}")
+                continue
+            del self._running[name]
+            process.close()
+            self._report(f"{name}: its process {fate(code)}; there are no further samples")
+
+    def _listen(self, name: str, process: SideProcess, until: float, wanted: Edge | None) -> bool:
+        """Handle replies until *until* (monotonic s); True as soon as *wanted* arrives."""
+        while True:
+            left_s = max(0.0, until - time.monotonic())
+            ended = process.poll() is not None
+            for line in process.receive(0.0 if ended else left_s):
+                match decode_reply(line):
+                    case SourceTrouble(message, absent):
+                        if absent:
+                            log.info("%s", message)
+                        else:
+                            self._report(message)
+                    case sampled if sampled == wanted:
+                        return True
+            if ended or left_s == 0.0:
+                return False
 
 
 def main(arguments: list[str]) -> None:
     (replies,) = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    process = Process(lambda reply: say(int(replies), reply))
-    heard = Heard(process.take)
-    while not heard.over:
-        heard.wait(process.rest_s())
+    process = SourceProcess(lambda reply: send_reply(int(replies), reply))
+    inbox = Inbox(process.take)
+    while not inbox.over:
+        inbox.wait(process.rest_s())
         process.tick()
     process.close()
 

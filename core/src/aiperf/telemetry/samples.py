@@ -1,12 +1,11 @@
-"""Samples on disk: ``journal/telemetry-<n>.jsonl``, a line a sample, behind a line for each series when it is first seen.
+"""Samples on disk: ``journal/telemetry-<n>.jsonl`` has a line per sample, and a line per series before its first sample.
 
-Written whole line by whole line, so that what ``kill -9`` leaves can be read to its last sample.
+Writers append whole lines, so a file that ``kill -9`` left can be read to its last sample.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -14,21 +13,19 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from aiperf.descriptor import PluginRef
-from aiperf.telemetry import Histogram, Point, SeriesKind
-
-_NAME = re.compile(r"telemetry-(\d+)\.jsonl")
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
 
 
-class Origin(Struct, frozen=True, tag="source"):
-    """The first line: whose samples these are."""
+class SourceHeader(Struct, frozen=True, tag="source"):
+    """The first line: the source of the samples."""
 
     ref: PluginRef
     interval_s: float
 
 
-class Series(Struct, frozen=True, tag="series", omit_defaults=True):
-    """What the *id* in samples stands for.  *bounds*: of a histogram, without the last, which is infinite."""
+class SeriesHeader(Struct, frozen=True, tag="series", omit_defaults=True):
+    """The series of an *id* in samples.  *bounds*: bounds of a histogram without the last, infinite one."""
 
     id: int
     name: str
@@ -40,10 +37,11 @@ class Series(Struct, frozen=True, tag="series", omit_defaults=True):
 
 
 class Moment(Struct, frozen=True, omit_defaults=True):
-    """When a sample was taken: at *at_ns* of the monotonic clock, the middle of the *took_ns* that it took, and at *wall_ns*.
+    """The time of a sample.
 
-    phase: index of the phase that was under way.  edge: ``begin`` or ``end`` where it was just that.
-    missed: samples that were due since the one before, and that there was no time for.
+    at_ns, wall_ns: monotonic and wall clock at the middle of the sample, which took *took_ns*.
+    phase: index of the running phase.  edge: ``begin`` or ``end`` for samples at an edge of the phase.
+    missed: samples since the previous one that were due and not taken.
     """
 
     at_ns: int
@@ -55,59 +53,58 @@ class Moment(Struct, frozen=True, omit_defaults=True):
 
 
 class Sample(Struct, frozen=True, tag="sample"):
-    """What was read at a moment.  *values*: by series; of a histogram its sum, then its counts."""
+    """The values of a moment by series id; a histogram has its sum, then its counts."""
 
     moment: Moment
     values: dict[int, float | list[float]]
 
 
-class Failed(Struct, frozen=True, tag="failed"):
-    """A sample that couldn't be had."""
+class FailedSample(Struct, frozen=True, tag="failed"):
+    """A sample that failed."""
 
     at_ns: int
     phase: int
     why: str
 
 
-Line: TypeAlias = Origin | Series | Sample | Failed
+Line: TypeAlias = SourceHeader | SeriesHeader | Sample | FailedSample
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
 
 
 class SampleWriter:
-    """Appends to one source's file."""
+    """Appends samples to the file of one source."""
 
-    def __init__(self, path: Path, origin: Origin) -> None:
+    def __init__(self, path: Path, origin: SourceHeader) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._ids: dict[tuple[object, ...], int] = {}
         self._write(origin)
 
     def add(self, points: Iterable[Point], moment: Moment) -> None:
-        """One sample.  Of a series that is read twice, the last counts.
+        """Append a sample.  Where a series occurs twice, its last value counts.
 
         Raises:
-            OSError: The disk takes no more.
-            TypeError, ValueError: What was given are no points.
+            OSError: The disk can't be written.
+            TypeError, ValueError: *points* has something else than points.
         """
-        new: list[Series] = []
-        values = {self._id(each, new): _value(each) for each in points if each.finite}
+        new: list[SeriesHeader] = []
+        values = {self._id(point, new): _value(point) for point in points if point.finite}
         self._write(*new, Sample(moment, values))
 
     def failed(self, at_ns: int, phase: int, why: str) -> None:
-        self._write(Failed(at_ns, phase, why))
+        self._write(FailedSample(at_ns, phase, why))
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def _id(self, point: Point, new: list[Series]) -> int:
+    def _id(self, point: Point, new: list[SeriesHeader]) -> int:
         bounds = point.value.bounds[:-1] if isinstance(point.value, Histogram) else ()
-        key = (point.name, point.kind, point.unit, tuple(sorted(point.labels.items())), bounds)
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = len(self._ids)
-            labels = dict(sorted(point.labels.items()))
-            new.append(Series(found, point.name, point.kind, point.unit, labels, point.help, bounds))
-        return found
+        labels = tuple(sorted(point.labels.items()))
+        key = (point.name, point.kind, point.unit, labels, bounds)
+        if key not in self._ids:
+            number = self._ids[key] = len(self._ids)
+            new.append(SeriesHeader(number, point.name, point.kind, point.unit, dict(labels), point.help, bounds))
+        return self._ids[key]
 
     def _write(self, *lines: Line) -> None:
         data = b"".join(_encode(line) + b"\n" for line in lines)
@@ -121,18 +118,17 @@ def _value(point: Point) -> float | list[float]:
 
 
 def sample_path(journal: Path, number: int) -> Path:
-    """The file of the source of this number."""
+    """The file of source *number*."""
     return journal / f"telemetry-{number}.jsonl"
 
 
 def sample_files(journal: Path) -> list[Path]:
-    """Those there are, by number."""
-    found = {int(match[1]): path for path in journal.glob("telemetry-*.jsonl") if (match := _NAME.fullmatch(path.name))}
-    return [found[number] for number in sorted(found)]
+    """The files of all sources, by number."""
+    return sorted(journal.glob("telemetry-*.jsonl"), key=lambda path: int(path.stem.removeprefix("telemetry-")))
 
 
 def read_samples(path: Path) -> Iterator[Line]:
-    """A file's lines; a last one that was cut is none."""
+    """The lines of a file, without an unfinished last line."""
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):

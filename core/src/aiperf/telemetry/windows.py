@@ -1,28 +1,38 @@
-"""Samples folded over the phases of a run.
+"""Folds samples over the phases of a run.
 
-Between two samples a gauge moves in a straight line, and a counter, or each of a histogram's, grows evenly: so what a phase
-has of them doesn't depend on where its edges fall between samples.  A counter that went down has begun again at 0.
+Between two samples a gauge is taken as a straight line, and a counter (each of a histogram's, too) as growing evenly, so the
+result of a phase doesn't depend on the position of its edges between samples.  A counter that decreased has restarted at 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from aiperf.summary import SeriesSummary, SourceSummary
-from aiperf.telemetry import SeriesKind
-from aiperf.telemetry.samples import Failed, Origin, Sample, Series, read_samples, sample_files
+from aiperf.sdk.summary import SeriesSummary, SourceSummary
+from aiperf.sdk.telemetry import SeriesKind
+from aiperf.telemetry.samples import FailedSample, Sample, SeriesHeader, SourceHeader, read_samples, sample_files
 
 
 class Window(Struct, frozen=True):
-    """A phase: from *begin_ns* to *end_ns* of the monotonic clock."""
+    """A phase from *begin_ns* to *end_ns* of the monotonic clock."""
 
     phase: int
     begin_ns: float
     end_ns: float
+
+
+class _Step(NamedTuple):
+    """From one sample of a series to the next."""
+
+    before: Sequence[float]
+    after: Sequence[float]
+    from_ns: int
+    until_ns: int
 
 
 class _Level:
@@ -30,151 +40,122 @@ class _Level:
 
     def __init__(self) -> None:
         self.count = 0
-        self.least, self.most = math.inf, -math.inf
+        self.least, self.most, self.only = math.inf, -math.inf, math.nan
         self.covered_ns = self.area = self.square = 0.0
-        self.only = math.nan
 
-    def at(self, value: float) -> None:
-        """A sample inside."""
+    def at(self, values: Sequence[float]) -> None:
+        """Add a sample within the window."""
         self.count += 1
-        self.only = value
-        self._bounds(value)
+        self.only = values[0]
+        self.least, self.most = min(self.least, self.only), max(self.most, self.only)
 
-    def between(self, begin: float, end: float, covered_ns: float) -> None:
-        """A straight line through a part of it."""
-        self.covered_ns += covered_ns
-        self.area += (begin + end) / 2 * covered_ns
-        self.square += (begin * begin + begin * end + end * end) / 3 * covered_ns
-        self._bounds(begin)
-        self._bounds(end)
+    def between(self, step: _Step, begin_ns: float, end_ns: float) -> None:
+        """Add a part of a step: a straight line."""
+        slope = (step.after[0] - step.before[0]) / (step.until_ns - step.from_ns)
+        first, last = (step.before[0] + slope * (at_ns - step.from_ns) for at_ns in (begin_ns, end_ns))
+        self.covered_ns += end_ns - begin_ns
+        self.area += (first + last) / 2 * (end_ns - begin_ns)
+        self.square += (first * first + first * last + last * last) / 3 * (end_ns - begin_ns)
+        self.least, self.most = min(self.least, first, last), max(self.most, first, last)
 
-    def _bounds(self, value: float) -> None:
-        self.least, self.most = min(self.least, value), max(self.most, value)
-
-    def stats(self) -> dict[str, float]:
+    def result(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Statistics and buckets; both empty without samples."""
         if not self.covered_ns and not self.count:
-            return {}
+            return {}, {}
         mean = self.area / self.covered_ns if self.covered_ns else self.only
         spread = self.square / self.covered_ns - mean * mean if self.covered_ns else 0.0
-        return {
-            "avg": mean, "min": self.least, "max": self.most, "std": math.sqrt(max(0.0, spread)), "count": float(self.count),
-        }  # fmt: skip
+        std = math.sqrt(max(0.0, spread))
+        return {"avg": mean, "min": self.least, "max": self.most, "std": std, "count": float(self.count)}, {}
 
 
 class _Growth:
-    """Counters side by side over one window."""
+    """A counter, or the counters of a histogram side by side, over one window."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, series: SeriesHeader) -> None:
+        self.series = series
         self.count = self.resets = 0
         self.covered_ns = 0.0
-        self.grown = [0.0] * width
+        self.grown = [0.0] * (len(series.bounds) + 2 if series.kind is SeriesKind.HISTOGRAM else 1)
 
-    def between(self, increases: Sequence[float], share: float, covered_ns: float, reset: bool) -> None:
-        self.covered_ns += covered_ns
+    def at(self, values: Sequence[float]) -> None:
+        self.count += 1
+
+    def between(self, step: _Step, begin_ns: float, end_ns: float) -> None:
+        reset = step.after[-1] < step.before[-1]  # the last value of a histogram counts all observations
+        increases = step.after if reset else [new - old for old, new in zip(step.before, step.after, strict=True)]
+        share = (end_ns - begin_ns) / (step.until_ns - step.from_ns)
+        self.covered_ns += end_ns - begin_ns
         self.resets += reset
-        self.grown = [total + each * share for total, each in zip(self.grown, increases, strict=True)]
+        self.grown = [total + increase * share for total, increase in zip(self.grown, increases, strict=True)]
+
+    def result(self) -> tuple[dict[str, float], dict[str, float]]:
+        if not self.covered_ns:
+            return {}, {}
+        seconds = self.covered_ns / 1e9
+        resets = {"resets": float(self.resets)} if self.resets else {}
+        total, *counts = self.grown
+        if self.series.kind is SeriesKind.COUNTER:
+            return {"total": total, "rate": total / seconds, "count": float(self.count), **resets}, {}
+        observed = counts[-1]
+        mean = {"avg": total / observed} if observed else {}
+        buckets = dict(zip([*map(repr, self.series.bounds), "+Inf"], counts, strict=True))
+        return {"count": observed, "sum": total, **mean, "rate": observed / seconds, **resets}, buckets
 
 
-class _Tracked:
-    """One series: its last sample, and what each window has of it."""
+class _SeriesFold:
+    """One series: its last sample, and its level or growth by window."""
 
-    def __init__(self, series: Series, windows: Sequence[Window]) -> None:
-        self.series = series
-        self.gauge = series.kind is SeriesKind.GAUGE
-        width = len(series.bounds) + 2 if series.kind is SeriesKind.HISTOGRAM else 1
-        self.levels = [_Level() for _ in windows] if self.gauge else []
-        self.growths = [] if self.gauge else [_Growth(width) for _ in windows]
-        self._windows = windows
-        self._at_ns = 0
-        self._last: list[float] | None = None
+    def __init__(self, series: SeriesHeader, windows: Sequence[Window]) -> None:
+        self._series = series
+        gauge = series.kind is SeriesKind.GAUGE
+        self._parts = [(window, _Level() if gauge else _Growth(series)) for window in windows]
+        self._last: tuple[int, Sequence[float]] | None = None
 
     def add(self, at_ns: int, value: float | list[float]) -> None:
         values = value if isinstance(value, list) else [value]
-        for i, window in enumerate(self._windows):
+        step = None if self._last is None else _Step(self._last[1], values, self._last[0], at_ns)
+        for window, part in self._parts:
             if window.begin_ns <= at_ns <= window.end_ns:
-                if self.gauge:
-                    self.levels[i].at(values[0])
-                else:
-                    self.growths[i].count += 1
-        if self._last is not None and at_ns > self._at_ns:
-            for i, window in enumerate(self._windows):
-                begin, end = max(window.begin_ns, self._at_ns), min(window.end_ns, at_ns)
-                if end > begin:
-                    self._between(i, self._last, values, begin, end, at_ns)
-        self._at_ns, self._last = at_ns, values
-
-    def _between(self, i: int, before: list[float], after: list[float], begin: float, end: float, at_ns: int) -> None:
-        """The part of the way from the sample before to this one that lies in window *i*."""
-        whole = at_ns - self._at_ns
-        if self.gauge:
-            slope = (after[0] - before[0]) / whole
-            self.levels[i].between(
-                before[0] + slope * (begin - self._at_ns), before[0] + slope * (end - self._at_ns), end - begin
-            )
-            return
-        reset = after[-1] < before[-1]  # of a histogram the last is the count of all observations
-        increases = after if reset else [late - early for early, late in zip(before, after, strict=True)]
-        self.growths[i].between(increases, (end - begin) / whole, end - begin, reset)
+                part.at(values)
+            if step is not None:
+                begin_ns, end_ns = max(window.begin_ns, step.from_ns), min(window.end_ns, at_ns)
+                if end_ns > begin_ns:
+                    part.between(step, begin_ns, end_ns)
+        self._last = at_ns, values
 
     def summaries(self, source: str) -> Iterable[SeriesSummary]:
-        for i, window in enumerate(self._windows):
-            buckets: dict[str, float] = {}
-            if self.gauge:
-                stats = self.levels[i].stats()
-            else:
-                stats, buckets = self._grown(self.growths[i])
+        series = self._series
+        about = series.name, series.kind.value, series.unit, series.labels, series.help
+        for window, part in self._parts:
+            stats, buckets = part.result()
             if stats:
-                series = self.series
-                yield SeriesSummary(
-                    source, window.phase, series.name, series.kind.value, series.unit, series.labels, series.help, stats,
-                    buckets,
-                )  # fmt: skip
-
-    def _grown(self, growth: _Growth) -> tuple[dict[str, float], dict[str, float]]:
-        if not growth.covered_ns:
-            return {}, {}
-        seconds = growth.covered_ns / 1e9
-        found = {"resets": float(growth.resets)} if growth.resets else {}
-        if self.series.kind is SeriesKind.COUNTER:
-            (total,) = growth.grown
-            return {"total": total, "rate": total / seconds, "count": float(growth.count), **found}, {}
-        total, *counts = growth.grown
-        observed = counts[-1]
-        mean = {"avg": total / observed} if observed else {}
-        bounds = [*map(repr, self.series.bounds), "+Inf"]
-        return {"count": observed, "sum": total, **mean, "rate": observed / seconds, **found}, dict(
-            zip(bounds, counts, strict=True)
-        )
+                yield SeriesSummary(source, window.phase, *about, stats, buckets)
 
 
 def telemetry(journal: Path, windows: Sequence[Window]) -> tuple[SourceSummary, ...]:
-    """What the sources of a run sampled, by source and phase; none where nothing was sampled."""
+    """Summaries of the run's telemetry sources; empty without samples."""
     return tuple(filter(None, (_source(path, windows) for path in sample_files(journal))))
 
 
 def _source(path: Path, windows: Sequence[Window]) -> SourceSummary | None:
-    origin: Origin | None = None
-    tracked: dict[int, _Tracked] = {}
+    origin: SourceHeader | None = None
+    tracked: dict[int, _SeriesFold] = {}
     samples = failed = missed = 0
     for line in read_samples(path):
         match line:
-            case Origin():
+            case SourceHeader():
                 origin = line
-            case Series():
-                tracked[line.id] = _Tracked(line, windows)
+            case SeriesHeader():
+                tracked[line.id] = _SeriesFold(line, windows)
             case Sample(moment, values):
                 samples += 1
                 missed += moment.missed
-                _add(tracked, moment.at_ns, values)
-            case Failed():
+                for number, value in values.items():
+                    tracked[number].add(moment.at_ns, value)
+            case FailedSample():
                 failed += 1
     if origin is None:
         return None
     ref = origin.ref
-    series = tuple(each for one in tracked.values() for each in one.summaries(ref.name))
+    series = tuple(summary for fold in tracked.values() for summary in fold.summaries(ref.name))
     return SourceSummary(ref.name, ref.distribution, ref.version, origin.interval_s, samples, failed, missed, series)
-
-
-def _add(tracked: Mapping[int, _Tracked], at_ns: int, values: Mapping[int, float | list[float]]) -> None:
-    for number, value in values.items():
-        tracked[number].add(at_ns, value)

@@ -1,52 +1,114 @@
-"""The conformance suite: a plugin's test file names its class, its transcript, and is done.
+"""The conformance suite: a plugin's tests subclass the contract of its category.
 
-Needs pytest, which the kernel itself doesn't.
+It needs pytest, unlike the kernel.  Each module is imported when a name of it is first used, because pytest imports this
+package at every start for its plugin.
 """
 
-import pkgutil
+from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING, Any
 
-# Before they are imported: a check that fails then shows what it compared.
-pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
+if TYPE_CHECKING:
+    from aiperf.testing.arrivals import ArrivalsContract
+    from aiperf.testing.batches import absent, sample_batch, scored
+    from aiperf.testing.commands import CommandContract
+    from aiperf.testing.datasets import DatasetContract
+    from aiperf.testing.definitions import DefinitionContract
+    from aiperf.testing.drivers import DriverContract
+    from aiperf.testing.endpoints import EndpointContract
+    from aiperf.testing.engines import ShardEngineContract
+    from aiperf.testing.exporters import BatchExporterContract, DatasetExporterContract
+    from aiperf.testing.graders import Case, GraderContract
+    from aiperf.testing.hooks import HooksContract
+    from aiperf.testing.journals import Recording, Words
+    from aiperf.testing.metrics import (
+        AnalysisContract,
+        MetricContract,
+        MetricFamilyContract,
+        RunMetricContract,
+    )
+    from aiperf.testing.plots import PlotContract, sample_runs
+    from aiperf.testing.ramps import RampContract
+    from aiperf.testing.samplers import SamplerContract
+    from aiperf.testing.schedules import ScheduleContract
+    from aiperf.testing.server import Expect, Scripted, Send, answer
+    from aiperf.testing.summaries import SummaryExporterContract, sample_summary
+    from aiperf.testing.telemetry import TelemetryContract
+    from aiperf.testing.tokenizers import TokenizerContract
+    from aiperf.testing.transports import Stage, TransportContract
+    from aiperf.testing.trials import CheckReport, Subjects, write_subjects
+    from aiperf.testing.uis import UiContract
+    from aiperf.testing.url_strategies import UrlStrategyContract
 
-from aiperf.testing.arrivals import ArrivalsContract  # noqa: E402
-from aiperf.testing.batches import absent, sample_batch, scored  # noqa: E402
-from aiperf.testing.commands import CommandContract  # noqa: E402
-from aiperf.testing.datasets import DatasetContract  # noqa: E402
-from aiperf.testing.definitions import DefinitionContract  # noqa: E402
-from aiperf.testing.endpoints import EndpointContract  # noqa: E402
-from aiperf.testing.engines import ShardEngineContract  # noqa: E402
-from aiperf.testing.exporters import BatchExporterContract, DatasetExporterContract  # noqa: E402
-from aiperf.testing.graders import Case, GraderContract  # noqa: E402
-from aiperf.testing.hooks import HooksContract  # noqa: E402
-from aiperf.testing.metrics import (  # noqa: E402
-    AnalysisContract,
-    MetricContract,
-    MetricFamilyContract,
-    RunMetricContract,
-)
-from aiperf.testing.plots import PlotContract, sample_runs  # noqa: E402
-from aiperf.testing.ramps import RampContract  # noqa: E402
-from aiperf.testing.samplers import SamplerContract  # noqa: E402
-from aiperf.testing.schedules import ScheduleContract  # noqa: E402
-from aiperf.testing.server import Expect, Scripted, Send, answer  # noqa: E402
-from aiperf.testing.summaries import SummaryExporterContract, sample_summary  # noqa: E402
-from aiperf.testing.telemetry import TelemetryContract  # noqa: E402
-from aiperf.testing.tokenizers import TokenizerContract  # noqa: E402
-from aiperf.testing.transports import Stage, TransportContract  # noqa: E402
-from aiperf.testing.uis import UiContract  # noqa: E402
-from aiperf.testing.url_strategies import UrlStrategyContract  # noqa: E402
+_WHERE = {
+    "arrivals": ("ArrivalsContract",),
+    "batches": (
+        "absent",
+        "sample_batch",
+        "scored",
+    ),
+    "commands": ("CommandContract",),
+    "datasets": ("DatasetContract",),
+    "definitions": ("DefinitionContract",),
+    "drivers": ("DriverContract",),
+    "endpoints": ("EndpointContract",),
+    "engines": ("ShardEngineContract",),
+    "exporters": (
+        "BatchExporterContract",
+        "DatasetExporterContract",
+    ),
+    "graders": (
+        "Case",
+        "GraderContract",
+    ),
+    "hooks": ("HooksContract",),
+    "journals": ("Recording", "Words"),
+    "metrics": (
+        "AnalysisContract",
+        "MetricContract",
+        "MetricFamilyContract",
+        "RunMetricContract",
+    ),
+    "plots": (
+        "PlotContract",
+        "sample_runs",
+    ),
+    "ramps": ("RampContract",),
+    "samplers": ("SamplerContract",),
+    "schedules": ("ScheduleContract",),
+    "server": (
+        "Expect",
+        "Scripted",
+        "Send",
+        "answer",
+    ),
+    "summaries": (
+        "SummaryExporterContract",
+        "sample_summary",
+    ),
+    "telemetry": ("TelemetryContract",),
+    "tokenizers": ("TokenizerContract",),
+    "transports": (
+        "Stage",
+        "TransportContract",
+    ),
+    "trials": ("CheckReport", "Subjects", "write_subjects"),
+    "uis": ("UiContract",),
+    "url_strategies": ("UrlStrategyContract",),
+}
+_MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
 
 __all__ = [
     "AnalysisContract",
     "ArrivalsContract",
     "BatchExporterContract",
     "Case",
+    "CheckReport",
     "CommandContract",
     "DatasetContract",
     "DatasetExporterContract",
     "DefinitionContract",
+    "DriverContract",
     "EndpointContract",
     "Expect",
     "GraderContract",
@@ -55,6 +117,7 @@ __all__ = [
     "MetricFamilyContract",
     "PlotContract",
     "RampContract",
+    "Recording",
     "RunMetricContract",
     "SamplerContract",
     "ScheduleContract",
@@ -62,16 +125,34 @@ __all__ = [
     "Send",
     "ShardEngineContract",
     "Stage",
+    "Subjects",
     "SummaryExporterContract",
     "TelemetryContract",
     "TokenizerContract",
     "TransportContract",
     "UiContract",
     "UrlStrategyContract",
+    "Words",
     "absent",
     "answer",
     "sample_batch",
     "sample_runs",
     "sample_summary",
     "scored",
+    "write_subjects",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    import pytest
+
+    # Before the import, so that failing checks show the compared values.
+    pytest.register_assert_rewrite(f"{__name__}.{module}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

@@ -1,4 +1,4 @@
-"""What every arrival pattern must do: gaps of mean 1, a function of its arguments alone."""
+"""The contract of arrival patterns: gaps of mean 1, a function of the arguments alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from aiperf.columns import Floats
-from aiperf.draws import BLOCK
-from aiperf.schedule import GapFunction
+from aiperf.sdk.arrivals import GapFunction
+from aiperf.sdk.columns import Floats
+from aiperf.sdk.draws import BLOCK
 from aiperf.testing.manifests import check_row
 
 _BLOCKS = 8
@@ -22,8 +22,8 @@ class ArrivalsContract:
         class TestMineKeepsTheContract(ArrivalsContract):
             gaps = staticmethod(mine)
 
-    smoothness: the values of ``--arrival-smoothness`` to try it with.
-    tolerance: how far the mean of 32,768 gaps may be from 1; None takes five standard errors.
+    smoothness: tested values of ``--arrival-smoothness``.
+    tolerance: allowed distance of the mean of 32,768 gaps from 1; None is five standard errors.
     """
 
     gaps: ClassVar[GapFunction]
@@ -62,7 +62,7 @@ class ArrivalsContract:
     def test_the_same_arguments_give_the_same_gaps(self) -> None:
         first = self._drawn(3)
         self._drawn(4, seed=9)
-        np.testing.assert_array_equal(first, self._drawn(3), "what was asked in between changed it")
+        np.testing.assert_array_equal(first, self._drawn(3), "a call in between changed the gaps")
 
     def test_a_shard_that_needs_fewer_gets_the_first_of_them(self) -> None:
         for smooth in self.smoothness:

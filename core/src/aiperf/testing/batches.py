@@ -1,4 +1,4 @@
-"""Batches of made-up requests, for metrics and exporters to be tried on."""
+"""Batches of made-up requests, for tests of metrics and exporters."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from aiperf import journal
-from aiperf.columns import Column, Ragged, RecordBatch, ragged
-from aiperf.exporter import Scored
-from aiperf.metric import Metric
+from aiperf.rundir import journal
+from aiperf.sdk.columns import Column, Ragged, RecordBatch, ragged
+from aiperf.sdk.metric import Metric
 
 _TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker")
 _MS = 1_000_000.0
 
 
 def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
-    """*count* requests as a run gives them: most valid, every fourth failed early, some without due time or reasoning.
+    """*count* requests: most valid, every fourth failed early, some without due time or reasoning.
 
-    Every column and text the kernel promises is there.
+    The batch has every column and text that the kernel promises.
     """
     draw = np.random.Generator(np.random.Philox(seed))
     rows = np.arange(count, dtype=np.float64)
@@ -37,8 +36,8 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
     first = after(ack, 5, 9)
     steps = [np.rint(np.cumsum(draw.uniform(1, 4, 2 + i % 5)) * _MS) for i in range(count)]
     instants = [[] if failed[i] else [float(first[i]), *(first[i] + steps[i]).tolist()] for i in range(count)]
-    gaps = [np.diff(each).tolist() for each in instants]
-    last = np.array([each[-1] if each else np.nan for each in instants])
+    gaps = [np.diff(times).tolist() for times in instants]
+    last = np.array([times[-1] if times else np.nan for times in instants])
     reasoning = np.where(rows % 3 == 0, 4.0, np.nan)
     output = np.rint(draw.uniform(5, 60, count))
     columns: dict[str, Column] = {
@@ -59,7 +58,7 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "last_byte_ns": last,
         "ended_ns": np.where(failed, ack, last + 0.1 * _MS),
         "first_token_ns": unless_failed(first),
-        "second_token_ns": np.array([each[1] if each else np.nan for each in instants]),
+        "second_token_ns": np.array([times[1] if times else np.nan for times in instants]),
         "first_output_ns": unless_failed(first),
         "last_token_ns": last,
         "status": np.where(failed, 503.0, 200.0),
@@ -92,14 +91,14 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "url": np.zeros(count),
         "model": np.zeros(count),
         "chunk_ns": ragged(instants, instants),
-        "gap_ns": ragged(gaps, [each[1:] for each in instants]),
-        "piece_count": ragged([[1.0] * len(each) for each in instants], instants),
+        "gap_ns": ragged(gaps, [times[1:] for times in instants]),
+        "piece_count": ragged([[1.0] * len(times) for times in instants], instants),
         "first_tokens": unless_failed(np.where(rows % 4 == 1, 3.0, np.nan)),
         "fault": np.where(failed, rows % 3, np.nan),
         "coalesced": np.zeros(count),
-        "reads": np.where(failed, 1.0, np.array([float(len(each)) for each in instants])),
+        "reads": np.where(failed, 1.0, np.array([float(len(times)) for times in instants])),
         "images": np.where(rows % 3 == 1, 2.0, 0.0),
-        "events": np.where(failed, 0.0, np.array([len(each) + 2.0 for each in instants])),
+        "events": np.where(failed, 0.0, np.array([len(times) + 2.0 for times in instants])),
         "first_event_ns": unless_failed(first - 0.5 * _MS),
         "last_event_ns": unless_failed(last),
         "graded": np.where(failed, 0.0, np.where(rows % 7 == 6, np.nan, 1.0)),
@@ -109,12 +108,12 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
     }
     error = '{"message":"busy","type":"Service Unavailable","code":503}'
     texts: dict[str, list[str | None]] = {name: [f"{name}-{i}" for i in range(count)] for name in _TEXTS}
-    texts["error"] = [error if each else None for each in failed]
+    texts["error"] = [error if fault else None for fault in failed]
     return RecordBatch(columns, ~failed, texts)
 
 
 def busy_batch(count: int = 60) -> RecordBatch:
-    """Requests of every fate, to three URLs, some of which never ended."""
+    """Requests of every outcome, to three URLs; some never ended."""
     batch = sample_batch(count, seed=3)
     rows = batch["n"]
     outcome = batch["outcome"].copy()
@@ -127,7 +126,7 @@ def busy_batch(count: int = 60) -> RecordBatch:
 
 
 def absent(batch: RecordBatch) -> RecordBatch:
-    """The same requests with nothing known of them but which they were."""
+    """The same requests with only their identities known."""
     known = ("n", "session", "turn", "entry", "phase", "outcome", "shard", "request", "url", "model")
     none: list[list[float]] = [[] for _ in range(len(batch))]
     columns: dict[str, Column] = {
@@ -138,7 +137,7 @@ def absent(batch: RecordBatch) -> RecordBatch:
 
 
 def columns_of(metrics: Iterable[Metric], batch: RecordBatch) -> dict[str, Column]:
-    """Each metric's column, those it needs standing before it; unmasked."""
+    """The columns of *metrics*, unmasked; a metric comes after the metrics that it needs."""
     values: dict[str, Column] = {}
     for metric in metrics:
         allowed = {tag: values[tag] for tag in metric.needs}
@@ -146,10 +145,10 @@ def columns_of(metrics: Iterable[Metric], batch: RecordBatch) -> dict[str, Colum
     return values
 
 
-def scored(metrics: Iterable[Metric], batch: RecordBatch) -> Scored:
+def scored(metrics: Iterable[Metric], batch: RecordBatch) -> RecordBatch:
     """The batch with its metrics' values, as an exporter gets it."""
     metrics = tuple(metrics)
-    return Scored(batch, columns_of(metrics, batch), {metric.tag: metric for metric in metrics})
+    return batch.with_metrics(columns_of(metrics, batch), {metric.tag: metric for metric in metrics})
 
 
 def assert_same(left: Mapping[str, Column] | Column, right: Mapping[str, Column] | Column, about: str) -> None:

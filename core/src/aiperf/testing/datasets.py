@@ -1,4 +1,4 @@
-"""What every data set must do: the same seed, the same conversations, one at a time."""
+"""The contract of data sets: a seed determines the conversations, which stream."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import msgspec
 
-from aiperf.dataset import Dataset
-from aiperf.model import Conversation
+from aiperf.sdk.dataset import Dataset
+from aiperf.sdk.model import Conversation
 from aiperf.testing.manifests import check_row
 
 _MANY = 5_000_000
@@ -21,8 +21,8 @@ class DatasetContract:
             def make(self, entries, seed):
                 return Mine(options, DatasetContext(entries=entries, seed=seed, …))
 
-    dataset: its class, where the one that ``make`` gives isn't the registered one.
-    drawn: whether anything in it is drawn from the seed.  endless: whether it gives as many entries as are asked for.
+    dataset: the registered class, where ``make`` gives another one.
+    drawn: the content depends on the seed.  endless: the data set gives any requested number of entries.
     """
 
     dataset: ClassVar[type[Dataset] | None] = None
@@ -30,7 +30,7 @@ class DatasetContract:
     endless: ClassVar[bool] = True
 
     def make(self, entries: int, seed: int) -> Dataset:
-        """A new data set that shall give *entries* conversations."""
+        """A new data set with *entries* requested conversations."""
         raise NotImplementedError(f"{type(self).__name__} must define make(entries, seed)")
 
     def _first(self, count: int, seed: int, entries: int | None = None) -> list[Conversation]:
@@ -61,11 +61,11 @@ class DatasetContract:
             assert len(self._first(6, 11)) == 6
 
     def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
-        found = self._first(6, 11)
-        assert found
-        assert len({each.id for each in found}) == len(found)
-        assert all(each.turns for each in found)
+        conversations = self._first(6, 11)
+        assert conversations
+        assert len({conversation.id for conversation in conversations}) == len(conversations)
+        assert all(conversation.turns for conversation in conversations)
 
     def test_conversations_can_be_stored(self) -> None:
-        for each in self._first(3, 11):
-            assert msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=Conversation) == each
+        for conversation in self._first(3, 11):
+            assert msgspec.msgpack.decode(msgspec.msgpack.encode(conversation), type=Conversation) == conversation

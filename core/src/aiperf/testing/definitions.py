@@ -1,4 +1,4 @@
-"""What every definition must do: say whose it is, and read the same out of a batch and out of its parts."""
+"""The contract of definitions: they name their source, and parts of a batch add up to the whole."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from aiperf.columns import Floats, RecordBatch
-from aiperf.definition import Definition, Readings
+from aiperf.sdk.columns import Floats, RecordBatch
+from aiperf.sdk.definition import Definition, Readings
 from aiperf.testing.batches import absent, sample_batch
 from aiperf.testing.manifests import check_row
 
@@ -22,7 +22,7 @@ class DefinitionContract:
     definition: ClassVar[type[Definition]]
 
     def batch(self) -> RecordBatch:
-        """The requests to try it on."""
+        """The requests of the tests."""
         return sample_batch()
 
     def _read(self, batch: RecordBatch) -> Readings:
@@ -45,7 +45,7 @@ class DefinitionContract:
         read = self._read(self.batch())
         for values, weights in ((read.itl_ns, read.itl_weights), (read.tpot_ns, read.tpot_weights)):
             assert weights is None or len(weights) == len(values)
-            assert weights is None or self.definition.quantiles == "inverted_cdf", "only its quantiles know weights"
+            assert weights is None or self.definition.quantiles == "inverted_cdf", "only inverted_cdf quantiles have weights"
 
     def test_the_same_batch_gives_the_same_readings(self) -> None:
         _assert_alike([self._read(self.batch())], [self._read(self.batch())])
@@ -73,17 +73,17 @@ def _assert_alike(left: list[Readings], right: list[Readings]) -> None:
     for field in ("ttft_ns", "itl_ns", "tpot_ns"):
         np.testing.assert_array_equal(_sorted(left, field), _sorted(right, field), field)
     for field in ("requests", "tokens"):
-        assert sum(getattr(each, field) for each in left) == sum(getattr(each, field) for each in right), field
+        assert sum(getattr(part, field) for part in left) == sum(getattr(part, field) for part in right), field
     for field, extreme in (("begin_ns", np.nanmin), ("end_ns", np.nanmax)):
-        assert extreme([getattr(each, field) for each in left]) == extreme([getattr(each, field) for each in right]), field
+        assert extreme([getattr(part, field) for part in left]) == extreme([getattr(part, field) for part in right]), field
 
 
 def _sorted(readings: list[Readings], field: str) -> Floats:
-    """(value, weight) of all of them, in an order of their own; absent ones are nobody's."""
+    """Sorted rows of (value, weight), without absent values."""
     rows = []
-    for each in readings:
-        values = getattr(each, field)
-        weights = None if field == "ttft_ns" else getattr(each, field.replace("_ns", "_weights"))
+    for part in readings:
+        values = getattr(part, field)
+        weights = None if field == "ttft_ns" else getattr(part, field.replace("_ns", "_weights"))
         rows.append(np.stack([values, np.ones(len(values)) if weights is None else weights], axis=1))
     table = np.concatenate(rows)
     table = table[np.isfinite(table[:, 0])]

@@ -1,4 +1,4 @@
-"""What every endpoint must do: a codec without surprises."""
+"""The contract of endpoints: a deterministic codec."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from aiperf.endpoint import Capabilities, Endpoint
-from aiperf.envelopes import opened
 from aiperf.errors import BadResponse
-from aiperf.model import Delta, Turn
-from aiperf.sse import Splitter
+from aiperf.reduce.envelopes import read_envelopes
+from aiperf.sdk.endpoint import Capabilities, Endpoint
+from aiperf.sdk.model import Delta, Turn
+from aiperf.sdk.sse import Splitter
 from aiperf.testing.manifests import check_row
 
 _HEAVY = ("pydantic", "typer", "numpy", "stevedore", "tiktoken", "transformers")
 
 
 _TEXTS = (" and", "", "é\\u00e9", '\\"quoted\\"', "[DONE]", "\\n\\n", "data: ", '{\\"error\\":1}', "null", "0", "\U0001f600")
-"""Insides of JSON strings that an endpoint may take for something else."""
+"""Contents of JSON strings that a careless endpoint misreads."""
 
 
 def _alike(event: bytes, delta: Delta | None) -> Iterator[list[bytes]]:
-    """The event, and then the same with other texts; of an event that says one string."""
+    """The event followed by copies with other texts; only for events with a single string."""
     for string in (delta.text, delta.reasoning) if delta is not None else ():
         quoted = msgspec.json.encode(string)
         if string and event.count(quoted) == 1:
@@ -41,10 +41,10 @@ class EndpointContract:
             transcript = (b'{"t":"Hi"}', b"[END]")
             answer = "Hi"
 
-    transcript: data of a streamed answer's events; of an endpoint that doesn't stream, its one body.
-    answer: text, reasoning and tool calls of it all, in order.  usage: the last the transcript tells.
-    whole: the same answer, not streamed; None if there is none to show.
-    silent: events in which nobody would see anything.  garbage: bytes that are no answer.
+    transcript: data of the events of a streamed answer; of an endpoint without streaming, its one body.
+    answer: text, reasoning and tool calls of the whole transcript, in order.  usage: its last usage.
+    whole: the same answer without streaming; None skips its test.
+    silent: events without visible content.  garbage: bytes that are no answer.
     """
 
     endpoint: ClassVar[Endpoint]
@@ -57,8 +57,8 @@ class EndpointContract:
     failure: ClassVar[bytes] = b'{"error":{"message":"busy","type":"overloaded","code":503}}'
     turn: ClassVar[Turn] = Turn(texts=("Hello",), model="model", max_tokens=8, extra={"seed": 1})
 
-    def _said(self, deltas: list[Delta | None]) -> str:
-        return "".join(each.reasoning + each.text + each.tool for each in deltas if each is not None)
+    def _text(self, deltas: list[Delta | None]) -> str:
+        return "".join(delta.reasoning + delta.text + delta.tool for delta in deltas if delta is not None)
 
     def _decoded(self, events: Sequence[bytes]) -> list[Delta | None]:
         return [self.endpoint.decode(event) for event in events]
@@ -89,16 +89,16 @@ class EndpointContract:
         assert msgspec.convert(row.capabilities, Capabilities) == self.endpoint.capabilities
 
     def test_the_transcript_is_the_answer(self) -> None:
-        assert self._said(self._decoded(self.transcript)) == self.answer
+        assert self._text(self._decoded(self.transcript)) == self.answer
 
     def test_the_transcript_tells_the_usage(self) -> None:
-        told = [each.usage for each in self._decoded(self.transcript) if each is not None and each.usage]
-        assert (told[-1] if told else None) == self.usage
+        usages = [delta.usage for delta in self._decoded(self.transcript) if delta is not None and delta.usage]
+        assert (usages[-1] if usages else None) == self.usage
 
     def test_the_whole_answer_says_the_same(self) -> None:
         if self.whole is None:
             pytest.skip("no whole answer is given")
-        assert self._said([self.endpoint.decode(self.whole)]) == self.answer
+        assert self._text([self.endpoint.decode(self.whole)]) == self.answer
 
     def test_an_event_means_the_same_every_time(self) -> None:
         assert self._decoded(self.transcript) == self._decoded(self.transcript)
@@ -111,19 +111,19 @@ class EndpointContract:
         stream = b"".join(b"data: %b%b" % (event, 2 * next(ends)) for event in events)
         for at in range(len(stream) + 1):
             splitter = Splitter()
-            found = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
-            assert self._said(self._decoded([event.data for event in found])) == self.answer, f"cut at {at}"
+            parsed = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
+            assert self._text(self._decoded([event.data for event in parsed])) == self.answer, f"cut at {at}"
 
     def test_events_in_one_envelope_say_nothing_but_their_text(self) -> None:
         if not self.endpoint.repeats_envelope:
-            pytest.skip("this endpoint doesn't promise it")
+            pytest.skip("this endpoint makes no such promise")
         for event in self.transcript:
             for run in _alike(event, self.endpoint.decode(event)):
-                found = opened(run, self.endpoint.decode)
-                deltas = [each or Delta() for each in self._decoded(run)]
+                found = read_envelopes(run, self.endpoint.decode)
+                deltas = [delta or Delta() for delta in self._decoded(run)]
                 assert found is not None
-                assert found.texts == [each.text for each in deltas]
-                assert found.reasonings == [each.reasoning for each in deltas]
+                assert found.texts == [delta.text for delta in deltas]
+                assert found.reasonings == [delta.reasoning for delta in deltas]
 
     def test_garbage_is_a_bad_response_that_keeps_its_bytes(self) -> None:
         for garbage in self.garbage:

@@ -1,4 +1,4 @@
-"""What every engine must do: a shard of its own is started, speaks to the run, and ends when it shall."""
+"""The contract of engines: shards start, talk to the run, and end on request."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from aiperf.engine import control
-from aiperf.shards import Shard, ShardEngine, ShardStart
+from aiperf.processes import control
+from aiperf.processes.local import module_command
+from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.testing.manifests import check_row
 
 _PATIENCE_S = 60.0
@@ -25,7 +26,7 @@ class ShardEngineContract:
         class TestMineKeepsTheContract(ShardEngineContract):
             engine = Mine
 
-    The shards are real ones, without a run.
+    The contract starts real shards, without a run.
     """
 
     engine: ClassVar[type[ShardEngine]]
@@ -92,19 +93,19 @@ class Place:
         self._shards: list[Shard] = []
 
     def start(self, index: int) -> Shard:
-        command = (sys.executable, "-m", "aiperf.engine.worker", self._board.address, str(index), "2", "")
+        command = module_command("aiperf.worker.process", self._board.address, index, 2, "")
         self._shards.append(self.engine.start(ShardStart(index, command, (), self.log)))
         return self._shards[-1]
 
     def hello(self, count: int = 1) -> set[int]:
-        """The shards that came up."""
-        found: set[int] = set()
+        """The indices of the shards that have started."""
+        started: set[int] = set()
         until = time.monotonic() + _PATIENCE_S
-        while len(found) < count and time.monotonic() < until:
+        while len(started) < count and time.monotonic() < until:
             news = self._board.receive(50)
-            if news is not None and isinstance(news[1], control.Hello):
-                found.add(news[1].index)
-        return found
+            if isinstance(news, control.Hello):
+                started.add(news.index)
+        return started
 
     def close(self) -> None:
         for shard in self._shards:

@@ -1,4 +1,4 @@
-"""What every exporter of batches must do: its parts are joined by the kernel, in any number."""
+"""The contracts of batch and data set exporters: the kernel joins any number of parts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from aiperf.columns import Column, RecordBatch
-from aiperf.exporter import LEVELS, BatchExporter, DatasetExporter, Target
-from aiperf.metric import Metric
-from aiperf.metric import Unit as _Unit
-from aiperf.model import Conversation, Turn
+from aiperf.sdk.columns import Column, RecordBatch
+from aiperf.sdk.exporter import BatchExporter, DatasetExporter, Target
+from aiperf.sdk.metric import Metric
+from aiperf.sdk.metric import Unit as _Unit
+from aiperf.sdk.model import Conversation, Turn
 from aiperf.testing.batches import absent, sample_batch, scored
-from aiperf.testing.manifests import check_row
+from aiperf.testing.manifests import check_exporter_row
 
 
 class _Duration(Metric):
@@ -51,9 +51,8 @@ class BatchExporterContract:
         return type(self).exporter(target, type(self).options)
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        check_row("exporters", self.exporter)
-        assert self.exporter.level in LEVELS
-        assert self.exporter.kind
+        check_exporter_row(self.exporter)
+        assert self.exporter.kind in self.exporter.files, "its file is not declared in files"
 
     def test_no_requests_are_no_rows(self, target: Target) -> None:
         empty = sample_batch().take(np.empty(0, dtype=np.int64))
@@ -64,7 +63,7 @@ class BatchExporterContract:
         batch = scored(self.metrics, sample_batch())
         assert first.header() == second.header()
         rows = first.rows(batch)
-        assert rows, "of the batch to try it on, nothing is written"
+        assert rows, "the exporter writes nothing for the test batch"
         assert rows == first.rows(batch) == second.rows(scored(self.metrics, sample_batch()))
 
     def test_parts_of_a_batch_join_to_the_whole(self, target: Target) -> None:
@@ -101,9 +100,8 @@ class DatasetExporterContract:
         return b"".join([made.header(), *entries, made.footer()])
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        check_row("exporters", self.exporter)
-        assert self.exporter.level in LEVELS
-        assert self.exporter.kind
+        check_exporter_row(self.exporter)
+        assert self.exporter.kind in self.exporter.files, "its file is not declared in files"
 
     @pytest.mark.parametrize("count", [0, 1, 5])
     def test_the_same_conversations_give_the_same_bytes(self, count: int, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every grader must do."""
+"""The contract of graders: pure functions that accept any answer."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import pytest
 from msgspec import Struct
 
-from aiperf.grader import Grade, Grader
+from aiperf.sdk.grader import Grade, Grader
 from aiperf.testing.manifests import check_row
 
 ODD = (
     "", " ", "\n\n\n", "\0", "A" * 20_000, "\\boxed{", "{[(<", "```\n", "####", "the answer is", "1e999", "NaN", "٤٢", "²", "½",
     "🦜🇩🇪", "e\u0301", "\u202eabc", "\ud800",
 )  # fmt: skip
-"""Answers that a model may give, and that nobody expects."""
+"""Unusual answers of models."""
 
 
 class Case(Struct, frozen=True):
-    """An answer whose grade is known.  *extracted* None isn't compared."""
+    """An answer with its expected grade.  *extracted*: None skips the comparison."""
 
     expected: str
     response: str
@@ -29,7 +29,7 @@ class Case(Struct, frozen=True):
 
 
 class GraderContract:
-    """Subclass with a grader's class, and answers of which at least one is right and one wrong::
+    """Subclass with a grader's class, and answers with at least one right and one wrong::
 
         class TestMineKeepsTheContract(GraderContract):
             grader = Mine
@@ -71,7 +71,7 @@ class GraderContract:
         first, second = self._made(), self._made()
         forth = [first.grade(case.expected, case.response) for case in self.cases]
         back = [first.grade(case.expected, case.response) for case in reversed(self.cases)]
-        assert forth == back[::-1], "the same answer got another grade the second time"
+        assert forth == back[::-1], "a repeated answer got another grade"
         assert forth == [second.grade(case.expected, case.response) for case in self.cases]
 
     @pytest.mark.parametrize("response", ODD, ids=lambda text: ascii(text)[:20])

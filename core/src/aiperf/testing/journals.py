@@ -1,6 +1,6 @@
-"""Journals of made-up runs, for whatever reads one: no worker, no server, every stamp chosen.
+"""Journals of made-up runs with chosen stamps, for tests of readers; they need no worker and no server.
 
-Times are given in ns since the run's start; both clocks run from odd places, so that nothing agrees by accident.
+Times are in ns since the run's start; both clocks start at odd values, so that no equality is accidental.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
-from aiperf import journal
-from aiperf.descriptor import PluginRef
-from aiperf.endpoint import Capabilities, Endpoint
 from aiperf.errors import BadResponse
-from aiperf.model import Conversation, Delta, HttpRequest, Turn
-from aiperf.plan import PhasePlan, Plan, TlsPlan
-from aiperf.rundir import RunClock, save_run
-from aiperf.store import StoreWriter
+from aiperf.rundir import journal
+from aiperf.rundir.directory import RunClock, save_run
+from aiperf.rundir.store import StoreWriter
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.endpoint import Capabilities, Endpoint
+from aiperf.sdk.model import Conversation, Delta, HttpRequest, Turn
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.transport import STREAMED
+from aiperf.testing.plans import sample_plan
 
 CLOCK = RunClock(started_mono_ns=5_000_000_000_007, started_wall_ns=1_700_000_000_000_000_123)
 
@@ -46,7 +48,7 @@ class Plain(Endpoint):
 
 
 class Words:
-    """A tokenizer, and its source: a word is a token."""
+    """A tokenizer and its source: a word is a token."""
 
     name = "words"
     size = 1
@@ -81,26 +83,24 @@ def plan_for(directory: Path, **changes: Any) -> Plan:
     def ref(category: str, value: str) -> PluginRef:
         return PluginRef(category, value.rpartition(":")[2].lower(), f"aiperf.testing.journals:{value}", "aiperf-core", "0")
 
-    plan = Plan(
-        "0123456789ab", "0.1.0", 7, True, "aiperf profile", (PhasePlan("profiling", "profiling", 0, "burst"),), ("m",),
-        "round_robin", ("http://h",), "/plain", ref("endpoints", "Plain"), ref("transports", "None"), ref("datasets", "None"),
-        ref("tokenizers", "Words"), "words", True, 10**10, True, "X-Correlation-ID", TlsPlan(), "sequential", 2, 1, 1,
-        str(directory / "journal"), str(directory), None, "records", False,
-    )  # fmt: skip
-    return msgspec.structs.replace(plan, **changes)
+    plain = {
+        "path": "/plain", "streaming": True, "entries": 2, "tokenizer_name": "words", "version": "0.1.0",
+        "endpoint": ref("endpoints", "Plain"), "tokenizer": ref("tokenizers", "Words"),
+    }  # fmt: skip
+    return sample_plan(directory, **{**plain, **changes})
 
 
 class Recording:
     """Writes a run's directory: plan, data set and segments.
 
-    Rows are collected as a worker collects them and become frames with :meth:`flush`.  *step_ns* moves the wall clock from
-    now on.
+    Rows are collected like in a worker; :meth:`flush` writes them as frames.  *step_ns*: shift of the wall clock for later
+    rows.
     """
 
     def __init__(self, directory: Path, **changes: Any) -> None:
         self.directory = directory
         self.plan = plan_for(directory, **changes)
-        self.journal = Path(self.plan.journal)
+        self.journal = Path(self.plan.output.journal)
         self.journal.mkdir(parents=True, exist_ok=True)
         self.step_ns = 0
         self._segment: dict[int, int] = {}
@@ -117,10 +117,9 @@ class Recording:
     def data_set(self, *conversations: Conversation) -> None:
         endpoint, tokens = Plain(), Words()
         with StoreWriter(self.journal) as store:
-            for each in conversations:
-                store.add(
-                    each, [[endpoint.encode(turn)] for turn in each.turns], [tokens.count(turn.text) for turn in each.turns]
-                )
+            for conversation in conversations:
+                requests = [[endpoint.encode(turn)] for turn in conversation.turns]
+                store.add(conversation, requests, [tokens.count(turn.text) for turn in conversation.turns])
 
     def sent(
         self, request: int, started_ns: int, *, n: int | None = None, due_ns: int | None = None, phase: int = 0,
@@ -144,7 +143,7 @@ class Recording:
         stamped: bool = True,
         shard: int = 0,
     ) -> None:
-        """Bytes that the kernel had at *at_ns* and that were read *late_ns* after."""
+        """Bytes that the kernel received at *at_ns* and the worker read *late_ns* later."""
         kernel = at_ns + CLOCK.started_wall_ns + self.step_ns if stamped else 0
         row = (request, kernel, at_ns + late_ns + CLOCK.started_mono_ns, len(body), hidden)
         self._chunks.setdefault(shard, []).extend(row)
@@ -155,7 +154,7 @@ class Recording:
 
     def done(
         self, request: int, ended_ns: int, *, outcome: int = journal.COMPLETED, status: int = 200,
-        flags: int = journal.STREAMED, ack_ns: int | None = None, shard: int = 0,
+        flags: int = STREAMED, ack_ns: int | None = None, shard: int = 0,
     ) -> None:  # fmt: skip
         zero = CLOCK.started_mono_ns
         row = (
@@ -177,14 +176,14 @@ class Recording:
         self._done.setdefault(shard, []).extend(row)
 
     def answered(self, request: int, started_ns: int, *pieces: tuple[int, bytes], shard: int = 0, **sent: Any) -> None:
-        """A whole request: sent at *started_ns*, each of *pieces* read at its time, over with the last."""
+        """A whole request: sent at *started_ns*, each of *pieces* read at its time, ended with the last one."""
         self.sent(request, started_ns, shard=shard, **sent)
         for at_ns, body in pieces:
             self.read(request, at_ns, body, shard=shard)
         self.done(request, max([started_ns, *(at for at, _ in pieces)]) + 2_000, shard=shard)
 
     def flush(self, at_ns: int, *, shard: int = 0) -> None:
-        """Rows so far as one flush of frames, closed at *at_ns*."""
+        """Write the collected rows as frames, closed at *at_ns*."""
         chunks, bodies = self._chunks.pop(shard, []), self._bodies.pop(shard, [])
         sent, done, texts = self._sent.pop(shard, []), self._done.pop(shard, []), self._texts.pop(shard, [])
         if sent:
@@ -210,10 +209,10 @@ class Recording:
             file.write(journal.pack(kind, payload, at_ns + CLOCK.started_mono_ns, wall, count))
 
     def roll(self, *, shard: int = 0) -> None:
-        """Go on in another segment."""
+        """Begin a new segment."""
         self._segment[shard] = self._segment.get(shard, 0) + 1
         self.path(shard).touch()
 
     def path(self, shard: int = 0) -> Path:
-        """The segment that is being written."""
+        """The current segment."""
         return journal.segment_path(self.journal, shard, self._segment.get(shard, 0))

@@ -1,4 +1,4 @@
-"""A plugin's row in the manifest of its package, as an installed environment shows it."""
+"""Checks of a plugin's row in the manifest of its installed package."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from aiperf.descriptor import PluginRef, canonical
 from aiperf.registry import manifest
+from aiperf.registry.third_party import load
+from aiperf.sdk.descriptor import PluginRef, canonical
+from aiperf.sdk.exporter import LEVELS, Exporter
 
 
 def row_of(category: str, plugin: Any) -> manifest.Row:
-    """The row that describes *plugin*; AssertionError if its package doesn't register it or says nothing of it."""
+    """The manifest row of *plugin*; AssertionError where its package lacks the entry point or the row."""
     module, value = _where(plugin)
     package = module.partition(".")[0]
-    found = [
-        each.name
-        for each in importlib.metadata.entry_points(group=f"aiperf.{category}")
-        if each.value.partition(":")[0].partition(".")[0] == package
-        and PluginRef(category, each.name, each.value, "", "").load() is plugin
+    names = [
+        entry.name
+        for entry in importlib.metadata.entry_points(group=f"aiperf.{category}")
+        if entry.value.partition(":")[0].partition(".")[0] == package
+        and load(PluginRef(category, entry.name, entry.value, "", "")) is plugin
     ]
-    assert found, f"no entry point of aiperf.{category} names {value}; is its package installed?"
+    assert names, f"no entry point of aiperf.{category} names {value}; is its package installed?"
     spec = importlib.util.find_spec(package)
     assert spec is not None and spec.submodule_search_locations, f"{package} is no package"
     path = Path(spec.submodule_search_locations[0]) / manifest.FILE_NAME
     rows = [manifest.read_row(row) for row in manifest.read(path.read_bytes()).plugins]
-    named = [row for row in rows if row.category == category and canonical(row.name) in map(canonical, found)]
-    assert named, f"{path} has no row for {category}:{found[0]}"
-    return named[0]
+    matching = [row for row in rows if row.category == category and canonical(row.name) in map(canonical, names)]
+    assert matching, f"{path} has no row for {category}:{names[0]}"
+    return matching[0]
 
 
 def _where(plugin: Any) -> tuple[str, str]:
-    """Module and name of a class, a function, an object, or a module."""
+    """Module and entry-point value of a class, a function, an object, or a module."""
     if isinstance(plugin, ModuleType):
         return plugin.__name__, plugin.__name__
     named = plugin if hasattr(plugin, "__qualname__") else type(plugin)
@@ -41,14 +43,23 @@ def _where(plugin: Any) -> tuple[str, str]:
 
 
 def check_row(category: str, plugin: Any) -> manifest.Row:
-    """The row, once its summary is there and its options are those of the model it names."""
+    """The manifest row, after checks of its summary and of its options against their model."""
     row = row_of(category, plugin)
     assert row.summary, f"the row of {row.category}:{row.name} has no summary"
     if row.options_model is None:
-        assert not row.options, f"{row.category}:{row.name} lists options and names no model"
+        assert not row.options, f"{row.category}:{row.name} lists options without a model"
         return row
-    from aiperf.optionspec import specs  # pydantic: only where a model is named
+    from aiperf.registry.option_specs import specs  # pydantic: only where a model is named
 
-    model = PluginRef("", "", row.options_model, "", "").load()
+    model = load(PluginRef("", "", row.options_model, "", ""))
     assert row.options == specs(model), f"the options of {row.category}:{row.name} are out of date: run aiperf plugins manifest"
     return row
+
+
+def check_exporter_row(exporter: type[Exporter]) -> None:
+    """The row of an exporter declares the files of its class."""
+    row = check_row("exporters", exporter)
+    assert exporter.level in LEVELS
+    files, early = row.capabilities.get("files", {}), row.capabilities.get("before_load", False)
+    assert files == exporter.files, f"the files of exporters:{row.name} are {exporter.files}, its manifest says {files}"
+    assert early is exporter.before_load, f"before_load of exporters:{row.name} is {exporter.before_load}, its manifest differs"

@@ -1,4 +1,4 @@
-"""What every metric must do: a request's value may not depend on whom it shares a batch with."""
+"""The contracts of metrics: a request's value doesn't depend on the other requests of its batch."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from aiperf.columns import Column, Ragged, RecordBatch
-from aiperf.kept import Keeper, Kept
-from aiperf.metric import Analysis, Declared, Metric, MetricFamily, PerRequestMetric, RunMetric, Unit
-from aiperf.summary import Result
+from aiperf.sdk.columns import Column, Ragged, RecordBatch
+from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, MetricFamily, PerRequestMetric, RunMetric, Unit
+from aiperf.sdk.raw_values import RawValueCollector, RawValues
+from aiperf.sdk.summary import Result
 from aiperf.testing.batches import absent, assert_same, columns_of, sample_batch, taken
 
 
 class MetricContract:
-    """Subclass with a metric, and those it needs::
+    """Subclass with a metric, and the metrics that it needs::
 
         class TestMineKeepsTheContract(MetricContract):
             metric = Mine()
@@ -32,7 +32,7 @@ class MetricContract:
     needed: ClassVar[tuple[Metric, ...]] = ()
 
     def batch(self) -> RecordBatch:
-        """The requests to try it on."""
+        """The requests of the tests."""
         return sample_batch()
 
     def column(self, batch: RecordBatch) -> Column:
@@ -44,11 +44,11 @@ class MetricContract:
     def test_one_that_looks_at_request_after_request_says_so(self) -> None:
         if isinstance(self.metric, PerRequestMetric):
             return
-        if self._reads_texts():  # of which there are no columns
+        if self._reads_texts():  # texts have no columns
             return
         few, many = self.batch().take(np.arange(4)), self.batch().take(np.tile(np.arange(4), 25))
         more = self._lines(many) - self._lines(few)
-        assert more < len(many) - len(few), "its column loops: derive from PerRequestMetric, or let numpy do it"
+        assert more < len(many) - len(few), "its column loops in Python: derive from PerRequestMetric, or use numpy"
 
     def _reads_texts(self) -> bool:
         batch = self.batch()
@@ -59,14 +59,14 @@ class MetricContract:
         return False
 
     def _lines(self, batch: RecordBatch) -> int:
-        """How many lines of Python it takes."""
+        """The number of executed lines of Python."""
         values = columns_of(self.needed, batch)
         viewed = batch.viewed({tag: values[tag] for tag in self.metric.needs}.__getitem__)
-        seen = 0
+        lines = 0
 
         def trace(frame: FrameType, event: str, _: object) -> Any:
-            nonlocal seen
-            seen += event == "line"
+            nonlocal lines
+            lines += event == "line"
             return trace
 
         before = sys.gettrace()
@@ -75,7 +75,7 @@ class MetricContract:
             self.metric.column(viewed)
         finally:
             sys.settrace(before)
-        return seen
+        return lines
 
     def test_what_it_needs_is_what_it_reads(self) -> None:
         assert set(self.metric.needs) <= {metric.tag for metric in self.needed}
@@ -92,7 +92,7 @@ class MetricContract:
     def test_some_request_has_a_value(self) -> None:
         column = self.column(self.batch())
         values = column.values if isinstance(column, Ragged) else column
-        assert np.isfinite(values).any(), "of the batch to try it on, no request has a value: override batch()"
+        assert np.isfinite(values).any(), "no request of the test batch has a value: override batch()"
 
     def test_no_value_is_infinite(self) -> None:
         for batch in (self.batch(), absent(self.batch())):
@@ -125,7 +125,7 @@ class MetricContract:
         whole = self.column(batch)
         assert len(whole) == len(batch)
         for rows in np.array_split(np.arange(len(batch)), 2):
-            assert_same(self.column(batch.take(rows)), taken(whole, rows), "half of a batch of which nothing is known")
+            assert_same(self.column(batch.take(rows)), taken(whole, rows), "half of a batch without known values")
 
     def test_the_batch_is_left_as_it_was(self) -> None:
         batch, before = self.batch(), self.batch()
@@ -134,9 +134,9 @@ class MetricContract:
 
 
 class Known:
-    """Totals of a made-up run: every metric has the same *number*; None is a run of which nothing is known.
+    """Totals of a made-up run in which every metric has the same *number*; None knows no value.
 
-    *asked*: the tags that were looked at.
+    *asked*: the tags that were read.
     """
 
     def __init__(self, number: float | None) -> None:
@@ -159,7 +159,7 @@ class Known:
         return self.value(tag)
 
 
-def _check_declared(metric: Declared) -> None:
+def _check_declared(metric: MetricDeclaration) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.tag)
     assert metric.title
     assert isinstance(metric.unit, Unit)
@@ -180,8 +180,8 @@ class RunMetricContract:
 
     @pytest.mark.parametrize("number", [None, 0.0, 3.0])
     def test_any_run_has_a_number_or_none(self, number: float | None) -> None:
-        found = self.metric.number(Known(number))
-        assert found is None or math.isfinite(found)
+        value = self.metric.number(Known(number))
+        assert value is None or math.isfinite(value)
 
     def test_a_run_of_which_all_is_known_has_one(self) -> None:
         assert any(self.metric.number(Known(number)) is not None for number in (3.0, 0.0))
@@ -197,7 +197,7 @@ class RunMetricContract:
 
 
 class AnalysisContract:
-    """Subclass with an analysis, and the metrics it needs::
+    """Subclass with an analysis, and the metrics that it needs::
 
         class TestMineKeepsTheContract(AnalysisContract):
             metric = Mine()
@@ -208,20 +208,20 @@ class AnalysisContract:
     needed: ClassVar[tuple[Metric, ...]] = ()
 
     def batch(self) -> RecordBatch:
-        """The requests to try it on."""
+        """The requests of the tests."""
         return sample_batch()
 
     def _results(self, directory: Path, *batches: RecordBatch) -> list[list[Result]]:
-        """What it says of these, each kept by a reducer of its own: of everything, of the first half, of nothing."""
+        """Results of the batches, each from its own reducer: for the run, its first half, and an empty window."""
         directory.mkdir(exist_ok=True)
         states = []
         for number, batch in enumerate(batches):
-            keeper = Keeper(directory / f"{number}", self.metric.keeps, self.metric.lists)
+            keeper = RawValueCollector(directory / f"{number}", self.metric.keeps, self.metric.lists)
             keeper.add(batch, columns_of(self.needed, batch))
             states.append(keeper.dump())
         end = float(np.nanmax(self.batch()["ended_ns"]))
-        found = self.metric.results(Kept(states), self._windows(end))
-        return [sorted(each, key=lambda result: result.tag) for each in found]
+        windows = self.metric.results(RawValues(states), self._windows(end))
+        return [sorted(results, key=lambda result: result.tag) for results in windows]
 
     def _windows(self, end: float) -> Sequence[tuple[float, float]]:
         return ((0.0, end), (0.0, end / 2), (2 * end, 3 * end))
@@ -232,7 +232,7 @@ class AnalysisContract:
     def test_each_part_of_the_run_has_its_results(self, tmp_path: Path) -> None:
         parts = self._results(tmp_path, self.batch())
         assert len(parts) == 3
-        assert parts[0], "of the batch to try it on, nothing is said: override batch()"
+        assert parts[0], "the test batch gives no results: override batch()"
         for results in parts:
             assert len({result.tag for result in results}) == len(results)
             for result in results:
@@ -252,19 +252,19 @@ class AnalysisContract:
 
 
 class MetricFamilyContract:
-    """Subclass with a family, made with options that ask for metrics::
+    """Subclass with a family whose options request metrics::
 
         class TestMineKeepsTheContract(MetricFamilyContract):
             family = Mine(options)
 
-    others: the metrics it may find in the run, by tag.
+    plugin_options: the other metrics of the run by tag.
     """
 
     family: ClassVar[MetricFamily]
-    others: ClassVar[dict[str, Declared]] = {}
+    plugin_options: ClassVar[dict[str, MetricDeclaration]] = {}
 
-    def _given(self) -> list[Declared]:
-        return list(self.family.metrics(self.others, {}))
+    def _given(self) -> list[MetricDeclaration]:
+        return list(self.family.metrics(self.plugin_options, {}))
 
     def test_each_metric_it_gives_is_one(self) -> None:
         given = self._given()
@@ -278,5 +278,5 @@ class MetricFamilyContract:
 
     def test_what_it_needs_is_in_the_run(self) -> None:
         given = self._given()
-        there = {*self.others, *(metric.tag for metric in given)}
+        there = {*self.plugin_options, *(metric.tag for metric in given)}
         assert {tag for metric in given for tag in metric.needs} <= there

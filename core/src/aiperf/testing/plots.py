@@ -1,4 +1,4 @@
-"""What every plot must do: make a figure that can be drawn, the same each time, of whatever runs there are."""
+"""The contract of plots: a deterministic, valid figure for any runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from aiperf.plot import Figure, Plot, PlotRun, checked
+from aiperf.results import open_run
+from aiperf.sdk.plot import Figure, Plot, PlotRun, checked
 from aiperf.testing.manifests import check_row
 
 _REQUESTS = 40
@@ -28,7 +29,7 @@ class PlotContract:
 
     @pytest.fixture
     def some(self, tmp_path: Path) -> Sequence[PlotRun]:
-        """Runs to try it on, as many as it takes and one more."""
+        """The runs of the tests: as many as the plot takes, and one more."""
         return sample_runs(tmp_path, type(self).plot.runs + 1)
 
     def _drawn(self, runs: Sequence[PlotRun]) -> Figure | None:
@@ -91,4 +92,5 @@ def _run(folder: Path, concurrency: int) -> PlotRun:
         "output_token_throughput_per_user": {"unit": "tokens/sec/user", "avg": 90.0 - concurrency, **spread},
         "input_config": {"phases": [{"kind": "profiling", "concurrency": concurrency}]},
     }
-    return PlotRun(folder.name, summary, path)
+    (folder / "profile_export_aiperf.json").write_text(json.dumps(summary))
+    return open_run(folder)

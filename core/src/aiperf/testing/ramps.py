@@ -1,4 +1,4 @@
-"""What every ramp must do: rise from 0 to 1, and bring as much load as its curve says."""
+"""The contract of ramps: they rise from 0 to 1, and the load follows the curve."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from aiperf.ramps import levels_ns, ramped_rate
-from aiperf.schedule import Ramp
+from aiperf.schedule.ramps import levels_ns, ramped_rate
+from aiperf.sdk.ramp import Ramp
 from aiperf.testing.manifests import check_row
 
 _X = np.linspace(0.0, 1.0, 2001)

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aiperf.conformance import News
 from aiperf.testing.subjects import WANTING
+from aiperf.testing.trials import CheckReport
 
 _NODE = re.compile(r".*::TestSubject(?P<subject>\d+)(?:::test_(?P<check>\w+)(?P<case>\[.*\])?)?", re.DOTALL)
 
@@ -19,8 +19,8 @@ def _tell(nodeid: str, outcome: str = "", why: str = "") -> None:
     match = _NODE.match(nodeid)
     subject = int(match["subject"]) if match else 0
     check = ((match["check"] or "").replace("_", " ") + (match["case"] or "").replace("\n", " ")) if match else ""
-    with Path(os.environ["AIPERF_VALIDATE_NEWS"]).open("ab") as file:
-        file.write(msgspec.json.encode(News(subject, check.strip(), outcome, why)) + b"\n")
+    with Path(os.environ["AIPERF_VALIDATE_REPORTS"]).open("ab") as file:
+        file.write(msgspec.json.encode(CheckReport(subject, check.strip(), outcome, why)) + b"\n")
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -1,10 +1,10 @@
-"""What every sampler must do: give each session an entry, whoever asks and in whichever order."""
+"""The contract of samplers: each session has an entry, independent of other calls."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from aiperf.schedule import Sampler
+from aiperf.sdk.sampler import Sampler
 from aiperf.testing.manifests import check_row
 
 _COUNTS = (1, 2, 7, 100)
@@ -17,7 +17,7 @@ class SamplerContract:
         class TestMineKeepsTheContract(SamplerContract):
             sampler = staticmethod(mine)
 
-    covers: whether every entry is used sooner or later.
+    covers: every entry is used after enough sessions.
     """
 
     sampler: ClassVar[Sampler]

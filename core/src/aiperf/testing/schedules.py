@@ -1,4 +1,4 @@
-"""What every schedule must do: arithmetic, the same for whoever asks for whichever part of it."""
+"""The contract of schedules: arithmetic, independent of the order and size of the requested parts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from aiperf.columns import Ints
-from aiperf.plan import PhasePlan
-from aiperf.schedule import Schedule, ScheduleContext, SessionSchedule
+from aiperf.sdk.columns import Ints
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionSchedule
 from aiperf.testing.manifests import row_of
 
 _MANY = 9000  # more than two blocks of draws
 
 
 class ThreeTurns:
-    """A data set of 40 conversations of three turns, begun 25 ms apart."""
+    """A data set of 40 conversations with three turns, recorded 25 ms apart."""
 
     count = 40
 
@@ -32,16 +32,16 @@ class ThreeTurns:
 
 PHASE = PhasePlan("profiling", "profiling", 0, "any", rate=200.0, users=6)
 CONTEXT = ScheduleContext(7, PHASE, data=ThreeTurns(), source="the contract's data set")
-"""A phase with a rate, users and a data set; enough for most."""
+"""A phase with a rate, users and a data set, which suits most schedules."""
 
 
 class ScheduleContract:
-    """Subclass with a schedule's class, and its context where it needs another::
+    """Subclass with a schedule's class, and another context where it needs one::
 
         class TestMineKeepsTheContract(ScheduleContract):
             schedule = Mine
 
-    registered: whether a package registers it by name; one that only a hook offers is not.
+    registered: a package registers the schedule by name; False for schedules of hooks.
     """
 
     schedule: ClassVar[type[Schedule]]
@@ -49,7 +49,7 @@ class ScheduleContract:
     registered: ClassVar[bool] = True
 
     def made(self) -> Schedule:
-        """A new one."""
+        """A new schedule."""
         return type(self).schedule(self.context)
 
     def _whole(self) -> Ints:

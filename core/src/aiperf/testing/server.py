@@ -1,8 +1,7 @@
-"""A server that does exactly what a script says, for transports to be tried against.
+"""A server that follows a script exactly, for tests of transports.
 
-A script is a list of steps for one connection; the first connection plays the first script, and those beyond the last
-script play the last one.  Everything runs in the test's own loop, on raw sockets, so that bytes leave in exactly the
-pieces the script names, TLS records included::
+A script is a list of steps for one connection; connection n plays script n, and later connections the last script.  The
+server runs in the test's loop on raw sockets, so bytes leave in exactly the pieces of the script, TLS records included::
 
     async with Scripted([Expect(), Send(answer(b"hi")), Fin()]) as server:
         ...  # talk to server.url
@@ -51,7 +50,7 @@ class Cut(Struct, frozen=True):
 
 
 class HalfClose(Struct, frozen=True):
-    """Send no more, but go on reading."""
+    """End sending, and continue reading."""
 
 
 class Reset(Struct, frozen=True):
@@ -66,7 +65,7 @@ Step = Expect | Send | Sleep | Fin | Cut | HalfClose | Reset | UntilClosed
 
 
 class Received(Struct):
-    """A request as it came.  *connection* numbers the connections, from 0."""
+    """A received request.  *connection*: number of its connection, from 0."""
 
     connection: int
     method: str
@@ -76,9 +75,9 @@ class Received(Struct):
 
     def header(self, name: str) -> str | None:
         """The header's value, None without it; AssertionError if it was sent twice."""
-        found = [value for key, value in self.headers if key.lower() == name.lower()]
-        assert len(found) < 2, f"{name} was sent {len(found)} times"
-        return found[0] if found else None
+        values = [value for key, value in self.headers if key.lower() == name.lower()]
+        assert len(values) < 2, f"{name} was sent {len(values)} times"
+        return values[0] if values else None
 
 
 class Certificate(Struct, frozen=True):
@@ -89,10 +88,10 @@ class Certificate(Struct, frozen=True):
 
     @classmethod
     def made(cls, directory: Path) -> Certificate:
-        """A new one in *directory*, by the ``openssl`` command.
+        """A new certificate in *directory*, made by the ``openssl`` command.
 
         Raises:
-            FileNotFoundError: There is no such command.
+            FileNotFoundError: The command is not installed.
         """
         command = shutil.which("openssl")
         if command is None:
@@ -112,36 +111,36 @@ def answer(
     headers: Sequence[str] = (),
     content_type: str = "application/json",
 ) -> bytes:
-    """A whole answer with its length."""
+    """A whole answer with a Content-Length header."""
     lines = [f"HTTP/1.1 {status} {reason}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def chunked_head(content_type: str = "text/event-stream", headers: Sequence[str] = ()) -> bytes:
-    """The head of an answer in chunks; :func:`chunk` makes the rest."""
+    """The head of a chunked answer; :func:`chunk` makes its body."""
     lines = ["HTTP/1.1 200 OK", f"Content-Type: {content_type}", "Transfer-Encoding: chunked", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
 def chunk(data: bytes = b"") -> bytes:
-    """One chunk; without data the last one."""
+    """One chunk; without data, the last chunk."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 class Link:
-    """One connection as the server sees it.  *closed* is set when the client has ended it."""
+    """The server's side of one connection.  *closed* is set when the client has ended it."""
 
     def __init__(self, sock: socket.socket, number: int, context: ssl.SSLContext | None) -> None:
         self.sock = sock
         self.number = number
         self.closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._kept = b""
+        self._buffer = b""
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True) if context else None
 
     async def shake(self) -> None:
-        """The TLS handshake, if there is one to do."""
+        """The TLS handshake; nothing without TLS."""
         while self._tls is not None:
             try:
                 self._tls.do_handshake()
@@ -165,12 +164,12 @@ class Link:
             self.closed.set()
             raise ConnectionResetError("the client closed the connection")
         if self._tls is None:
-            self._kept += data
+            self._buffer += data
         else:
             self._incoming.write(data)
 
     async def _read(self) -> None:
-        """At least one more byte of plain text into ``_kept``; ConnectionError at the client's end."""
+        """Read at least one byte of plain text into ``_buffer``; ConnectionError where the client has closed."""
         if self._tls is None:
             await self._more()
             return
@@ -185,39 +184,39 @@ class Link:
             if not plain:
                 self.closed.set()
                 raise ConnectionResetError("the client closed the connection")
-            self._kept += plain
+            self._buffer += plain
             return
 
     async def expect(self) -> Received:
         """The next whole request, with a body by length or in chunks."""
-        while b"\r\n\r\n" not in self._kept:
+        while b"\r\n\r\n" not in self._buffer:
             await self._read()
-        head, _, self._kept = self._kept.partition(b"\r\n\r\n")
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ", 2)
         pairs = [line.partition(":") for line in lines]
-        got = Received(self.number, method, target, [(name, value.strip()) for name, _, value in pairs])
-        if (got.header("Transfer-Encoding") or "").lower() == "chunked":
-            got.body = await self._chunks()
+        request = Received(self.number, method, target, [(name, value.strip()) for name, _, value in pairs])
+        if (request.header("Transfer-Encoding") or "").lower() == "chunked":
+            request.body = await self._chunks()
         else:
-            got.body = await self._bytes(int(got.header("Content-Length") or 0))
-        return got
+            request.body = await self._bytes(int(request.header("Content-Length") or 0))
+        return request
 
     async def _bytes(self, count: int) -> bytes:
-        parts, have = [self._kept], len(self._kept)
-        while have < count:
-            self._kept = b""
+        parts, length = [self._buffer], len(self._buffer)
+        while length < count:
+            self._buffer = b""
             await self._read()
-            parts.append(self._kept)
-            have += len(self._kept)
+            parts.append(self._buffer)
+            length += len(self._buffer)
         whole = b"".join(parts)
-        self._kept = whole[count:]
+        self._buffer = whole[count:]
         return whole[:count]
 
     async def _line(self) -> bytes:
-        while b"\r\n" not in self._kept:
+        while b"\r\n" not in self._buffer:
             await self._read()
-        line, _, self._kept = self._kept.partition(b"\r\n")
+        line, _, self._buffer = self._buffer.partition(b"\r\n")
         return line
 
     async def _chunks(self) -> bytes:
@@ -239,14 +238,14 @@ class Link:
             await self._loop.sock_sendall(self.sock, data[start : start + (cut or len(data))])
 
     async def until_closed(self) -> None:
-        """Read, and forget, until the client closes."""
+        """Read and discard until the client closes."""
         with contextlib.suppress(OSError):
             while True:
                 await self._read()
-                self._kept = b""
+                self._buffer = b""
         self.closed.set()
 
-    # These act at once, so that a test can do them between two of the client's steps.
+    # These act at once, so that a test can call them between two steps of the client.
 
     def half_close(self) -> None:
         """End this direction, with close_notify on TLS."""
@@ -263,7 +262,7 @@ class Link:
         self.sock.close()
 
     def fin(self) -> None:
-        """Close both directions, properly."""
+        """Close both directions, on TLS with close_notify."""
         self.half_close()
         self.sock.close()
 
@@ -274,7 +273,7 @@ class Link:
 
 
 class Scripted:
-    """The server.  *requests* and *links* (connections) are in the order they came; *faults* are broken scripts."""
+    """The server.  *requests* and *links* (connections) are in the order of arrival; *faults*: errors of scripts."""
 
     def __init__(self, *scripts: Sequence[Step], certificate: Certificate | None = None) -> None:
         self.scripts = scripts
@@ -332,9 +331,9 @@ class Scripted:
             await link.shake()
             for step in script:
                 await self._play(link, step)
-        except OSError:  # the client went away, as clients do
+        except OSError:  # the client closed the connection
             link.closed.set()
-        except Exception as error:  # noqa: BLE001  # a broken script: the test's end raises it
+        except Exception as error:  # noqa: BLE001  # an error of the script; the end of the test raises it
             self.faults.append(error)
         else:
             if not script or not isinstance(script[-1], Fin | Cut | Reset | UntilClosed):

@@ -1,4 +1,4 @@
-"""A contract to put any installed plugin to: the one its manifest names, else one made from the plugin alone."""
+"""The contract for any installed plugin: the contract of its manifest, else one made from the plugin alone."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from aiperf.conformance import Subjects
-from aiperf.descriptor import Descriptor, PluginRef
 from aiperf.errors import PluginError
-from aiperf.exporter import BatchExporter, SummaryExporter, Target
-from aiperf.metric import Analysis, MetricFamily, RunMetric
-from aiperf.registry import Registry
+from aiperf.registry.registry import Registry
+from aiperf.registry.third_party import load
+from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.exporter import BatchExporter, SummaryExporter, Target
+from aiperf.sdk.metric import Analysis, MetricFamily, RunMetric
+from aiperf.statistics.catalogue import cycle_message
 from aiperf.testing.arrivals import ArrivalsContract
 from aiperf.testing.commands import CommandContract
 from aiperf.testing.datasets import DatasetContract
 from aiperf.testing.definitions import DefinitionContract
+from aiperf.testing.drivers import DriverContract
 from aiperf.testing.endpoints import EndpointContract
 from aiperf.testing.engines import ShardEngineContract
 from aiperf.testing.exporters import BatchExporterContract, DatasetExporterContract
@@ -37,17 +39,18 @@ from aiperf.testing.summaries import SummaryExporterContract, sample_summary
 from aiperf.testing.telemetry import TelemetryContract
 from aiperf.testing.tokenizers import TokenizerContract
 from aiperf.testing.transports import TransportContract
+from aiperf.testing.trials import Subjects
 from aiperf.testing.uis import UiContract
 from aiperf.testing.url_strategies import UrlStrategyContract
 
 WANTING = "only its author has: "
 
 Made = tuple[type[Any], dict[str, Any]]
-"""A contract class, and what its subclass shall have."""
+"""A contract class, and the attributes of its subclass."""
 
 
 class Material:
-    """What only a plugin's author can give: a check that asks for it is left out, and that is told."""
+    """Test material that only the plugin's author has: a check that reads it is skipped and reported."""
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
         self._name = name.lstrip("_")
@@ -57,7 +60,7 @@ class Material:
 
 
 class ManifestContract:
-    """What holds for a plugin of any category."""
+    """The contract of plugins of any category."""
 
     category: str
     plugin: Any
@@ -67,27 +70,34 @@ class ManifestContract:
 
 
 class Subject:
-    """A plugin to try, among all that are installed."""
+    """A plugin under test, with all installed plugins."""
 
     def __init__(self, one: Descriptor, registry: Registry) -> None:
         self.one, self.registry = one, registry
         self.plugin = registry.load(one.category, one.name)
 
     def options(self) -> Any:
-        """Its options where nothing is given; *Material* where one has no default."""
+        """The default options; *Material* where an option has no default."""
         model = self.registry.load_options_model(self.one)
         try:
             return None if model is None else model()
         except ValueError:
             return Material()
 
-    def metric(self, tag: str) -> list[Any]:
-        """The metric of that tag behind those it needs; LookupError where none is installed."""
+    def metric(self, tag: str, *above: str) -> list[Any]:
+        """The metrics that the metric needs, followed by it.  *above*: the tags that need it.
+
+        Raises:
+            LookupError: A metric is not installed.
+            PluginError: The metric needs itself.
+        """
+        if tag in above:
+            raise PluginError(cycle_message([*above[above.index(tag) :], tag]))
         if self.registry.find("metrics", tag) is None:
             raise LookupError(tag)
         needed = Subject(self.registry.descriptor("metrics", tag), self.registry)
         made = needed.made_metric()
-        return [*(each for deeper in made.needs for each in self.metric(deeper)), made]
+        return [*(metric for need in made.needs for metric in self.metric(need, *above, tag)), made]
 
     def made_metric(self) -> Any:
         options = self.options()
@@ -95,11 +105,11 @@ class Subject:
 
 
 def case(subjects: str, index: int) -> type[Any]:
-    """The tests of the plugin number *index* of a file of :class:`Subjects`; of one that can't even be made, one that fails."""
+    """The tests of plugin *index* in a file of :class:`Subjects`; one failing test where the plugin can't be constructed."""
     known, tried = _read(subjects)
     try:
         return _contract(tried[index], known)
-    except Exception as error:  # noqa: BLE001  # strangers' code
+    except Exception as error:  # noqa: BLE001  # third-party code
         why = error.message if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
         def fail(self: object) -> None:
@@ -112,11 +122,11 @@ def _contract(one: Descriptor, known: Registry) -> type[Any]:
     if one.broken is not None:
         raise PluginError(one.broken)
     if one.contract is not None:
-        contract: type[Any] = PluginRef("", "", one.contract, "", "").load()
+        contract: type[Any] = load(PluginRef("", "", one.contract, "", ""))
         return type(contract.__name__, (contract,), {})
     subject = Subject(one, known)
-    base, own = _MAKERS.get(one.category, _described)(subject)
-    return type(f"{one.category}:{one.name}", (base,), own)
+    base, own = _MAKERS.get(one.category, _any)(subject)
+    return type(one.key, (base,), own)
 
 
 @cache
@@ -125,7 +135,7 @@ def _read(subjects: str) -> tuple[Registry, tuple[Descriptor, ...]]:
     return Registry(told.known, kernel_options=()), told.tried
 
 
-def _described(subject: Subject) -> Made:
+def _any(subject: Subject) -> Made:
     return ManifestContract, {"category": subject.one.category, "plugin": subject.plugin}
 
 
@@ -150,7 +160,7 @@ def _writes(exporter: type[SummaryExporter], options: Any) -> bool:
     with tempfile.TemporaryDirectory() as directory:
         try:
             return bool(exporter(Target(Path(directory)), options).export(sample_summary()))
-        except Exception:  # noqa: BLE001  # a stranger's code; the contract finds it again, and says so
+        except Exception:  # noqa: BLE001  # third-party code; the contract repeats the error
             return True
 
 
@@ -161,7 +171,7 @@ def _metric(subject: Subject) -> Made:
     if isinstance(made, RunMetric):
         return RunMetricContract, {"metric": made}
     try:
-        needed: Any = tuple(each for tag in made.needs for each in subject.metric(tag))
+        needed: Any = tuple(metric for tag in made.needs for metric in subject.metric(tag, made.tag))
     except LookupError:
         needed = Material()
     return AnalysisContract if isinstance(made, Analysis) else MetricContract, {"metric": made, "needed": needed}
@@ -205,6 +215,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "samplers": _as(SamplerContract, "sampler"),
         "url_strategies": _as(UrlStrategyContract, "strategy"),
         "transports": _as(TransportContract, "transport"),
+        "drivers": _as(DriverContract, "driver", options=True),
         "engines": _as(ShardEngineContract, "engine", options=True),
         "uis": _as(UiContract, "ui", options=True),
         "plots": _as(PlotContract, "plot", options=True),

@@ -1,4 +1,4 @@
-"""A made-up summary, and what every exporter of summaries must do with it."""
+"""A made-up summary, and the contract of summary exporters."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from aiperf.errors import AiperfError
-from aiperf.exporter import LEVELS, SummaryExporter, Target
-from aiperf.summary import STATISTICS, Arrivals, DeliveredLoad, Measurement, PhaseSummary, Result, Slice, Summary
-from aiperf.testing.manifests import check_row
+from aiperf.sdk.exporter import SummaryExporter, Target
+from aiperf.sdk.summary import STATISTICS, Arrivals, DeliveredLoad, Measurement, PhaseSummary, Result, Slice, Summary
+from aiperf.testing.manifests import check_exporter_row
 
 _SPREAD = {name: 1.0 + place for place, name in enumerate(STATISTICS)} | {"count": 24.0}
 
 
 def sample_summary(*results: Result) -> Summary:
-    """A run of 24 requests, 6 of which failed.  Without *results*: one metric with statistics, one with a single value."""
+    """A run of 24 requests with 6 failures.  Without *results*: one metric with statistics, one with a single value."""
     given = results or (
         Result("request_latency", "Request Latency", "ms", _SPREAD, order=300),
         Result("request_throughput", "Request Throughput", "requests/sec", {"avg": 12.5}, order=900),
@@ -63,7 +63,7 @@ class SummaryExporterContract:
         class TestMineKeepsTheContract(SummaryExporterContract):
             exporter = Mine
 
-    writes: whether it writes files; one that only prints or sends sets it False.
+    writes: the exporter writes files; False for exporters that only print or send.
     """
 
     exporter: ClassVar[type[SummaryExporter]]
@@ -71,32 +71,37 @@ class SummaryExporterContract:
     writes: ClassVar[bool] = True
 
     def prepare(self, directory: Path) -> None:
-        """Put there what the run's other exporters write, where this one reads it."""
+        """Write the files of other exporters that this exporter reads."""
 
     def target(self, directory: Path) -> Target:
-        """Where it shall write."""
+        """The target of the exporter."""
         return Target(directory)
 
     def _prepared(self, directory: Path) -> set[str]:
-        """The files it finds there."""
+        """Prepare the directory; its files."""
         directory.mkdir(exist_ok=True)
         self.prepare(directory)
         return _files(directory)
 
     def _exported(self, directory: Path, summary: Summary) -> dict[str, bytes]:
-        """What a new exporter writes, by path below *directory*."""
+        """The content written by a new exporter, by path below *directory*."""
         made = type(self).exporter(self.target(directory), type(self).options)
-        return {str(each.path.relative_to(directory)): each.path.read_bytes() for each in made.export(summary)}
+        return {str(file.path.relative_to(directory)): file.path.read_bytes() for file in made.export(summary)}
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        check_row("exporters", self.exporter)
-        assert self.exporter.level in LEVELS
+        check_exporter_row(self.exporter)
 
     def test_it_names_every_file_it_writes(self, tmp_path: Path) -> None:
         there = self._prepared(tmp_path)
         written = self._exported(tmp_path, sample_summary())
         assert bool(written) is self.writes
         assert _files(tmp_path) == there | set(written)
+
+    def test_it_declares_every_file_it_writes(self, tmp_path: Path) -> None:
+        self._prepared(tmp_path)
+        target = Target(Path(), files=dict(self.exporter.files))
+        declared = {target.file(kind).name for kind in self.exporter.files}
+        assert set(self._exported(tmp_path, sample_summary())) <= declared, "a file is not in files, see aiperf.Exporter.files"
 
     def test_the_same_summary_gives_the_same_files(self, tmp_path: Path) -> None:
         self._prepared(tmp_path / "first"), self._prepared(tmp_path / "second")
@@ -134,7 +139,7 @@ def _files(directory: Path) -> set[str]:
 
 @contextlib.contextmanager
 def _full_disk() -> Iterator[None]:
-    """No file of this process takes another byte: the kernel refuses, as for a full disk."""
+    """The operating system refuses to extend any file of this process, like on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

@@ -1,4 +1,4 @@
-"""What every telemetry source must do."""
+"""The contract of telemetry sources."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from aiperf.descriptor import PluginRef
-from aiperf.telemetry import Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
-from aiperf.telemetry.samples import Moment, Origin, Sample, SampleWriter, Series, read_samples
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.telemetry.samples import Moment, Sample, SampleWriter, SeriesHeader, SourceHeader, read_samples
 from aiperf.testing.manifests import check_row
 
 _SAMPLES = 3
 
 
 class TelemetryContract:
-    """Subclass with a source's class, in front of something that it can sample (a recorded exporter, a fake library)::
+    """Subclass with a source's class, and something to sample (a recorded exporter, a fake library)::
 
         class TestMineKeepsTheContract(TelemetryContract):
             source = Mine
@@ -40,7 +40,7 @@ class TelemetryContract:
         return self._taken()
 
     def _taken(self) -> list[list[Point]]:
-        """What one source gives from its start to its stop."""
+        """The samples of one source between start and stop."""
         source = self._started()
         try:
             return [list(source.sample()) for _ in range(_SAMPLES)]
@@ -51,20 +51,20 @@ class TelemetryContract:
         check_row("telemetry", self.source)
 
     def test_making_it_starts_nothing(self) -> None:
-        """It is made, and never started, where its options are only looked at."""
+        """A source is constructed without a start where only its options are read."""
         self._made()
 
     def test_it_has_an_interval(self) -> None:
         assert self._made().interval_s > 0
 
     def test_there_is_something_in_every_sample(self, samples: list[list[Point]]) -> None:
-        assert all(samples), "of what it is tried on, a sample has nothing"
+        assert all(samples), "a sample is empty"
         assert all(type(point) is Point for sample in samples for point in sample)
 
     def test_a_series_stands_once_in_a_sample(self, samples: list[list[Point]]) -> None:
         for sample in samples:
-            found = [(point.name, tuple(sorted(point.labels.items()))) for point in sample]
-            assert len(found) == len(set(found)), "two values of one name need labels that tell them apart"
+            series = [(point.name, tuple(sorted(point.labels.items()))) for point in sample]
+            assert len(series) == len(set(series)), "two values of one name need different labels"
 
     def test_a_series_keeps_its_kind_and_unit(self, samples: list[list[Point]]) -> None:
         known: dict[str, tuple[SeriesKind, str]] = {}
@@ -84,16 +84,16 @@ class TelemetryContract:
     def test_labels_are_texts(self, samples: list[list[Point]]) -> None:
         for point in (point for sample in samples for point in sample):
             assert point.name
-            assert all(isinstance(each, str) for each in (*point.labels, *point.labels.values())), point.labels
+            assert all(isinstance(text, str) for text in (*point.labels, *point.labels.values())), point.labels
 
     def test_its_samples_can_be_kept(self, samples: list[list[Point]], tmp_path: Path) -> None:
-        writer = SampleWriter(tmp_path / "samples", Origin(PluginRef("telemetry", "mine", "", "", ""), 1.0))
+        writer = SampleWriter(tmp_path / "samples", SourceHeader(PluginRef("telemetry", "mine", "", "", ""), 1.0))
         for at_ns, sample in enumerate(samples):
             writer.add(sample, Moment(at_ns, at_ns, 0, 0))
         writer.close()
         lines = list(read_samples(tmp_path / "samples"))
         assert len([line for line in lines if isinstance(line, Sample)]) == _SAMPLES
-        assert {line.name for line in lines if isinstance(line, Series)} == {
+        assert {line.name for line in lines if isinstance(line, SeriesHeader)} == {
             point.name for sample in samples for point in sample if point.finite
         }
 

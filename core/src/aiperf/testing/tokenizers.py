@@ -1,4 +1,4 @@
-"""What every tokenizer must do."""
+"""The contract of tokenizers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
+from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource
 from aiperf.testing.manifests import check_row
-from aiperf.tokenizer import Tokenizer, TokenizerSource
 
 TEXTS = (
     "",
@@ -40,8 +40,8 @@ class TokenizerContract:
             source = Mine
             tokenizer = Mine().open("mine")
 
-    source: what the package registers; None leaves its manifest out.
-    exact: whether decoding gives the very text back; some vocabularies normalise.
+    source: the registered source; None skips the check of its manifest.
+    exact: decoding gives the same text; False for vocabularies that normalise.
     """
 
     tokenizer: ClassVar[Tokenizer]
@@ -58,7 +58,7 @@ class TokenizerContract:
         back = self.tokenizer.decode(self.tokenizer.encode(text))
         if self.exact:
             assert back == text
-        else:  # what is lost is lost the first time
+        else:  # normalisation changes a text only once
             assert self.tokenizer.decode(self.tokenizer.encode(back)) == back
 
     @pytest.mark.parametrize("text", TEXTS)
@@ -67,7 +67,7 @@ class TokenizerContract:
 
     def test_ids_are_in_range(self) -> None:
         for text in TEXTS:
-            assert all(0 <= each < self.tokenizer.size for each in self.tokenizer.encode(text))
+            assert all(0 <= number < self.tokenizer.size for number in self.tokenizer.encode(text))
 
     def test_no_text_is_no_ids(self) -> None:
         assert self.tokenizer.encode("") == []
@@ -85,8 +85,8 @@ class TokenizerContract:
 
     def test_every_ordinary_id_is_some_text(self) -> None:
         step = max(1, self.tokenizer.size // 500)
-        for each in range(0, self.tokenizer.size, step):
-            assert isinstance(self.tokenizer.decode([each]), str)
+        for number in range(0, self.tokenizer.size, step):
+            assert isinstance(self.tokenizer.decode([number]), str)
 
     def test_it_has_a_name(self) -> None:
         assert self.tokenizer.name

@@ -1,4 +1,4 @@
-"""What every live display must do."""
+"""The contract of live displays."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from aiperf.progress import Snapshot
+from aiperf.sdk.ui import Snapshot, Ui
 from aiperf.testing.manifests import check_row
-from aiperf.ui import Ui
 
 SNAPSHOTS: Sequence[Snapshot] = (
     Snapshot("warmup", "warmup", 0.0, 0, 0, 0, 0, 0.0),
@@ -18,7 +17,7 @@ SNAPSHOTS: Sequence[Snapshot] = (
     Snapshot("profiling", "profiling", 360_000.0, 10**9, 10**9, 10**8, 10**6, 123_456.789, 1.0, 0.0, 9e6, 1e-4),
     Snapshot("a phase of a very long name " * 10, "profiling", 3.0, 1, 0, 1, 0, 0.3, 7.5, None),
 )
-"""Moments of a run: nothing known yet, the usual, and the extremes."""
+"""States of a run: at its start, ordinary, and extreme."""
 
 
 class UiContract:

@@ -1,4 +1,4 @@
-"""What every URL strategy must do: name a URL that is there, and share sessions as it was told."""
+"""The contract of URL strategies: valid indices, and shares according to the weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from aiperf.balance import UrlStrategy
+from aiperf.sdk.url_strategy import UrlStrategy
 from aiperf.testing.manifests import check_row, row_of
 
 _SESSIONS = 6000
@@ -21,14 +21,14 @@ class UrlStrategyContract:
         class TestMineKeepsTheContract(UrlStrategyContract):
             strategy = Mine
 
-    even: whether URLs of the same weight get the same share.
+    even: URLs of the same weight get the same share.
     """
 
     strategy: ClassVar[type[UrlStrategy]]
     even: ClassVar[bool] = True
 
     def _chosen(self, weights: Sequence[float], sessions: range = range(_SESSIONS)) -> list[int]:
-        """The URLs of sessions that start one after the other and don't end."""
+        """The URLs of successive sessions that never end."""
         strategy, in_flight = type(self).strategy(weights), [0] * len(weights)
         chosen = []
         for session in sessions:
@@ -47,7 +47,7 @@ class UrlStrategyContract:
 
     def test_equals_get_equal_shares(self) -> None:
         if not self.even:
-            pytest.skip("it doesn't promise it")
+            pytest.skip("it makes no such promise")
         counted = Counter(self._chosen((1.0, 1.0, 1.0, 1.0)))
         assert all(abs(counted[i] / _SESSIONS - 0.25) < 0.02 for i in range(4)), counted
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf import AiperfError, Axis, Figure, Plot, PlotRun, PluginError, Series, UsageError
-from aiperf.command import Others
-from aiperf.descriptor import Descriptor
-from aiperf.plot import open_runs
-from aiperf.registry import Registry
+from aiperf.registry.registry import Registry
+from aiperf.results import open_runs
+from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.descriptor import Descriptor
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.pictures import picture
@@ -55,7 +55,7 @@ def command(*plots: type[Plot]) -> PlotCommand:
     registry = Registry(rows, kernel_options=())
     registry.load = lambda category, name: {each.__name__.lower(): each for each in plots}[name]  # type: ignore[method-assign]
     made = PlotCommand()
-    made.others = Others(registry, {}, {})
+    made.plugin_options = PluginOptions(registry, {}, {})
     return made
 
 
@@ -146,7 +146,7 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
         (shown(Series("a", ONE, ONE), Series("a", TWO, TWO)), "two series are called 'a'"),
     ],
 )
-def test_a_figure_that_can_not_be_drawn_is_named_and_the_others_are_drawn(
+def test_a_bad_figure_is_named_and_the_others_are_drawn(
     results: Path, capsys: pytest.CaptureFixture[str], made: object, sentence: str, as_json: bool
 ) -> None:
     assert command(broken(made), Latency).run(options(as_json=as_json), [str(results)]) == 1

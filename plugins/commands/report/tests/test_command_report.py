@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf import (
+    Aggregation,
     AiperfError,
     Artifact,
     BatchExporter,
@@ -15,13 +16,11 @@ from aiperf import (
     Definition,
     Delta,
     Endpoint,
-    Fold,
     HttpRequest,
     Metric,
     Options,
     Over,
     PhasePlan,
-    Plan,
     Readings,
     SummaryExporter,
     Turn,
@@ -29,19 +28,22 @@ from aiperf import (
     UsageError,
     option,
 )  # fmt: skip
-from aiperf import journal as frames
-from aiperf.command import Others
-from aiperf.descriptor import Descriptor, OptionSpec, PluginRef
-from aiperf.plan import TlsPlan
-from aiperf.reduce import Reducer
-from aiperf.registry import Registry
-from aiperf.rundir import RunClock, load_run, save_run
-from aiperf.store import StoreWriter
+from aiperf.reduce.reducer import Reducer
+from aiperf.registry.registry import Registry
+from aiperf.rundir import journal as frames
+from aiperf.rundir.directory import RunClock, load_run, save_run
+from aiperf.rundir.store import StoreWriter
+from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.testing import CommandContract
+from aiperf.testing.plans import sample_plan, sample_ref
 from aiperf_command_report import Report
-from msgspec.structs import replace
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
+
+
+FILES = {"aiperf.json": "{prefix_aiperf}.json", "jsonl": "{prefix}.jsonl",
+         "timeslices.json": "{prefix_aiperf}_timeslices.json"}  # fmt: skip
 
 
 class Words(Endpoint):
@@ -72,7 +74,7 @@ class Outcomes(BatchExporter):
 
 
 def ref(name: str, cls: type) -> PluginRef:
-    return PluginRef("x", name, f"{__name__}:{cls.__name__}", "test", "1")
+    return sample_ref("exporters", f"{__name__}:{cls.__name__}", name=name)
 
 
 @pytest.fixture
@@ -85,19 +87,16 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
     journal = directory / "journal"
     journal.mkdir(parents=True)
     endpoint = ref("words", Words)
-    plan = Plan(
-        run_id="be4a9683ef6c", version="0", seed=1, seeded=True, command="aiperf profile", models=("m",),
-        model_strategy="round_robin", phases=(PhasePlan("profiling", "profiling", 0, "burst", request_count=3, entries=1),),
-        urls=("http://h",), path="/words", endpoint=endpoint, transport=endpoint, dataset=endpoint, tokenizer=None,
-        tokenizer_name=None, streaming=False, timeout_ns=1, reuse=True, session_header="X", tls=TlsPlan(),
-        sampling="sequential", entries=1, workers=1, reducers=1, journal="/elsewhere/journal", artifacts="/elsewhere",
-        export_prefix=None, export_level="records", use_server_token_count=False, exporters=exporters,
+    plan = sample_plan(
+        directory, run_id="be4a9683ef6c", phases=(PhasePlan("profiling", "profiling", 0, "burst", request_count=3, entries=1),),
+        path="/words", endpoint=endpoint, journal="/elsewhere/journal", artifacts="/elsewhere", exporters=exporters,
+        files=FILES,
     )  # fmt: skip
     save_run(journal, plan, RunClock(ZERO, WALL))
     with StoreWriter(journal) as store:
         store.add(Conversation("session_000000", (Turn(("hi",)),)), [[HttpRequest("/words", b"{}")]])
     clocks = (ZERO, WALL)
-    about = {"run_id": plan.run_id, "shard": 0, "shards": 1, "pid": 1}
+    about = {"run_id": plan.run.run_id, "shard": 0, "shards": 1, "pid": 1}
     segment = frames.pack(frames.PLAN, msgspec.msgpack.encode(about), *clocks)
     phase = {"phase": 0, "event": "begin", "at_ns": ZERO}
     segment += frames.pack(frames.PHASE, msgspec.msgpack.encode(phase), *clocks)
@@ -116,10 +115,10 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
 
 def report(
     *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
-    others: Others | None = None, definitions: bool = False,
+    others: PluginOptions | None = None, definitions: bool = False,
 ) -> int:  # fmt: skip
     command = Report()
-    command.others = others
+    command.plugin_options = others
     options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
     return command.run(options, [str(word) for word in words])
 
@@ -161,7 +160,7 @@ def test_json_without_the_json_exporter_is_refused_with_a_sentence(tmp_path):
         report(run, as_json=True)
 
 
-def test_an_exporter_that_fails_makes_the_exit_code_1_and_the_others_still_write(tmp_path):
+def test_a_failing_exporter_gives_exit_code_1_and_the_others_write(tmp_path):
     run = make_run(tmp_path / "run", exporters=(ref("fails", Fails), ref("json", Counts)))
     assert report(run) == 1
     assert (run / "profile_export_aiperf.json").exists()
@@ -182,7 +181,7 @@ class SloOptions(Options):
 class Fast(Metric):
     """How many ended within the SLO."""
 
-    tag, title, unit, fold, over = "fast", "Fast", Unit.REQUESTS, Fold.SUM, Over.ALL
+    tag, title, unit, fold, over = "fast", "Fast", Unit.REQUESTS, Aggregation.SUM, Over.ALL
 
     def __init__(self, options=None) -> None:
         self.slo_ns = options.slo_ns
@@ -198,14 +197,14 @@ class Results(SummaryExporter):
         return [Artifact("JSON Export", path)]
 
 
-def installed(slo_ns: float | None = None) -> Others:
+def installed(slo_ns: float | None = None) -> PluginOptions:
     """A metric that the run did not have, installed now, and what was typed for it."""
     fast = Descriptor(
         "metrics", "fast", f"{__name__}:Fast", "new", "2", "", options_model=f"{__name__}:SloOptions",
         options=(OptionSpec("slo_ns", ("--slo",), ""),),
     )  # fmt: skip
     options = SloOptions() if slo_ns is None else SloOptions(slo_ns=slo_ns)
-    return Others(Registry([fast]), {"metrics:fast": options}, {} if slo_ns is None else {"metrics:fast": ("slo_ns",)})
+    return PluginOptions(Registry([fast]), {"metrics:fast": options}, {} if slo_ns is None else {"metrics:fast": ("slo_ns",)})
 
 
 def test_other_slices_need_no_server(tmp_path):
@@ -235,14 +234,14 @@ class Everything(Definition):
 
 
 @pytest.fixture
-def defined() -> Others:
-    return Others(Registry([Descriptor("definitions", "all", f"{__name__}:Everything", "new", "2")]), {}, {})
+def defined() -> PluginOptions:
+    return PluginOptions(Registry([Descriptor("definitions", "all", f"{__name__}:Everything", "new", "2")]), {}, {})
 
 
 def columns_of(run: Path) -> Path:
     """The run with its columns written, and no request left open."""
     plan, clock = load_run(run / "journal")
-    reducer = Reducer(replace(plan, journal=str(run / "journal")), run / "journal", 0, 1, clock=clock)
+    reducer = Reducer(plan.replacing(journal=str(run / "journal")), run / "journal", 0, 1, clock=clock)
     reducer.finish()
     return run
 
@@ -273,7 +272,7 @@ class Nothing(Everything):
 def test_a_definition_that_fails_is_named_and_the_others_are_shown(run, capsys):
     values = {"all": f"{__name__}:Everything", "bad": f"{__name__}:Nothing", "gone": f"{__name__}:Absent"}
     rows = [Descriptor("definitions", name, value, "new", "2") for name, value in values.items()]
-    assert report(columns_of(run), definitions=True, as_json=True, others=Others(Registry(rows), {}, {})) == 1
+    assert report(columns_of(run), definitions=True, as_json=True, others=PluginOptions(Registry(rows), {}, {})) == 1
     said = capsys.readouterr()
     assert list(json.loads(said.out)) == ["all"]
     gone, bad = said.err.splitlines()

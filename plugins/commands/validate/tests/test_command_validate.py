@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiperf import AiperfError, BadDataset, Conversation, Dataset, Turn, UsageError
 from aiperf import rows as rows_of
-from aiperf.descriptor import Descriptor
-from aiperf.registry import Registry
+from aiperf.registry.registry import Registry
+from aiperf.sdk.descriptor import Descriptor
 from aiperf.testing import CommandContract
 from aiperf.testing.manifests import check_row
 from aiperf_command_validate import Validate
@@ -103,8 +103,10 @@ class Results:
 
 @pytest.fixture(autouse=True)
 def no_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Schemas are those of whatever is installed; here nothing is."""
-    monkeypatch.setattr(Registry, "discover", lambda: Registry([], kernel_options=()))
+    """Schemas are those of whatever is installed; here only names of files are."""
+    files = {"arrivals.jsonl": "{prefix}_arrivals.jsonl", "parquet": "{prefix}.parquet"}
+    installed = [Descriptor("exporters", "some", "some:Exporter", "acme", "1", capabilities={"files": files})]
+    monkeypatch.setattr(Registry, "discover", lambda: Registry(installed, kernel_options=()))
 
 
 @pytest.fixture
@@ -113,7 +115,9 @@ def results(tmp_path: Path) -> Results:
 
 
 def validate(*words: Any, as_json: bool = False, file: Path | None = None) -> int:
-    return Validate().run(SimpleNamespace(as_json=as_json, input=file), [str(word) for word in words])
+    command = Validate()
+    command.registry = Registry.discover()
+    return command.run(SimpleNamespace(as_json=as_json, input=file), [str(word) for word in words])
 
 
 def test_files_that_are_as_they_should_be_have_no_fault(results, capsys):
@@ -233,7 +237,7 @@ def test_a_file_of_the_export_level_that_is_not_there_is_named(results, name):
         assert f"profile_export{name}: is missing; export level raw has it" in results.faults()
 
 
-def test_a_file_cut_in_the_middle_of_a_line_is_named_with_the_line(results):
+def test_a_file_cut_within_a_line_is_named_with_the_line(results):
     results.write()
     path = results.path / "profile_export.jsonl"
     path.write_bytes(path.read_bytes()[:-30])

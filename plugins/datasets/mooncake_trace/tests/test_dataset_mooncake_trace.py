@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,8 +40,8 @@ class Pieces(Words):
         return len(self.encode(text))
 
 
-def options(**given: Any) -> SimpleNamespace:
-    return SimpleNamespace(**MooncakeTraceOptions(**given).model_dump())
+def options(**given: Any) -> MooncakeTraceOptions:
+    return MooncakeTraceOptions(**given)
 
 
 def context(file: Path, seed: int = 7, tokenizer: Any = ...) -> DatasetContext:
@@ -134,8 +133,8 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, text: s
 
 
 @pytest.mark.parametrize("row", ['{"messages": [{"role": "user", "content": "hey"}]}', '{"payload": {"prompt": "x"}}'])
-def test_what_is_sent_as_it_is_takes_no_system_prompt_of_the_options(tmp_path: Path, row: str) -> None:
-    with pytest.raises(BadDataset, match=r"trace\.jsonl:1: .* is sent as it is: the system prompt has no place"):
+def test_unchanged_rows_refuse_a_system_prompt_of_the_options(tmp_path: Path, row: str) -> None:
+    with pytest.raises(BadDataset, match=r"trace\.jsonl:1: .* is sent unchanged: the system prompt can't come before it"):
         read(tmp_path, row, system_prompt="Be terse.")
 
 

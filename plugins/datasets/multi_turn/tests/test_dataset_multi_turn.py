@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from aiperf_dataset_multi_turn.options import MultiTurnOptions
 CHAT = Capabilities(system_message=True, multi_turn=True)
 
 
-def options(**given: Any) -> SimpleNamespace:
-    return SimpleNamespace(**MultiTurnOptions(**given).model_dump())
+def options(**given: Any) -> MultiTurnOptions:
+    return MultiTurnOptions(**given)
 
 
 def read(path: Path, text: str, capabilities: Capabilities = CHAT, **given: Any) -> list[Conversation]:
@@ -29,7 +28,7 @@ class TestMultiTurnKeepsTheContract(MultiTurnContract):
     pass
 
 
-def test_rows_of_one_session_go_on_where_the_one_before_ended(tmp_path: Path) -> None:
+def test_rows_of_a_session_continue_its_turns(tmp_path: Path) -> None:
     found = read(tmp_path, '{"session_id": "s", "turns": [{"text": "a"}, {"text": "b", "delay": 500}]}\n'
                            '{"session_id": "s", "turns": [{"text": "c", "output_length": 5}]}\n')  # fmt: skip
     assert [(turn.text, turn.delay_ms, turn.max_tokens) for turn in found[0].turns] == [
@@ -52,18 +51,20 @@ def test_a_plain_system_turn_at_the_beginning_is_the_system_prompt(
     assert (found.system, len(found.turns)) == (system, left)
 
 
-def test_where_the_endpoint_has_no_system_message_it_stays_a_turn(tmp_path: Path) -> None:
+def test_without_system_messages_a_system_turn_stays_a_turn(tmp_path: Path) -> None:
     (found,) = read(tmp_path, '{"turns": [{"role": "system", "text": "S"}, {"text": "a"}]}', Capabilities(multi_turn=True))
     assert (found.system, len(found.turns)) == (None, 2)
 
 
-def test_a_system_prompt_of_the_options_comes_before_the_files_own(tmp_path: Path) -> None:
+def test_the_options_system_prompt_precedes_the_files_own(tmp_path: Path) -> None:
     (found,) = read(tmp_path, '{"turns": [{"role": "system", "text": "S"}, {"text": "a"}]}', system_prompt="Mine")
     assert found.system == "Mine\n\nS"
 
 
 @pytest.mark.parametrize(("row", "words"), [
-    ('{"turns": []}', "no list of turns"), ("{}", "no list of turns"), ('{"turns": ["a"]}', "turn 0 is 'a'"),
+    ('{"turns": []}', "turns must be a non-empty list"),
+    ("{}", "turns must be a non-empty list"),
+    ('{"turns": ["a"]}', "turn 0 is 'a'"),
     ('{"turns": [{"text": "a"}, {}]}', "the turn 1 has none of text"),
 ])  # fmt: skip
 def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: str, words: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +16,8 @@ from aiperf_dataset_single_turn.options import SingleTurnOptions
 CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))
 
 
-def options(**given: Any) -> SimpleNamespace:
-    return SimpleNamespace(**SingleTurnOptions(**given).model_dump())
+def options(**given: Any) -> SingleTurnOptions:
+    return SingleTurnOptions(**given)
 
 
 def read(path: Path, text: str, **given: Any) -> list[Conversation]:
@@ -46,11 +45,11 @@ def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
     assert [each.turns[0].texts for each in found] == [("a", "b"), ("c", "d", "e")]
 
 
-def test_the_name_that_genai_perf_gave_the_text_is_taken_too(tmp_path: Path) -> None:
+def test_the_text_field_of_genai_perf_is_accepted(tmp_path: Path) -> None:
     assert read(tmp_path, '{"text_input": "a"}')[0].turns[0].texts == ("a",)
 
 
-def test_rows_of_one_session_are_one_conversation_in_the_place_of_its_first_row(tmp_path: Path) -> None:
+def test_a_session_is_one_conversation_at_its_first_row(tmp_path: Path) -> None:
     rows = [(None, "a"), ("s", "b"), (None, "c"), ("t", "d"), ("s", "e")]
     text = "\n".join(f'{{"text": "{text}"' + (f', "session_id": "{session}"}}' if session else "}") for session, text in rows)
     found = read(tmp_path, text)
@@ -105,11 +104,11 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     ('{"text": "a", "extra": []}', "extra is []"),
     ('{"text": "a", "role": 1}', "role is 1"),
     ('{"image": "gone.png"}', "no image file 'gone.png'"),
-    ('{"image": "rows.jsonl"}', "is no image that can be sent"),
+    ('{"image": "rows.jsonl"}', "rows.jsonl is no supported image file; use .png, .jpg, .jpeg"),
     ('{"image": "' + "QUJD" * 2000 + '"}', "can't be read: File name too long"),
     ('{"text": ""}', "text is empty"),
-    ('{"text": [' + '"x",' * 5000 + '"x"]}', "text is ['x', 'x', 'x', 'x', 'x', 'x', ...]; it is a text"),
-    ('{"images": [{"contents": ["https://h/a"]}], "image_uuids": ["u"]}', "image_uuids is a list"),
+    ('{"text": [' + '"x",' * 5000 + '"x"]}', "text is ['x', 'x', 'x', 'x', 'x', 'x', ...]; it must be a text"),
+    ('{"images": [{"contents": ["https://h/a"]}], "image_uuids": ["u"]}', "image_uuids must be a list"),
     ('{"images": ["https://h/a", "https://h/b"], "image_uuids": ["u"]}', "1 image_uuids for 2 images"),
 ])  # fmt: skip
 def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: str, words: str) -> None:

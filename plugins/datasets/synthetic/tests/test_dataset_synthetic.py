@@ -9,7 +9,6 @@ import statistics
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,9 +125,8 @@ def tokenizer(request: pytest.FixtureRequest) -> Any:
 def made(
     entries: int = 1, *, seed: int = 7, seeded: bool = True, tokenizer: Any = None, can: Capabilities = CHAT, **options: Any
 ) -> Synthetic:
-    chosen = SyntheticOptions(**options).model_dump(mode="json")
     context = DatasetContext(entries, seed, seeded, tokenizer or Bytes(), can)
-    return Synthetic(SimpleNamespace(**chosen), context)
+    return Synthetic(SyntheticOptions(**options), context)
 
 
 # Exact lengths
@@ -169,21 +167,21 @@ def test_system_and_context_are_exactly_as_long_as_asked(tokenizer: Any) -> None
         assert tokenizer.count(entry.turns[0].text) == 20
 
 
-def test_a_length_that_cannot_be_reached_is_said_once_with_how_many(caplog: pytest.LogCaptureFixture) -> None:
+def test_missed_lengths_are_reported_once_with_their_number(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         entries = list(made(6, tokenizer=Even(), isl=11))
     assert [record.getMessage() for record in caplog.records] == [
-        "6 of 6 synthetic texts are not of the length asked for under the tokenizer 'even': off by up to 1 tokens"
+        "6 of 6 synthetic texts miss the requested length under the tokenizer 'even' by up to 1 tokens"
     ]
     assert all(entry.turns[0].input_tokens == Even().count(entry.turns[0].text) for entry in entries)
 
 
-def test_reached_lengths_are_not_talked_about(caplog: pytest.LogCaptureFixture) -> None:
+def test_exact_lengths_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     list(made(3, tokenizer=Even(), isl=10))
     assert caplog.records == []
 
 
-def test_input_tokens_are_given_only_where_the_text_is_all_there_is() -> None:
+def test_input_tokens_are_given_only_for_a_lone_text() -> None:
     def known(**options: Any) -> list[int | None]:
         (entry,) = made(1, isl=30, **options)
         return [turn.input_tokens for turn in entry.turns]
@@ -267,7 +265,7 @@ def test_no_two_prompts_begin_alike(corpus: str) -> None:
     assert max(shared) < 32
 
 
-def test_prompts_that_begin_alike_after_all_the_corpus_was_used_part_soon() -> None:
+def test_repeated_beginnings_diverge_after_eight_tokens() -> None:
     entries = made(1, isl=100)
     source = open_corpus("sonnet", Bytes(), 7)
     words = next(n for n in itertools.count(1000) if open_word(source, n) == open_word(source, 0))
@@ -411,7 +409,7 @@ def test_messages_need_an_endpoint_that_has_them(options: dict[str, Any], flag: 
 
 
 def test_no_tokenizer_is_a_sentence() -> None:
-    options = SimpleNamespace(**SyntheticOptions().model_dump(mode="json"))
+    options = SyntheticOptions()
     with pytest.raises(BadDataset, match="tokenizer"):
         Synthetic(options, DatasetContext(1, 1, True, None, PLAIN))
 

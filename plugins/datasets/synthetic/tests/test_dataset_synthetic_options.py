@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.optionspec import specs, validate
+from aiperf.registry.option_specs import specs, validate
 from aiperf_dataset_synthetic.lengths import Pair, pairs
 from aiperf_dataset_synthetic.options import SyntheticOptions
 
@@ -170,15 +170,15 @@ def test_a_sequence_distribution_has_four_forms(text: str) -> None:
         ("0,64:100", "has a length below 1"),
         ("128,64:-25;1,1:125", "outside 0 to 100"),
         ("128,6.5:100", "is not ISL,OSL:PERCENT"),
-        ("1|-3,5:100", "has a spread"),
-        ("1|1e999,5:100", "has a spread"),
+        ("1|-3,5:100", "has a standard deviation that is not a finite number"),
+        ("1|1e999,5:100", "has a standard deviation that is not a finite number"),
         ("1|e,5:100", "has a bad number"),
         ("[(128,64):25,(512,128:75]", "is not ISL,OSL:PERCENT"),
         ("[(128,64):25,junk,(512,128):75]", "is not ISL,OSL:PERCENT"),
         ("[(128,64):100", "has no closing bracket"),
         ('{"pairs":[{"isl":128,"osl":64}]}', "missing required field `prob`"),
         ('{"pairs":[{"isl":128,"osl":64,"prob":100,"typo":1}]}', "unknown field `typo`"),
-        ('{"pairs":', "is not the JSON that is expected"),
+        ('{"pairs":', "the JSON of the sequence distribution has another form than expected"),
         ('{"pairs":[]}', "total 0, not 100"),
         ('[{"isl":128,"osl":64,"prob":100}]', "unknown field `prob`"),
     ],

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 from aiperf import RecordBatch, ragged
-from aiperf.comparison import numbers
 from aiperf.testing import DefinitionContract
+from aiperf_command_report.comparison import numbers
 from aiperf_definition_tools import GenaiPerf, GuideLlm, This, Vllm
 
 MS = 1e6
@@ -74,7 +74,7 @@ def test_vllm_sees_a_gap_of_nothing_where_events_come_together():
 
 
 @pytest.mark.parametrize(("first", "itl"), [(NAN, 40 / 4), (3, 40 / 2), (0, 40 / 4), (5, 40 / 4)])
-def test_this_leaves_out_the_tokens_of_the_first_content_where_the_server_tells_them(first, itl):
+def test_this_excludes_the_servers_count_of_first_tokens(first, itl):
     """Of A's five tokens, if that leaves any."""
     columns = {**batch().columns, "first_tokens": np.array([first, NAN, NAN, NAN])}
     assert numbers(This(), RecordBatch(columns, batch().valid)).itl_ms.mean == pytest.approx(itl)
@@ -85,7 +85,7 @@ def test_vllm_counts_text_where_the_server_counts_nothing():
     assert numbers(Vllm(), RecordBatch(columns, batch().valid)).output_tokens_per_s == pytest.approx(7 / 0.5)
 
 
-def test_reasoning_begins_ttft_for_all_but_genai_perf_and_is_no_token_there():
+def test_reasoning_ends_ttft_except_for_genai_perf():
     """A's first content is thought: 3 of 8 tokens, and its first output comes at 60."""
     columns = {**batch().columns, "reasoning_tokens": np.array([3, NAN, NAN, NAN])}
     columns["usage_completion_tokens"] = np.array([8.0, 2, NAN, 0])

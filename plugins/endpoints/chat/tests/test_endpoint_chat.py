@@ -33,7 +33,7 @@ def test_the_body_is_exactly_this() -> None:
     assert (request.path, request.method, request.content_type) == ("/v1/chat/completions", "POST", "application/json")
 
 
-def test_without_streaming_the_field_is_there_and_usage_is_not_asked_for() -> None:
+def test_without_streaming_no_usage_is_requested() -> None:
     assert sent(Turn(texts=("Hi",), model="m")) == {
         "messages": [{"role": "user", "content": "Hi"}],
         "model": "m",
@@ -90,7 +90,7 @@ def test_an_extra_that_switches_streaming_decides_about_usage() -> None:
     assert sent(Turn(texts=("Hi",), model="m", extra={"stream": True}))["stream_options"] == {"include_usage": True}
 
 
-def test_a_lone_text_is_a_string_and_nothing_is_an_empty_one() -> None:
+def test_a_single_text_is_a_string_and_none_is_empty() -> None:
     assert content("Hi") == "Hi"
     assert content("") == ""
     assert content() == ""
@@ -269,7 +269,7 @@ def test_an_error_in_band_is_the_servers_own(event: bytes, said: tuple[str, int 
     ],
     ids=["proxy page", "cut", "null", "list", "choices a number", "text a number", "not UTF-8", "deep"],
 )
-def test_what_is_not_chat_is_a_bad_response_and_keeps_its_bytes(event: bytes) -> None:
+def test_other_dialects_are_bad_responses_with_their_bytes(event: bytes) -> None:
     with pytest.raises(BadResponse, match=r"^chat: not ") as caught:
         Chat().decode(event)
     assert caught.value.raw == event

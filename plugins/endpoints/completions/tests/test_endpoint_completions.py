@@ -80,7 +80,7 @@ def test_an_error_in_band_is_the_servers_own() -> None:
 
 
 @pytest.mark.parametrize("event", [b"<html>", b'{"choices":[{"text":"a', b"7", b'{"choices":[{"text":7}]}'])
-def test_what_is_no_completion_is_a_bad_response_and_keeps_its_bytes(event: bytes) -> None:
+def test_other_dialects_are_bad_responses_with_their_bytes(event: bytes) -> None:
     with pytest.raises(BadResponse, match=r"^completions: not ") as caught:
         Completions().decode(event)
     assert caught.value.raw == event

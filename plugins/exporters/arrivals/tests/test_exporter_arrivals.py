@@ -8,8 +8,8 @@ from pathlib import Path
 import aiperf_exporter_arrivals
 import jsonschema
 import numpy as np
-from aiperf import RecordBatch, Scored, Target
-from aiperf.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, UNFINISHED
+from aiperf import RecordBatch, Target
+from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, UNFINISHED
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_arrivals import Arrivals
 from aiperf_exporter_arrivals.lines import schema
@@ -28,7 +28,7 @@ def part(rows: list[dict]) -> bytes:
     texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id")}
     valid = np.array([row.get("outcome", COMPLETED) == COMPLETED for row in rows])
     target = Target(Path(), started_wall_ns=WALL, phases=("warmup", "load"), kinds=("warmup", "profiling"))
-    return Arrivals(target).rows(Scored(RecordBatch(columns, valid, texts), {}, {}))
+    return Arrivals(target).rows(RecordBatch(columns, valid, texts))
 
 
 def joined(directory: Path, *parts: bytes) -> list[dict]:

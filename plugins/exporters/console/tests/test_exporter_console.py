@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread, UrlSummary
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Quantiles, UrlSummary
 from aiperf_exporter_console import Console, say
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, PLAIN, Look, cells_of, wrap
@@ -47,7 +47,7 @@ SUMMARY = Summary(
     ),
     measurement=Measurement(
         "kernel", True, Arrivals(1225, 1225, 3, 20, 1205), "trustworthy", (),
-        Spread(0.0104, 0.02, 0.3), Spread(0.002, 0.4, 1.5), Spread(0.1, 0.2, 0.25), 7,
+        Quantiles(0.0104, 0.02, 0.3), Quantiles(0.002, 0.4, 1.5), Quantiles(0.1, 0.2, 0.25), 7,
         worker_cpu_pct=(12.54, 3.0), notes=("A note.",),
     ),
     delivered=DeliveredLoad(19.984, 0.9951, 4, 20.0, 0.0123, 0.4),
@@ -60,6 +60,7 @@ SUMMARY = Summary(
     valid=20,
     failed=1205,
 )  # fmt: skip
+
 
 def render(summary: Summary, width: int, *, verbose: bool = False, look: Look | None = None) -> str:
     return report(summary, look or Look(BOX), width, verbose=verbose)
@@ -127,7 +128,7 @@ def test_a_narrow_table_leaves_out_what_it_has_no_number_of():
     assert [row[0] for row in grid(render(shown, 140), "LLM Metrics")] == ["TTFT (ms)", "Lame (ms)"]
 
 
-def test_metrics_without_an_order_are_not_shown_and_groups_come_before_the_main_table():
+def test_groups_come_before_the_main_table_and_unordered_metrics_are_hidden():
     text = render(SUMMARY, 140)
     assert "Benchmark Duration (sec)" not in text
     assert text.index("LLM Metrics: Effective") < text.index(" LLM Metrics\n")

@@ -3,7 +3,7 @@ import math
 
 import pytest
 from aiperf import Measurement, Result, Summary, Target
-from aiperf.summary import Arrivals, DeliveredLoad
+from aiperf.sdk.summary import Arrivals, DeliveredLoad
 from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_csv import SummaryCsv, cell
 
@@ -23,7 +23,7 @@ def written(tmp_path, *results: Result) -> bytes:
     return artifact.path.read_bytes()
 
 
-def test_the_two_sections_are_sorted_by_tag_and_lines_end_in_cr_lf(tmp_path):
+def test_both_sections_are_sorted_by_tag_and_lines_end_in_crlf(tmp_path):
     content = written(
         tmp_path,
         Result("request_throughput", "Request Throughput", "requests/sec", {"avg": 46.1149}),

@@ -5,7 +5,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Spread, UrlSummary
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Quantiles, UrlSummary
 from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_json import SummaryJson
 from aiperf_exporter_json.document import iso
@@ -40,7 +40,7 @@ SUMMARY = Summary(
         PhaseSummary("profiling", "profiling", 1, START, START + SECOND, {}, valid=20, failed=5),
     ),
     measurement=Measurement(
-        "kernel", True, Arrivals(25, 25, 0, 20, 5), "trustworthy", (), Spread(0.01, 0.02, 0.3), worker_cpu_pct=(12.5,)
+        "kernel", True, Arrivals(25, 25, 0, 20, 5), "trustworthy", (), Quantiles(0.01, 0.02, 0.3), worker_cpu_pct=(12.5,)
     ),
     delivered=DeliveredLoad(25.0, None, 0),
     plugins=(PluginUsed("endpoints", "chat", "aiperf-endpoint-chat", "0.1.0"),),
@@ -177,7 +177,7 @@ def test_nothing_that_is_not_finite_is_written(tmp_path):
         "inter_token_latency": Result("inter_token_latency", "", "ms", {"avg": 1.0, "std": math.nan, "p50": math.inf}),
         "own": Result("own", "", "ms", {"avg": math.nan}),
     }
-    measurement = replace(SUMMARY.measurement, loop_lag_ms=Spread(1.0, math.inf, math.nan))
+    measurement = replace(SUMMARY.measurement, loop_lag_ms=Quantiles(1.0, math.inf, math.nan))
     content = written(tmp_path, replace(SUMMARY, results=broken, measurement=measurement, extra={"own_block": {"x": math.nan}}))
     assert content["inter_token_latency"] == {"unit": "ms", "avg": 1.0}
     assert "own" not in content

@@ -7,7 +7,7 @@ import pytest
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: the parquet exporters need it")
 
-from aiperf import AiperfError, Scored, Target  # noqa: E402
+from aiperf import AiperfError, Target  # noqa: E402
 from aiperf.testing.batches import sample_batch  # noqa: E402
 from aiperf.testing.manifests import check_row  # noqa: E402
 from aiperf.testing.summaries import sample_summary  # noqa: E402
@@ -15,6 +15,8 @@ from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402
 from aiperf_exporter_parquet.contract import ChunkTableContract, RequestTableContract  # noqa: E402
 
 WALL = 1_700_000_000_000_000_000
+RECORDS = {"jsonl": "{prefix}.jsonl"}
+"""The file of the records exporter, which the table is made of."""
 
 
 def records(path: Path, *lines: dict) -> None:
@@ -32,7 +34,7 @@ def test_a_row_a_record_with_a_column_a_metric(tmp_path):
     tokens = {"value": 7, "unit": "tokens"}
     first = line(0, {"request_latency": latency, "inter_chunk_latency": gaps, "osl": tokens})
     records(tmp_path / "profile_export.jsonl", first, line(1, error=error))
-    (artifact,) = RequestTable(Target(tmp_path)).export(sample_summary())
+    (artifact,) = RequestTable(Target(tmp_path, files=RECORDS)).export(sample_summary())
     table = pq.read_table(artifact.path)
     assert artifact.path.name == "profile_export.parquet"
     assert table.to_pylist() == [
@@ -51,13 +53,13 @@ def test_a_row_a_record_with_a_column_a_metric(tmp_path):
 
 def test_a_run_without_records_is_an_empty_table(tmp_path):
     records(tmp_path / "profile_export.jsonl")
-    (artifact,) = RequestTable(Target(tmp_path, prefix=None)).export(sample_summary())
+    (artifact,) = RequestTable(Target(tmp_path, prefix=None, files=RECORDS)).export(sample_summary())
     assert pq.read_table(artifact.path).num_rows == 0
 
 
 def test_without_the_per_request_file_it_says_what_is_missing(tmp_path):
     with pytest.raises(AiperfError, match=r"profile_export\.jsonl is not there"):
-        RequestTable(Target(tmp_path)).export(sample_summary())
+        RequestTable(Target(tmp_path, files=RECORDS)).export(sample_summary())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,7 +69,7 @@ def chunks(tmp_path: Path, parts: int) -> list[dict]:
     paths = []
     for number, rows in enumerate(np.array_split(np.arange(30), parts)):
         path = tmp_path / f"part-{number}"
-        path.write_bytes(exporter.rows(Scored(batch.take(rows), {}, {})))
+        path.write_bytes(exporter.rows(batch.take(rows)))
         paths.append(path)
     out = tmp_path / "chunks.parquet"
     out.write_bytes(b"".join(exporter.join(paths)))
@@ -75,7 +77,7 @@ def chunks(tmp_path: Path, parts: int) -> list[dict]:
     return found
 
 
-def test_every_chunk_is_a_row_with_its_instant_and_the_gap_before_it(tmp_path):
+def test_every_chunk_is_a_row_with_instant_and_gap(tmp_path):
     batch, found = sample_batch(30), chunks(tmp_path, 1)
     instants = batch.lists("chunk_ns")
     assert [row["at_ns"] for row in found] == (instants.values.astype(np.int64) + WALL).tolist()

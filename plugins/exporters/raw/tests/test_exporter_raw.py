@@ -4,8 +4,8 @@ from importlib.resources import files
 import jsonschema
 import pytest
 from aiperf import AiperfError, Target
-from aiperf.ids import request_id
-from aiperf.journal import ERROR
+from aiperf.rundir.ids import request_id
+from aiperf.rundir.journal import ERROR
 from aiperf.testing.journals import CLOCK, Recording
 from aiperf.testing.manifests import check_row
 from aiperf.testing.summaries import sample_summary
@@ -14,6 +14,7 @@ from aiperf_exporter_raw.contract import RawContract
 from aiperf_exporter_raw.shape import schema
 
 SCHEMA = json.loads(files("aiperf_exporter_raw").joinpath("profile_export_raw.schema.json").read_text())
+FILES = {"jsonl": "{prefix}.jsonl", "raw.jsonl": "{prefix}_raw.jsonl"}
 HEADERS = {"User-Agent": "aiperf/0", "X-Request-ID": "r", "Authorization": "<redacted>"}
 
 
@@ -22,13 +23,13 @@ def keep(run: Recording, request: int, body: bytes | None = None, *, shard: int 
 
 
 def record(run: Recording, request: int, *, shard: int = 0, **more) -> str:
-    name = request_id(run.plan.run_id, shard, request)
+    name = request_id(run.plan.run.run_id, shard, request)
     metadata = {"session_num": request, "worker_id": f"worker-{shard}", "x_request_id": name}
     return json.dumps({"metadata": metadata, "metrics": {"request_latency": {"value": 1.5, "unit": "ms"}}, **more})
 
 
 def target_of(run: Recording, **more) -> Target:
-    return Target(run.directory, level="raw", journal=run.journal, **more)
+    return Target(run.directory, level="raw", journal=run.journal, files=FILES, **more)
 
 
 def exported(run: Recording, *records: str, **more) -> list[dict]:
@@ -126,7 +127,7 @@ def test_lines_follow_the_records_whatever_was_left_out_of_them(run):
     assert said == [("worker-1", "1"), ("worker-0", "0"), ("worker-1", "3"), ("worker-0", "2")]
 
 
-def test_where_the_wall_clock_was_set_reads_are_placed_by_the_clock_that_was_not(run):
+def test_after_a_step_of_the_wall_clock_the_monotonic_clock_places_reads(run):
     run.answered(0, 1_000, (2_000, b"data: 0\n\n"))
     run.flush(3_000)
     run.step_ns = 5_000_000_000

@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from aiperf import Metric, RecordBatch, Scored, Target, Unit, ragged
-from aiperf.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, UNFINISHED
+from aiperf import Metric, RecordBatch, Target, Unit, ragged
+from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, UNFINISHED
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_records import Records
 from aiperf_exporter_records.shape import schema
@@ -55,7 +55,7 @@ def batch(rows: list[dict]) -> RecordBatch:
 def export(rows: list[dict], values: dict | None = None, metrics: tuple = (), **target) -> list[dict]:
     target = {"started_wall_ns": WALL, **target}
     exporter = Records(Target(Path(), **target))
-    scored = Scored(batch(rows), values or {}, {metric.tag: metric() for metric in metrics})
+    scored = batch(rows).with_metrics(values or {}, {metric.tag: metric() for metric in metrics})
     lines = [json.loads(line) for line in exporter.rows(scored).splitlines()]
     for line in lines:
         jsonschema.validate(line, SCHEMA)
@@ -112,7 +112,7 @@ def test_an_absent_value_is_an_absent_key_whatever_the_neighbours_have():
     ]  # fmt: skip
 
 
-def test_a_value_that_is_not_whole_stays_as_it_is_among_whole_ones():
+def test_a_fraction_stays_as_it_is_among_whole_values():
     lines = export([DONE] * 2, {"output_sequence_length": np.array([2.5, 3.0])}, (Tokens,))
     assert [line["metrics"]["output_sequence_length"]["value"] for line in lines] == [2.5, 3]
 
@@ -193,13 +193,13 @@ def test_a_batch_gives_the_same_lines_as_its_halves():
 
     def lines(low, high):
         part = {tag: column[low:high] for tag, column in values.items()}
-        return Records(Target(Path())).rows(Scored(batch(rows[low:high]), part, {Tokens.tag: Tokens()}))
+        return Records(Target(Path())).rows(batch(rows[low:high]).with_metrics(part, {Tokens.tag: Tokens()}))
 
     assert lines(0, 6) == lines(0, 3) + lines(3, 6)
 
 
 def test_an_empty_batch_gives_nothing():
-    assert Records(Target(Path())).rows(Scored(batch([]), {}, {})) == b""
+    assert Records(Target(Path())).rows(batch([])) == b""
 
 
 def test_the_shipped_schema_is_that_of_the_structures():
@@ -238,7 +238,7 @@ class TestTraces:
         whole = RecordBatch(columns, found.valid, found.texts | {"trace": texts})
         config = {"endpoint": {"transport": "aiohttp"}}
         sending = {"http_req_sending": columns["sent_end_ns"] - columns["connected_ns"]}
-        scored = Scored(whole, sending, {"http_req_sending": Sending()})
+        scored = whole.with_metrics(sending, {"http_req_sending": Sending()})
         lines = Records(Target(Path(), started_wall_ns=WALL, config=config)).rows(scored).splitlines()
         for line in lines:
             jsonschema.validate(json.loads(line), SCHEMA)

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from aiperf import Result, Summary, Target
-from aiperf.summary import Slice
+from aiperf.sdk.summary import Slice
 from aiperf.testing import SummaryExporterContract
 from aiperf.testing.summaries import sample_summary
 from aiperf_exporter_timeslices import SlicesCsv, SlicesJson
@@ -33,7 +33,7 @@ class TestCsvKeepsTheContract(SummaryExporterContract):
     exporter = SlicesCsv
 
 
-def test_every_slice_stands_in_the_json_with_its_edges_and_the_last_says_that_it_is_short(tmp_path: Path) -> None:
+def test_json_has_every_slice_with_its_edges_and_marks_a_short_one(tmp_path: Path) -> None:
     (artifact,) = SlicesJson(Target(tmp_path)).export(sliced())
     assert artifact.path == tmp_path / "profile_export_aiperf_timeslices.json"
     found = json.loads(artifact.path.read_text())
@@ -48,7 +48,7 @@ def test_every_slice_stands_in_the_json_with_its_edges_and_the_last_says_that_it
     assert (last["end_ns"], last["is_complete"]) == (BEGIN + 2_500_000_000, False)
 
 
-def test_the_csv_has_a_row_for_each_statistic_in_the_order_of_the_files(tmp_path: Path) -> None:
+def test_the_csv_has_a_row_for_each_statistic_in_order(tmp_path: Path) -> None:
     (artifact,) = SlicesCsv(Target(tmp_path)).export(sliced())
     assert artifact.path == tmp_path / "profile_export_aiperf_timeslices.csv"
     assert artifact.path.read_bytes().count(b"\r\n") == 6
@@ -63,7 +63,7 @@ def test_the_csv_has_a_row_for_each_statistic_in_the_order_of_the_files(tmp_path
 
 
 @pytest.mark.parametrize("exporter", [SlicesCsv, SlicesJson])
-def test_without_slices_there_is_no_file_and_that_of_an_earlier_run_is_gone(
+def test_without_slices_the_file_of_an_earlier_run_is_removed(
     tmp_path: Path, exporter: type[SlicesCsv | SlicesJson]
 ) -> None:
     made = exporter(Target(tmp_path))

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from aiperf import Needs, RecordBatch, kept
-from aiperf.columns import ragged
-from aiperf.kept import Keeper, Kept
+from aiperf import Needs, RecordBatch
+from aiperf.sdk import raw_values
+from aiperf.sdk.columns import ragged
+from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.testing import AnalysisContract
 from aiperf.testing.manifests import check_row
 from aiperf_metric_concurrency import EffectiveConcurrency, TokenFlow
@@ -55,7 +56,7 @@ def test_statistics_weight_a_value_by_how_long_it_holds():
     assert (found["p50"], found["p90"], found["p99"]) == (2.0, 4.0, 4.0)
 
 
-def test_a_percentile_is_the_least_value_that_is_not_exceeded_so_long():
+def test_a_percentile_weights_values_by_their_duration():
     assert statistics(curve((0, 1), (90, 7)), 0, 100)["p90"] == 1
     assert statistics(curve((0, 1), (89, 7)), 0, 100)["p90"] == 7
 
@@ -67,7 +68,7 @@ def test_a_window_sees_what_holds_in_it():
     assert statistics(STAIRS, 20, 20) is None
 
 
-def test_a_gate_leaves_out_the_time_in_which_it_is_shut():
+def test_a_closed_gate_excludes_its_time():
     assert statistics(STAIRS, 0, 100, curve((20, 1), (40, 0), (60, 1), (70, 0)))["avg"] == (4 * 10 + 2 * 10 + 2 * 10) / 30
     assert statistics(STAIRS, 0, 100, curve((10, 0))) is None
 
@@ -82,7 +83,7 @@ def test_the_mean_times_the_time_is_what_the_spans_hold(rows):
 
 def results(tmp_path, analysis, window, rows, split=1):
     """What the analysis says of requests: (start, first token, end, prompt, output, instants), times in s."""
-    keepers = [Keeper(tmp_path / f"kept-{i}", analysis.keeps, analysis.lists) for i in range(split)]
+    keepers = [RawValueCollector(tmp_path / f"kept-{i}", analysis.keeps, analysis.lists) for i in range(split)]
     for i, part in enumerate(rows[i::split] for i in range(split)):
         began, first, ended, prompt, output = (array(*(row[k] for row in part)) for k in range(5))
         instants = [[at * S for at in row[5]] for row in part]
@@ -95,7 +96,7 @@ def results(tmp_path, analysis, window, rows, split=1):
             "output_sequence_length": output,
         }
         keepers[i].add(batch, values)
-    (found,) = analysis.results(Kept([keeper.dump() for keeper in keepers]), [(window[0] * S, window[1] * S)])
+    (found,) = analysis.results(RawValues([keeper.dump() for keeper in keepers]), [(window[0] * S, window[1] * S)])
     return {result.tag: result for result in found}
 
 
@@ -147,7 +148,7 @@ def test_tokens_flow_while_they_are_read_and_written(tmp_path):
     assert found["active_total_throughput"]["min"] == pytest.approx(1)
 
 
-def test_an_answer_that_comes_at_once_is_written_evenly_until_its_end(tmp_path):
+def test_an_answer_in_one_piece_is_spread_evenly(tmp_path):
     found = results(tmp_path, TokenFlow(), (0, 4), [(0, 1, 3, 10, 5, [1])])
     assert found["active_decode_throughput"].stats["min"] == found["active_decode_throughput"].stats["max"] == 2
     assert found["tokens_in_flight"].stats["max"] == 15
@@ -169,8 +170,8 @@ def test_how_many_reducers_kept_it_changes_nothing(tmp_path):
     assert found[0] == found[1]
 
 
-def test_beyond_the_budget_answers_are_written_evenly_however_many_reducers_there_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "LISTED", 5)
+def test_beyond_the_budget_tokens_are_spread_evenly_for_any_reducers(tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_values, "LISTED", 5)
     for split in (1, 2):
         folder = tmp_path / str(split)
         folder.mkdir()

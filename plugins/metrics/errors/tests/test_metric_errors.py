@@ -2,7 +2,7 @@ from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
-from aiperf import Fold, Over, RecordBatch
+from aiperf import Aggregation, Over, RecordBatch
 from aiperf.testing import MetricContract
 from aiperf.testing.manifests import check_row
 from aiperf_metric_errors import ContextOverflowCount, ErrorRequestCount, RequestErrorRate
@@ -37,7 +37,7 @@ def test_values_are_those_worked_out_by_hand():
 
 
 @pytest.mark.parametrize(("valid", "failed", "rate"), [(18, 12, 40.0), (5, 0, 0.0), (0, 3, 100.0), (0, 0, None)])
-def test_the_error_rate_is_of_all_that_came_to_an_end(valid, failed, rate):
+def test_the_error_rate_is_a_share_of_ended_requests(valid, failed, rate):
     assert RequestErrorRate().number(Run(valid, failed)) == rate
 
 
@@ -74,9 +74,9 @@ def overflows(message: str | None) -> list[float]:
     return found
 
 
-def test_both_count_requests_that_failed_and_have_no_place_in_records():
+def test_both_counts_cover_failed_requests_and_stay_out_of_records():
     for kind in (ErrorRequestCount, ContextOverflowCount):
-        assert (kind.fold, kind.over, kind.per_record, kind.order) == (Fold.SUM, Over.FAILED, False, None)
+        assert (kind.fold, kind.over, kind.per_record, kind.order) == (Aggregation.SUM, Over.FAILED, False, None)
 
 
 def test_readers_of_the_references_files_find_the_names_they_know():

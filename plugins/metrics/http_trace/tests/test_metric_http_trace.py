@@ -87,12 +87,12 @@ def test_an_open_connection_is_waited_for_and_not_opened():
     assert found["total"] == 200  # the request latency of an answer that comes at once
 
 
-def test_an_answer_that_is_there_before_the_request_is_sent_is_not_waited_for_backwards():
+def test_an_early_answer_has_no_negative_waiting_time():
     found = measured(**FRESH | {"first_byte_ns": 1720})
     assert (found["sending"], found["waiting"]) == (30, 0)
 
 
-def test_spans_that_a_transport_counts_side_by_side_dont_block_backwards():
+def test_parallel_spans_never_make_the_blocked_time_negative():
     found = measured(**FRESH | {"connect_ns": 900})
     assert (found["blocked"], found["dns_lookup"], found["connecting"]) == (0, 100, 590)
 

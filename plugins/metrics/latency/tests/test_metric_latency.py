@@ -133,13 +133,13 @@ def test_one_token_has_no_time_between_tokens():
 
 
 @pytest.mark.parametrize(("first", "gaps"), [(3, 6), (ABSENT, 8), (0, 8), (9, 8)])
-def test_tokens_that_came_with_the_first_content_have_no_time_between_them(first, gaps):
+def test_tokens_of_the_first_content_are_excluded(first, gaps):
     """Nine tokens, three a chunk; where the server's count can't be, the first content is one token."""
     answer = one(**ANSWER | {"output_tokens": 9, "first_token_ns": 30, "last_token_ns": 37.4614, "first_tokens": first})
     assert value(InterTokenLatency, answer) == pytest.approx(7.4614 / gaps * MS, rel=1e-12)
 
 
-def test_many_tokens_at_one_instant_have_no_time_between_them_and_never_zero():
+def test_tokens_at_one_instant_have_no_inter_token_latency():
     answer = one(**ANSWER | {"last_token_ns": 30})
     assert value(InterTokenLatency, answer) is None
     assert value(OutputTokenThroughputPerUser, answer) is None
@@ -183,7 +183,7 @@ def test_chunk_latencies_are_the_gaps_that_are_known():
     assert InterChunkLatency().column(batch).row(0).tolist() == [4 * MS, 3.5 * MS, 11 * MS]
 
 
-def test_one_gap_of_one_token_a_chunk_averages_to_the_time_between_tokens():
+def test_gaps_of_one_token_average_to_the_inter_token_latency():
     answer = one(**ANSWER | {"output_tokens": 3, "gap_ns": [15.0, 55.0]})
     assert InterChunkLatency().column(answer).values.mean() == value(InterTokenLatency, answer)
 
@@ -215,7 +215,7 @@ def test_response_latency_stands_right_behind_request_latency():
     assert EffectiveLatency().order is None
 
 
-def test_only_what_streams_has_a_first_token_and_only_what_is_paced_a_slip():
+def test_first_tokens_need_streaming_and_slips_need_due_times():
     streamed = {kind.tag for kind in ALL if kind.requires & Needs.STREAMING}
     assert streamed == {kind.tag for kind in ALL} - {
         "request_latency", "response_latency", "effective_latency", "schedule_slip", "credit_to_start_latency",

@@ -60,7 +60,7 @@ def test_values_are_those_worked_out_by_hand():
     assert found | {kind.tag: kind().number(run) for kind in (TotalReasoningTokens, OverallThinkingEfficiency)} == WORKED
 
 
-def test_reasoning_that_nobody_saw_is_absent_and_what_a_server_counts_as_zero_stays_zero():
+def test_hidden_reasoning_is_absent_and_a_count_of_zero_stays_zero():
     assert column(ReasoningTokenCount(), [4.0, ABSENT, 0.0], [8.0, 8.0, 8.0]) == [4, None, 0]
 
 
@@ -83,7 +83,7 @@ class Run:
     value = sum
 
 
-def test_the_total_is_the_sum_and_absent_where_nothing_was_reasoned():
+def test_the_total_is_the_sum_and_absent_without_reasoning():
     assert TotalReasoningTokens().number(Run(reasoning_token_count=30.0)) == 30
     assert TotalReasoningTokens().number(Run()) is None
 

@@ -2,7 +2,7 @@ from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
-from aiperf import Fold, Over, RecordBatch, RunMetric
+from aiperf import Aggregation, Over, RecordBatch, RunMetric
 from aiperf.testing import MetricContract
 from aiperf.testing.manifests import check_row
 from aiperf_metric_throughput import (
@@ -97,7 +97,7 @@ def test_a_total_rate_needs_both_directions():
 
 def test_counts_and_extremes_are_of_requests_that_succeeded():
     assert [(kind.fold, kind.over) for kind in PER_REQUEST] == [
-        (Fold.SUM, Over.VALID), (Fold.MIN, Over.VALID), (Fold.MAX, Over.VALID),
+        (Aggregation.SUM, Over.VALID), (Aggregation.MIN, Over.VALID), (Aggregation.MAX, Over.VALID),
     ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@ from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
-from aiperf import ConfigError, Fold, Metric, Needs, Over, RecordBatch
+from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch
 from aiperf.testing import MetricContract
 from aiperf.testing.batches import columns_of
 from aiperf.testing.manifests import check_row
@@ -95,7 +95,7 @@ def test_input_is_what_was_counted():
     assert column(InputSequenceLength, input_tokens=[32, ABSENT]) == [32, None]
 
 
-def test_the_difference_to_the_length_asked_for_is_signed_and_needs_a_length():
+def test_the_difference_to_the_requested_length_is_signed():
     lengths = {"output_tokens": [90, 110, 100, 50, ABSENT], "requested_tokens": [100, 100, 100, ABSENT, 100]}
     assert column(OslMismatch, **lengths) == [-10, 10, 0, None, None]
     assert column(OslMismatch, output_tokens=[5], requested_tokens=[0]) == [None]
@@ -117,7 +117,7 @@ def test_a_mismatch_is_beyond_the_smaller_of_two_limits(output, asked, off):
     assert column(OslMismatchCount, output_tokens=[output], requested_tokens=[asked]) == [off]
 
 
-def test_a_length_nobody_asked_for_is_no_mismatch_and_no_match():
+def test_without_a_requested_length_the_mismatch_is_absent():
     assert column(OslMismatchCount, output_tokens=[50], requested_tokens=[ABSENT]) == [None]
 
 
@@ -165,8 +165,8 @@ def test_input_of_failed_requests_is_theirs_alone():
     assert all(kind.over is Over.VALID for kind in PER_REQUEST if kind is not ErrorInputSequenceLength)
 
 
-def test_only_the_mismatch_count_is_no_distribution_and_has_no_place_in_records():
-    assert [kind.tag for kind in PER_REQUEST if kind.fold is not Fold.DISTRIBUTION] == ["osl_mismatch_count"]
+def test_only_the_mismatch_count_is_a_sum_without_records():
+    assert [kind.tag for kind in PER_REQUEST if kind.fold is not Aggregation.DISTRIBUTION] == ["osl_mismatch_count"]
     assert [kind.tag for kind in PER_REQUEST if not kind.per_record] == ["osl_mismatch_count"]
 
 

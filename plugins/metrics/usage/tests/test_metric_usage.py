@@ -2,7 +2,7 @@ from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
-from aiperf import ConfigError, Fold, Metric, Needs, RecordBatch, RunMetric, Unit
+from aiperf import Aggregation, ConfigError, Metric, Needs, RecordBatch, RunMetric, Unit
 from aiperf.testing import MetricContract
 from aiperf.testing.batches import columns_of
 from aiperf.testing.manifests import check_row
@@ -136,7 +136,7 @@ def test_values_are_those_worked_out_by_hand():
     ("said", "counted", "percent"),
     [(110, 100, 10), (90, 100, 10), (100, 100, 0), (5, 0, None), (ABSENT, 100, None), (100, ABSENT, None)],
 )
-def test_a_difference_is_unsigned_and_in_percent_of_what_was_counted_here(said, counted, percent):
+def test_a_difference_is_unsigned_in_percent_of_the_clients_count(said, counted, percent):
     assert column(UsagePromptTokensDifference(), usage_prompt_tokens=[said], input_tokens=[counted]) == [percent]
     assert column(UsageCompletionTokensDifference(), usage_completion_tokens=[said], output_tokens=[counted]) == [percent]
     assert column(UsageReasoningTokensDifference(), usage_reasoning_tokens=[said], reasoning_tokens=[counted]) == [percent]
@@ -248,11 +248,11 @@ def test_readers_of_the_references_files_find_what_they_know(tag, order, larger_
     assert found == (order, larger_is_better, requires, "Usage")
 
 
-def test_differences_need_counts_of_our_own_and_have_no_place_on_the_console():
+def test_differences_need_client_counts_and_stay_off_the_console():
     for kind in (*map(type, DIFFERENCES), UsageDiscrepancyCount):
         assert Needs.CLIENT_TOKENS in kind.requires
         assert kind.order is None
-    assert (UsageDiscrepancyCount.fold, UsageDiscrepancyCount.per_record) == (Fold.SUM, False)
+    assert (UsageDiscrepancyCount.fold, UsageDiscrepancyCount.per_record) == (Aggregation.SUM, False)
 
 
 def test_every_metric_is_registered_under_its_tag_and_described():

@@ -1,4 +1,4 @@
-"""Tokenizers from files and from a hub: what lies here is read here, and a missing network is said quickly."""
+"""Tokenizers from files and from a hub: local files need no network, and a missing network fails quickly."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_broken_characters_become_the_replacement_character(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"not json", b"\xff\xfe"])
-def test_a_file_that_is_no_tokenizer_is_said(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_tokenizer_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
     with pytest.raises(BadTokenizer, match="can't be read") as caught:
@@ -135,8 +135,8 @@ def test_a_file_that_is_no_tokenizer_is_said(tmp_path: Path, content: bytes) -> 
     assert "--tokenizer builtin" in caught.value.hints[0]
 
 
-def test_a_directory_without_a_tokenizer_is_said(tmp_path: Path) -> None:
-    with pytest.raises(BadTokenizer, match=r"holds no tokenizer: there is no tokenizer\.json in it"):
+def test_a_directory_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadTokenizer, match=r"has no tokenizer: it lacks tokenizer\.json"):
         HuggingFace().open(str(tmp_path))
 
 
@@ -146,7 +146,7 @@ def test_a_local_tokenizer_has_no_revision(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["./missing", "/no/such/file.json", "a b", "a/b/c", "..", "org/..", "x" * 97, ""])
-def test_what_is_neither_a_path_nor_an_id_is_refused_without_the_hub(name: str, tmp_path: Path) -> None:
+def test_invalid_names_are_refused_without_the_hub(name: str, tmp_path: Path) -> None:
     if name != "..":
         assert not HuggingFace().recognises(name) or Path(name).exists()
     with pytest.raises(BadTokenizer) as caught:
@@ -196,10 +196,10 @@ def test_older_files_without_transformers_name_the_package(tmp_path: Path, monke
     assert caught.value.hints[0] == "pip install 'aiperf-tokenizer-huggingface[transformers]'"
 
 
-def test_files_that_transformers_cannot_read_are_a_sentence(tmp_path: Path) -> None:
+def test_unreadable_older_files_are_refused_in_one_line(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "tokenizer.model").write_bytes(b"junk")
-    with pytest.raises(BadTokenizer, match="can't be had") as caught:
+    with pytest.raises(BadTokenizer, match="is unavailable") as caught:
         HuggingFace().open(str(tmp_path))
     assert "\n" not in caught.value.message
 
@@ -268,7 +268,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
     server.server_close()
 
 
-def test_a_tokenizer_is_downloaded_once_and_then_read_from_the_cache(hub: type[Hub]) -> None:
+def test_a_tokenizer_is_downloaded_once_and_then_cached(hub: type[Hub]) -> None:
     first = HuggingFace().open("org/model")
     assert first.decode(first.encode(TEXT[0])) == TEXT[0]
     assert any(line.startswith("GET") for line in hub.asked)
@@ -278,7 +278,7 @@ def test_a_tokenizer_is_downloaded_once_and_then_read_from_the_cache(hub: type[H
     assert hub.asked == []
 
 
-def test_a_revision_is_asked_for_and_cached_apart(hub: type[Hub]) -> None:
+def test_revisions_are_requested_and_cached_separately(hub: type[Hub]) -> None:
     hub.files["/org/model/resolve/v2/tokenizer.json"] = hub.files["/org/model/resolve/main/tokenizer.json"]
     HuggingFace().open("org/model")
     hub.asked.clear()
@@ -297,7 +297,7 @@ def test_the_cache_serves_offline(hub: type[Hub], monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
 @pytest.mark.usefixtures("unreachable")
-def test_offline_what_is_not_cached_is_refused_without_asking(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_an_uncached_tokenizer_is_refused_without_a_request(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "1")
     with pytest.raises(BadTokenizer, match=f"not in the cache, and {variable} forbids the network") as caught:
         HuggingFace().open("org/model")
@@ -308,28 +308,28 @@ def test_offline_what_is_not_cached_is_refused_without_asking(variable: str, mon
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         ((404, "RepoNotFound"), "has no such model"),
         ((401, "RepoNotFound"), "has no such model"),
-        ((403, "GatedRepo"), "accepted its terms"),
-        ((404, "RevisionNotFound"), "has no revision 'v9' of it"),
-        ((503, ""), "refuses: "),
+        ((403, "GatedRepo"), "accept its terms"),
+        ((404, "RevisionNotFound"), "has no revision 'v9' of the model"),
+        ((503, ""), "refuses the request: "),
     ],
 )
-def test_the_hubs_refusals_are_sentences(hub: type[Hub], error: tuple[int, str], said: str) -> None:
+def test_a_refusal_of_the_hub_is_explained(hub: type[Hub], error: tuple[int, str], message: str) -> None:
     hub.error = error
     with pytest.raises(BadTokenizer) as caught:
         source("v9").open("org/model")
-    assert caught.value.message.startswith("the tokenizer 'org/model' can't be had: ")
-    assert said in caught.value.message
+    assert caught.value.message.startswith("the tokenizer 'org/model' is unavailable: ")
+    assert message in caught.value.message
     assert "\n" not in caught.value.message
     assert "--tokenizer builtin" in caught.value.hints[-1]
     assert caught.value.hints[-2].endswith("the hub")
     assert len(hub.asked) == 1
 
 
-def test_a_hub_that_refuses_connections_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_gets_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -338,7 +338,7 @@ def test_a_hub_that_refuses_connections_is_asked_once(monkeypatch: pytest.Monkey
         HuggingFace().open("org/model")
 
 
-def test_a_hub_that_is_silent_is_given_up(hub: type[Hub]) -> None:
+def test_a_silent_hub_is_given_up(hub: type[Hub]) -> None:
     hub.silent = threading.Event()
     with pytest.raises(BadTokenizer, match=r"does not answer within 0\.2 s|can't be reached"):
         source(patience_s=0.2).open("org/model")
@@ -352,7 +352,7 @@ def test_a_model_without_a_tokenizer_json_needs_transformers(hub: type[Hub], mon
         HuggingFace().open("org/model")
 
 
-def test_trusted_code_of_a_hub_that_is_away_is_said_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trusted_code_of_an_unreachable_hub_fails_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -363,14 +363,14 @@ def test_trusted_code_of_a_hub_that_is_away_is_said_quickly(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("unreachable")
-def test_trusted_code_offline_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trusted_code_offline_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(BadTokenizer, match="can't be had"):
+    with pytest.raises(BadTokenizer, match="is unavailable"):
         source(trust=True).open("org/model")
 
 
-def test_a_directory_called_like_a_model_hides_nothing(
+def test_a_directory_with_the_name_of_a_model_hides_nothing(
     hub: type[Hub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

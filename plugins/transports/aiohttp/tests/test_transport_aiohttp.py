@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 import uvloop
-from aiperf.journal import NO_STAMP
+from aiperf import NO_STAMP
 from aiperf.testing import TransportContract
 from aiperf.testing.server import Expect, Scripted, Send, Step, answer
 from aiperf.testing.transports import Stage, play

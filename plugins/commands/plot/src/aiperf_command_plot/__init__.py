@@ -5,28 +5,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
-from aiperf.command import Others
-from aiperf.descriptor import canonical
-from aiperf.plot import checked, open_runs
+from aiperf.results import open_runs
+from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.plot import checked
+from aiperf.sdk.registry import canonical
+
+from aiperf_command_plot.options import PlotOptions
 
 _DEFAULT = "artifacts"
 
 
-class PlotCommand(Command):
-    """Draws every installed plot for which the runs have what it needs."""
+class PlotCommand(Command[PlotOptions]):
+    """Draws every installed plot whose numbers the runs have."""
 
     arguments = "[PATH...]"
 
-    def run(self, options: Any, words: Sequence[str]) -> int:
+    def run(self, options: PlotOptions, words: Sequence[str]) -> int:
         """0 where there is a picture, 1 where a plot failed or there is none."""
         paths = [*map(Path, words), *options.paths] or [Path(_DEFAULT)]
-        others = self._others()
-        names = _wanted(others, options.only)
+        plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
+        names = _wanted(plugin_options, options.only)
         runs = open_runs(paths)
-        figures, failures = _figures(others, names, runs, asked=bool(options.only))
+        figures, failures = _figures(plugin_options, names, runs, asked=bool(options.only))
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
 
@@ -45,39 +47,32 @@ class PlotCommand(Command):
             )
         return 1 if failures else 0
 
-    def _others(self) -> Others:
-        if self.others is not None:
-            return self.others
-        from aiperf.registry import Registry
 
-        return Others(Registry.discover(), {}, {})
-
-
-def _wanted(others: Others, only: Sequence[str]) -> list[str]:
+def _wanted(plugin_options: PluginOptions, only: Sequence[str]) -> list[str]:
     """Names of the plots to draw.
 
     Raises:
         UsageError: None is installed.
         PluginError: One of *only* isn't, or is broken; with what is near.
     """
-    registry = others.registry
-    there = [one.name for one in registry.all("plots")]
-    if not there and not only:
+    registry = plugin_options.registry
+    installed = [plugin.name for plugin in registry.all("plots")]
+    if not installed and not only:
         hints = ("pip install aiperf-plot-basics", "or write one: aiperf plugins new plot my-plot")
         raise UsageError("no plot is installed", *hints)
-    return list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or there
+    return list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or installed
 
 
 def _figures(
-    others: Others, names: Sequence[str], runs: Sequence[PlotRun], *, asked: bool
+    plugin_options: PluginOptions, names: Sequence[str], runs: Sequence[PlotRun], *, asked: bool
 ) -> tuple[list[tuple[str, Figure]], list[str]]:
-    """What the plots make of the runs, and a sentence on each that failed; *asked*: by name, so nothing is a failure."""
+    """The figures of the plots, and a sentence on each plot that failed; *asked* (by name): an empty one, too."""
     figures: list[tuple[str, Figure]] = []
     failures: list[str] = []
     for name in names:
-        one = others.registry.descriptor("plots", name)
+        descriptor = plugin_options.registry.descriptor("plots", name)
         try:
-            plot: Plot = others.registry.load("plots", name)(others.options.get(f"plots:{name}"))
+            plot: Plot = plugin_options.registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))
             figure = None if len(runs) < plot.runs else plot.draw(runs)
             if figure is not None:
                 figures.append((name, checked(figure)))
@@ -85,7 +80,7 @@ def _figures(
             failures.append(f"the plot {name}: {error.message}")
             continue
         except Exception as error:  # noqa: BLE001  # strangers' code
-            failures.append(f"the plot {name} of {one.distribution} {one.version} failed: {type(error).__name__}: {error}")
+            failures.append(f"the plot {name} of {descriptor.package} failed: {type(error).__name__}: {error}")
             continue
         if figure is None and asked:
             failures.append(f"the plot {name} {_lacks(plot, runs)}")

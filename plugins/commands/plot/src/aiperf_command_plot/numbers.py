@@ -11,14 +11,14 @@ from aiperf import Figure
 
 def as_json(figures: Iterable[tuple[str, Figure]]) -> str:
     """``[{"plot", "title", "x", "y", "series": [{"name", "kind", "x", "y"}]}]``"""
-    found = [
+    document = [
         {
             "plot": name, "title": figure.title, "x": figure.x, "y": figure.y,
-            "series": [{"name": each.name, "kind": each.kind, "x": each.x, "y": each.y} for each in figure.series],
+            "series": [{"name": series.name, "kind": series.kind, "x": series.x, "y": series.y} for series in figure.series],
         }
         for name, figure in figures
     ]  # fmt: skip
-    return msgspec.json.format(msgspec.json.encode(found, enc_hook=_plain), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2).decode()
 
 
 def _plain(values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What can be typed behind ``aiperf plot``."""
+"""Options of ``aiperf plot``."""
 
 from __future__ import annotations
 

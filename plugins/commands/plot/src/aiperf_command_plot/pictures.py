@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from aiperf import AiperfError, Figure, Series, atomic
-from aiperf.plot import Axis
+from aiperf.sdk.plot import Axis
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -39,8 +39,8 @@ def picture(figure: Figure, path: Path, *, theme: str) -> Path:
     colours = _THEMES[theme]
     canvas = Canvas(figsize=_INCHES, dpi=_DPI, facecolor=colours.paper, layout="constrained")
     axes = canvas.add_subplot()
-    for number, one in enumerate(figure.series):
-        _draw(axes, one, _COLOURS[number % len(_COLOURS)])
+    for number, series in enumerate(figure.series):
+        _draw(axes, series, _COLOURS[number % len(_COLOURS)])
     axes.set_title(figure.title, color=colours.ink, loc="left", fontsize=13, parse_math=False)
     _dress(axes, figure.x, figure.y, colours)
     _name(axes, figure, colours)
@@ -54,16 +54,16 @@ def picture(figure: Figure, path: Path, *, theme: str) -> Path:
     return path
 
 
-def _draw(axes: Axes, one: Series, colour: str) -> None:
-    alone = len(one.x) == 1
-    if one.kind == "points":
+def _draw(axes: Axes, series: Series, colour: str) -> None:
+    alone = len(series.x) == 1
+    if series.kind == "points":
         size = 7.0 if alone else 3.0
-        axes.plot(one.x, one.y, linestyle="none", marker="o", markersize=size, markeredgewidth=0, alpha=1 if alone else 0.6,
-                  color=colour, zorder=3)  # fmt: skip
-    elif one.kind == "steps":
-        axes.step(one.x, one.y, where="post", color=colour, linewidth=1.6)
+        axes.plot(series.x, series.y, linestyle="none", marker="o", markersize=size, markeredgewidth=0,
+                  alpha=1 if alone else 0.6, color=colour, zorder=3)  # fmt: skip
+    elif series.kind == "steps":
+        axes.step(series.x, series.y, where="post", color=colour, linewidth=1.6)
     else:
-        axes.plot(one.x, one.y, color=colour, linewidth=1.6)
+        axes.plot(series.x, series.y, color=colour, linewidth=1.6)
 
 
 def _dress(axes: Axes, x: Axis, y: Axis, colours: _Theme) -> None:
@@ -86,12 +86,12 @@ def _dress(axes: Axes, x: Axis, y: Axis, colours: _Theme) -> None:
 
 
 def _name(axes: Axes, figure: Figure, colours: _Theme) -> None:
-    """A legend where there is something to tell apart; of very many series the first."""
-    handles = [each for each in axes.get_lines() if isinstance(each, Line2D)]
+    """A legend for two series or more; very many are cut short."""
+    handles = [line for line in axes.get_lines() if isinstance(line, Line2D)]
     if len(handles) < 2:
         return
     rest = len(handles) - _MOST_NAMES
-    labels = [one.name for one in figure.series]
+    labels = [series.name for series in figure.series]
     if rest > 0:
         labels[_MOST_NAMES - 1] = f"{labels[_MOST_NAMES - 1]} and {rest} more"
     legend = axes.legend(handles[:_MOST_NAMES], labels[:_MOST_NAMES], frameon=False, fontsize=9, loc="best")

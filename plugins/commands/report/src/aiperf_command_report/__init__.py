@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError, Artifact, Command, Plan, Summary, Target, UsageError
-from aiperf.model import names
+from aiperf.sdk.model import names
 from msgspec.structs import replace
 
+from aiperf_command_report.options import ReportOptions
 from aiperf_command_report.rescoring import flags, replanned
 
 log = logging.getLogger(__name__)
@@ -20,12 +21,12 @@ log = logging.getLogger(__name__)
 _RESULTS = ("profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export.jsonl", "profile_export_raw.jsonl")
 
 
-class Report(Command):
+class Report(Command[ReportOptions]):
     """Reduces each directory's journal again and runs the exporters of its run."""
 
     arguments = "DIR..."
 
-    def run(self, options: Any, words: Sequence[str]) -> int:
+    def run(self, options: ReportOptions, words: Sequence[str]) -> int:
         """0 if all was written, 1 if a plugin failed or a directory could not be reported; the others are reported then."""
         if not words:
             raise UsageError("report needs a directory", "for example: aiperf report artifacts/my-run")
@@ -54,8 +55,8 @@ class Report(Command):
         from aiperf_command_report import definitions
 
         asked = [] if options.slice_duration_s is None else ["--slice-duration"]
-        if self.others is not None:
-            asked += flags(self.others)
+        if self.plugin_options is not None:
+            asked += flags(self.plugin_options)
         if asked:
             raise UsageError(
                 f"--definitions reads a run as it was made, and {names(asked)} would make another report of it",
@@ -63,7 +64,7 @@ class Report(Command):
             )
         failed = False
         for directory in directories:
-            numbers, failures = definitions.compared(directory, self.others)
+            numbers, failures = definitions.compared(directory, self.plugin_options)
             failed |= bool(failures)
             for sentence in failures:
                 print(f"error: {sentence}", file=sys.stderr)
@@ -77,17 +78,19 @@ class Report(Command):
         return not failed
 
     def _report(self, directory: Path, options: Any) -> bool:
-        """Whether everything that was asked for was written."""
-        from aiperf import artifacts
-        from aiperf.report import report
+        """Whether every file was written."""
+        from aiperf.sdk import reporting
+        from aiperf.sdk.reporting import report
 
         _check(directory)
         try:
-            summary, plan, clock = report(directory, lambda plan: replanned(plan, self.others, options.slice_duration_s))
+            summary, plan, clock = report(
+                directory, lambda plan: replanned(plan, self.plugin_options, options.slice_duration_s)
+            )
         except OSError as error:
             where, why = error.filename or directory, error.strerror or error
             raise AiperfError(f"{directory} can't be reported: {where}: {why}") from error
-        target = artifacts.target_for(plan, clock)
+        target = reporting.target_for(plan, clock)
         if options.as_json:
             sys.stdout.write(_json(summary, plan, target))
             return True
@@ -95,15 +98,15 @@ class Report(Command):
             target = replace(target, directory=options.output)
             if target.file("aiperf.json").exists():
                 log.warning("%s holds results already, which these replace", options.output)
-        written, failures = artifacts.export(summary, plan, Path(plan.journal), target)
+        written, failures = reporting.export(summary, plan, Path(plan.output.journal), target)
         failures += summary.extra.get("failures", [])
-        artifacts.print_footer(written)
-        artifacts.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
+        reporting.print_footer(written)
+        reporting.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
         return not failures
 
 
 def _check(directory: Path) -> None:
-    """Refuse what is no run of ours, by name.
+    """Refuse a path that is no run of this program.
 
     Raises:
         AiperfError: It is no directory, or holds the results of another tool.
@@ -118,16 +121,16 @@ def _check(directory: Path) -> None:
 
 
 def _json(summary: Summary, plan: Plan, target: Target) -> str:
-    """What the run's json exporter makes of the summary."""
-    from aiperf import artifacts
+    """The summary as the run's json exporter writes it."""
+    from aiperf.sdk import reporting
 
-    chosen = [ref for ref in plan.exporters if ref.name == "json"]
+    chosen = [ref for ref in plan.plugins.exporters if ref.name == "json"]
     if not chosen:
         raise AiperfError("--json needs the json exporter, which this run did not have", "leave --json out")
     with tempfile.TemporaryDirectory(prefix="aiperf-report-") as directory:
         elsewhere = replace(target, directory=Path(directory))
         written: list[Artifact]
-        written, failures = artifacts.run_summary_exporters(summary, replace(plan, exporters=tuple(chosen)), elsewhere)
+        written, failures = reporting.run_summary_exporters(summary, plan.replacing(exporters=tuple(chosen)), elsewhere)
         if failures:
             raise AiperfError(failures[0])
         return written[0].path.read_text(encoding="utf-8")

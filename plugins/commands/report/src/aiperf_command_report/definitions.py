@@ -1,4 +1,4 @@
-"""One run's numbers as several tools define them."""
+"""The numbers of one run as several tools define them."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from pathlib import Path
 
 import msgspec
 from aiperf import AiperfError, Definition, PluginError, atomic
-from aiperf.command import Others
-from aiperf.comparison import Numbers, Spread, compare
-from aiperf.selection import ref_to
-from aiperf.strangers import made, who
+from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.reporting import made
+
+from aiperf_command_report.comparison import Numbers, Spread, compare
 
 _WIDTH = 100
 _ROWS = (("TTFT", "ttft_ms"), ("ITL", "itl_ms"), ("TPOT", "tpot_ms"))
 
 
-def compared(directory: Path, others: Others | None) -> tuple[dict[str, Numbers], list[str]]:
+def compared(directory: Path, plugin_options: PluginOptions | None) -> tuple[dict[str, Numbers], list[str]]:
     """The run by each installed definition, by name, and a sentence on each that failed.
 
     Raises:
         AiperfError: No definition is installed, or the directory holds no run.
     """
-    found = [] if others is None else others.registry.all("definitions")
-    if others is None or not found:
+    installed = [] if plugin_options is None else plugin_options.registry.all("definitions")
+    if plugin_options is None or not installed:
         raise AiperfError("no definition is installed", "pip install aiperf-definition-tools")
     definitions: dict[str, Definition] = {}
     failures: list[str] = []
-    for one in found:
+    for definition in installed:
         try:
-            definitions[one.name] = made(ref_to(one))
+            definitions[definition.name] = made(definition.ref)
         except PluginError as error:
             failures.append(error.message)
     numbers, failed = compare(directory, definitions)
-    failures += [f"{who(ref_to(one))} failed: {failed[one.name]}" for one in found if one.name in failed]
+    failures += [f"{definition} failed: {failed[definition.name]}" for definition in installed if definition.name in failed]
     return numbers, failures
 
 

@@ -1,10 +1,10 @@
-"""What ``aiperf report`` can be told."""
+"""Options of ``aiperf report``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from aiperf.options import Finite, Options, option
+from aiperf.sdk.options import Finite, Options, option
 
 
 class ReportOptions(Options):

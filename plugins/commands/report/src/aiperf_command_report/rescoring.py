@@ -1,4 +1,4 @@
-"""The plan to report by: the run's own with what is installed and asked for now."""
+"""The plan of a report: the run's own, with newly installed metrics and the options of this command line."""
 
 from __future__ import annotations
 
@@ -6,59 +6,56 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiperf import Plan
-from aiperf.command import Others
-from aiperf.descriptor import Descriptor, PluginRef
-from msgspec.structs import replace
+from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.options import EncodedOptions
 
 _NS_PER_S = 1_000_000_000
 
 
-def replanned(plan: Plan, others: Others | None, slice_duration_s: float | None) -> Plan:
+def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s: float | None) -> Plan:
     """*plan* with other slices, where a duration is given; with *others*, newly installed metrics and their options, too.
 
-    What the run used stays: of a package that is gone the report says so, of one that was updated the version it now has.
+    Plugins of the run stay: the report names a package that is gone, and the present version of an updated one.
     """
     if slice_duration_s is not None:
-        plan = replace(plan, slice_ns=max(1, round(slice_duration_s * _NS_PER_S)))
+        plan = plan.replacing(slice_ns=max(1, round(slice_duration_s * _NS_PER_S)))
         plan = _configured(plan, "artifacts", {"slice_duration": slice_duration_s})
-    if others is None:
+    if plugin_options is None:
         return plan
-    metrics, exporters = (others.registry.all(category) for category in ("metrics", "exporters"))
-    usable = [one for one in metrics if one.options_model is None or _key(one) in others.options]
-    # What writes files is asked for with its options, else the run's own writers do.
-    wanted = [one for one in exporters if _key(one) in others.given]
-    plan = replace(plan, metrics=_refs(plan.metrics, metrics, usable), exporters=_refs(plan.exporters, exporters, wanted))
-    for key, model in others.options.items():
-        values = model.model_dump(mode="json")
-        given = {field: values[field] for field in others.given.get(key, ())}
-        plan = replace(plan, options={**plan.options, key: {**values, **plan.options.get(key, {}), **given}})
+    metrics, exporters = (plugin_options.registry.all(category) for category in ("metrics", "exporters"))
+    usable = [plugin for plugin in metrics if plugin.options_model is None or plugin.key in plugin_options.options]
+    # An exporter that the run did not use takes part where one of its options is given.
+    wanted = [plugin for plugin in exporters if plugin.key in plugin_options.given]
+    plan = plan.replacing(
+        metrics=_refs(plan.plugins.metrics, metrics, usable), exporters=_refs(plan.plugins.exporters, exporters, wanted)
+    )
+    for key, options in plugin_options.options.items():
+        encoded, earlier = EncodedOptions.of(options), plan.plugins.options.get(key)
+        given = {field: encoded.values[field] for field in plugin_options.given.get(key, ())}
+        values = {**encoded.values, **({} if earlier is None else earlier.values), **given}
+        encoded = EncodedOptions(encoded.options_class, values)
+        plan = plan.replacing(options={**plan.plugins.options, key: encoded})
         if given:
-            plan = _configured(plan, "plugins", {key: {**plan.config.get("plugins", {}).get(key, {}), **given}})
+            plan = _configured(plan, "plugins", {key: {**plan.run.config.get("plugins", {}).get(key, {}), **given}})
     return plan
 
 
-def flags(others: Others) -> list[str]:
-    """What was typed of the options of metrics and exporters."""
-    installed = [one for category in ("metrics", "exporters") for one in others.registry.all(category)]
-    return [spec.flags[0] for one in installed for spec in one.options if spec.field in others.given.get(_key(one), ())]
+def flags(plugin_options: PluginOptions) -> list[str]:
+    """The given flags of metrics and exporters."""
+    installed = [plugin for category in ("metrics", "exporters") for plugin in plugin_options.registry.all(category)]
+    given = {plugin.key: plugin_options.given.get(plugin.key, ()) for plugin in installed}
+    return [spec.flags[0] for plugin in installed for spec in plugin.options if spec.field in given[plugin.key]]
 
 
 def _refs(used: Sequence[PluginRef], installed: Sequence[Descriptor], new: Sequence[Descriptor]) -> tuple[PluginRef, ...]:
-    """The plugins that were used, those of packages that are installed as they are now, and then the *new* ones."""
-    now = {(one.name, one.distribution): _ref(one) for one in installed}
+    """The used plugins, in their present versions where they are installed, then the *new* ones."""
+    now = {(plugin.name, plugin.distribution): plugin.ref for plugin in installed}
     names = {ref.name for ref in used}
-    kept = [now.get((ref.name, ref.distribution), ref) for ref in used]
-    return (*kept, *(_ref(one) for one in new if one.name not in names))
-
-
-def _ref(one: Descriptor) -> PluginRef:
-    return PluginRef(one.category, one.name, one.value, one.distribution, one.version)
-
-
-def _key(one: Descriptor) -> str:
-    return f"{one.category}:{one.name}"
+    still_used = [now.get((ref.name, ref.distribution), ref) for ref in used]
+    return (*still_used, *(plugin.ref for plugin in new if plugin.name not in names))
 
 
 def _configured(plan: Plan, section: str, values: Mapping[str, Any]) -> Plan:
-    """The plan whose results say this of it."""
-    return replace(plan, config={**plan.config, section: {**plan.config.get(section, {}), **values}})
+    """The plan with these values in the configuration of its results."""
+    return plan.replacing(config={**plan.run.config, section: {**plan.run.config.get(section, {}), **values}})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from aiperf.command import Command
+from aiperf.sdk.command import Command
+
+from aiperf_command_simulate.options import SimulateOptions
 
 
-class Simulate(Command):
+class Simulate(Command[SimulateOptions]):
     """Serves until Ctrl-C or SIGTERM; both end it with 0."""
 
-    def run(self, options: Any, words: Sequence[str]) -> int:
+    def run(self, options: SimulateOptions, words: Sequence[str]) -> int:
         from aiperf_command_simulate.process import serve
         from aiperf_command_simulate.scenario import scenario
 

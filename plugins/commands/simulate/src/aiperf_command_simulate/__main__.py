@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
-from aiperf.errors import AiperfError
-from pydantic import ValidationError
+from aiperf.sdk.errors import AiperfError, ConfigErrors
+from aiperf.sdk.tools import specs, validate
 
 from aiperf_command_simulate import Simulate
 from aiperf_command_simulate.options import SimulateOptions
@@ -13,12 +14,11 @@ from aiperf_command_simulate.options import SimulateOptions
 
 def main() -> int:
     try:
-        options = SimulateOptions.model_validate_json(sys.argv[1] if len(sys.argv) > 1 else "{}")
+        given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+        options, errors = validate(SimulateOptions, specs(SimulateOptions), given, {})
+        if options is None:
+            raise ConfigErrors(errors)
         return Simulate().run(options, ())
-    except ValidationError as exc:
-        for error in exc.errors():
-            print(f"simulate: {'.'.join(map(str, error['loc']))}: {error['msg']}", file=sys.stderr)
-        return 1
     except AiperfError as exc:
         print("simulate:", "\n".join(exc.lines()), file=sys.stderr)
         return exc.exit_code

@@ -8,7 +8,7 @@ from collections.abc import Sequence as ListOf
 
 from msgspec import Struct
 
-from aiperf_command_simulate.dialect import Ask, Said, Usage, Writer
+from aiperf_command_simulate.dialect import Ask, Piece, Usage, Writer
 from aiperf_command_simulate.engine import Sequence
 from aiperf_command_simulate.faults import LINE_ENDS, Faults
 from aiperf_command_simulate.http1 import Connection
@@ -20,7 +20,7 @@ _ERROR = b'{"error":{"message":"the simulator was told to fail here","type":"Sim
 
 
 class Length(Struct, frozen=True):
-    """Tokens of one choice, how many of them are reasoning, and why it will end."""
+    """Tokens of one choice, the share of reasoning, and the reason of its end."""
 
     tokens: int
     reasoning: int
@@ -28,23 +28,23 @@ class Length(Struct, frozen=True):
 
 
 class Choice:
-    """One of the texts of an answer.  made: tokens so far; shown: of these, how many were sent."""
+    """One of the texts of an answer.  tokens_done: tokens so far; shown: of these, how many were sent."""
 
     def __init__(self, answer: Answer, index: int, length: Length, wording: Wording) -> None:
         self.answer = answer
         self.index = index
         self.length = length
         self.wording = wording
-        self.made = 0
+        self.tokens_done = 0
         self.shown = 0
         self.last_ns: int | None = None
         self.sequence: Sequence[Choice] | None = None
 
-    def said(self, first: int, end: int) -> Said:
+    def piece(self, first: int, end: int) -> Piece:
         """Tokens *first* to *end* as text and reasoning."""
         length = self.length
         thought = min(end, length.reasoning)
-        return Said(
+        return Piece(
             self.index,
             self.wording.text(max(first, length.reasoning), end) if end > length.reasoning else "",
             self.wording.text(first, thought) if first < thought else "",
@@ -106,15 +106,15 @@ class Answer:
         """The engine made one more token of *choice*."""
         if self.over:  # ended by a fault earlier in the same batch of tokens
             return
-        choice.made += 1
-        last = choice.made == choice.length.tokens
+        choice.tokens_done += 1
+        last = choice.tokens_done == choice.length.tokens
         if last:
             self._unfinished -= 1
             self.meters.success[choice.length.finish] += 1
         if not self.ask.stream:
             if not self._unfinished:
                 self._whole()
-        elif last or choice.made - choice.shown >= self._tokens_per_chunk:
+        elif last or choice.tokens_done - choice.shown >= self._tokens_per_chunk:
             self._chunk(choice)
 
     def _chunk(self, choice: Choice) -> None:
@@ -122,14 +122,14 @@ class Answer:
             self._admitted()
             if self._broken_off():
                 return
-        said = choice.said(choice.shown, choice.made)
+        piece = choice.piece(choice.shown, choice.tokens_done)
         opening = self._writer.opening(choice.index) if not choice.shown else None
         record = self.record
-        record.completion_tokens += choice.made - choice.shown
-        record.reasoning_tokens += max(0, min(choice.made, choice.length.reasoning) - choice.shown)
-        choice.shown = choice.made
+        record.completion_tokens += choice.tokens_done - choice.shown
+        record.reasoning_tokens += max(0, min(choice.tokens_done, choice.length.reasoning) - choice.shown)
+        choice.shown = choice.tokens_done
         usage = self._usage() if self.ask.continuous_usage and self.ask.include_usage and self.faults.usage else None
-        data = (self._event(opening) if opening is not None else b"") + self._event(self._writer.event(said, usage))
+        data = (self._event(opening) if opening is not None else b"") + self._event(self._writer.event(piece, usage))
         complete = not self._unfinished and not self._breaks(record.chunks + 1)
         if complete:
             data += self._closing()
@@ -149,7 +149,7 @@ class Answer:
         faults = self.faults
         outcome = COMPLETED
         body = self._writer.whole(
-            [choice.said(0, choice.length.tokens) for choice in self.choices], self._usage() if faults.usage else None
+            [choice.piece(0, choice.length.tokens) for choice in self.choices], self._usage() if faults.usage else None
         )
         if faults.error is not None or faults.error_event is not None:
             body, outcome = _ERROR, ERROR_SAID
@@ -200,7 +200,7 @@ class Answer:
         self.connection.release()
 
     def _stamp(self, choice: Choice) -> int:
-        """The piece is ready and is handed to the socket next: the last thing done before that."""
+        """Note the time of a piece, just before the socket gets it."""
         record = self.record
         record.chunks += 1
         now = time.monotonic_ns()

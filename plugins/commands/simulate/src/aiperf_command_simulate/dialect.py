@@ -1,4 +1,4 @@
-"""The two dialects the server speaks: what a request asks for, and how pieces of an answer are written down."""
+"""The two dialects of the server: reading requests, and writing pieces of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class AskError(Exception):
-    """The request makes no sense; the message is a sentence for the one who sent it."""
+    """The request makes no sense; the message is a sentence for the client."""
 
 
 class Ask(Struct, frozen=True):
@@ -58,8 +58,8 @@ class Usage(Struct, frozen=True):
         return usage
 
 
-class Said(Struct, frozen=True):
-    """A piece of one choice's answer, or all of it.  finish: why it ended, None if it goes on."""
+class Piece(Struct, frozen=True):
+    """A piece of one choice's answer, or all of it.  finish: the reason of its end, None if it goes on."""
 
     index: int
     text: str
@@ -70,7 +70,7 @@ class Said(Struct, frozen=True):
 class Writer(Protocol):
     """Writes one answer down as JSON."""
 
-    def event(self, said: Said, usage: Usage | None) -> bytes: ...
+    def event(self, piece: Piece, usage: Usage | None) -> bytes: ...
 
     def opening(self, index: int) -> bytes | None:
         """The event before a choice's first piece; None where the dialect has none."""
@@ -80,7 +80,7 @@ class Writer(Protocol):
         """The event that carries usage alone."""
         ...
 
-    def whole(self, said: list[Said], usage: Usage | None) -> bytes: ...
+    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes: ...
 
 
 class Dialect(Protocol):
@@ -192,13 +192,13 @@ class _ChatWriter:
     def __init__(self, number: int, created_s: int, model: str) -> None:
         self._lines = _Lines("chatcmpl", number, ("chat.completion.chunk", "chat.completion"), created_s, model)
 
-    def event(self, said: Said, usage: Usage | None) -> bytes:
+    def event(self, piece: Piece, usage: Usage | None) -> bytes:
         delta: dict[str, str] = {}
-        if said.reasoning:
-            delta["reasoning_content"] = said.reasoning
-        if said.text:
-            delta["content"] = said.text
-        choice = b'{"index":%d,"delta":%b,"finish_reason":%b}' % (said.index, _json(delta), _json(said.finish))
+        if piece.reasoning:
+            delta["reasoning_content"] = piece.reasoning
+        if piece.text:
+            delta["content"] = piece.text
+        choice = b'{"index":%d,"delta":%b,"finish_reason":%b}' % (piece.index, _json(delta), _json(piece.finish))
         return self._lines.event(choice, usage)
 
     def opening(self, index: int) -> bytes | None:
@@ -208,13 +208,13 @@ class _ChatWriter:
     def closing(self, usage: Usage) -> bytes:
         return self._lines.event(b"", usage)
 
-    def whole(self, said: list[Said], usage: Usage | None) -> bytes:
+    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes:
         choices = []
-        for one in said:
-            message: dict[str, str | None] = {"role": "assistant", "content": one.text or None}
-            if one.reasoning:
-                message["reasoning_content"] = one.reasoning
-            choices.append(_json({"index": one.index, "message": message, "finish_reason": one.finish}))
+        for piece in pieces:
+            message: dict[str, str | None] = {"role": "assistant", "content": piece.text or None}
+            if piece.reasoning:
+                message["reasoning_content"] = piece.reasoning
+            choices.append(_json({"index": piece.index, "message": message, "finish_reason": piece.finish}))
         return self._lines.whole(choices, usage)
 
 
@@ -245,8 +245,8 @@ class _CompletionWriter:
     def __init__(self, number: int, created_s: int, model: str) -> None:
         self._lines = _Lines("cmpl", number, ("text_completion", "text_completion"), created_s, model)
 
-    def event(self, said: Said, usage: Usage | None) -> bytes:
-        choice = b'{"index":%d,"text":%b,"finish_reason":%b}' % (said.index, _json(said.text), _json(said.finish))
+    def event(self, piece: Piece, usage: Usage | None) -> bytes:
+        choice = b'{"index":%d,"text":%b,"finish_reason":%b}' % (piece.index, _json(piece.text), _json(piece.finish))
         return self._lines.event(choice, usage)
 
     def opening(self, index: int) -> bytes | None:
@@ -255,8 +255,8 @@ class _CompletionWriter:
     def closing(self, usage: Usage) -> bytes:
         return self._lines.event(b"", usage)
 
-    def whole(self, said: list[Said], usage: Usage | None) -> bytes:
-        choices = [_json({"index": one.index, "text": one.text, "finish_reason": one.finish}) for one in said]
+    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes:
+        choices = [_json({"index": piece.index, "text": piece.text, "finish_reason": piece.finish}) for piece in pieces]
         return self._lines.whole(choices, usage)
 
 

@@ -81,7 +81,8 @@ class Sequence(Generic[Owner]):
     """
 
     __slots__ = (
-        "admitted_ns", "blocks", "cached_tokens", "gone", "left", "made", "owner", "pauses", "prompt_tokens", "submitted_ns",
+        "admitted_ns", "blocks", "cached_tokens", "gone", "left", "owner", "pauses", "prompt_tokens", "submitted_ns",
+        "tokens_done",
         "want",
     )  # fmt: skip
 
@@ -93,7 +94,7 @@ class Sequence(Generic[Owner]):
         self.want = want
         self.blocks = blocks
         self.pauses = pauses or {}
-        self.made = 0
+        self.tokens_done = 0
         self.left = prompt_tokens
         self.cached_tokens = 0
         self.submitted_ns = 0
@@ -104,7 +105,7 @@ class Sequence(Generic[Owner]):
 class Engine(Generic[Owner]):
     """Sequences in, tokens out, at instants that the model's costs give.
 
-    An instant before one that was given already counts as that one.  *started_ns* is where the periods of a freeze begin.
+    An instant before the last given one counts as the last.  *started_ns* is where the periods of a freeze begin.
     """
 
     def __init__(self, model: EngineModel, *, seed: int = 0, started_ns: int = 0) -> None:
@@ -130,14 +131,14 @@ class Engine(Generic[Owner]):
 
     @property
     def next_ns(self) -> int | None:
-        """When ``advance`` has something to say; None while nothing goes on."""
+        """The next instant at which ``advance`` gives something; None while the engine is idle."""
         if self._made:
             return self._made[0][1]
         event = self._next_event()
         return None if event is None else self._to_world(event)
 
     def waiting(self) -> list[Sequence[Owner]]:
-        """What waits, in order of arrival."""
+        """Waiting sequences in order of arrival."""
         return [sequence for sequence in self._waiting if not sequence.gone]
 
     def submit(self, sequence: Sequence[Owner], now_ns: int) -> bool:
@@ -155,7 +156,7 @@ class Engine(Generic[Owner]):
         return True
 
     def cancel(self, sequence: Sequence[Owner], now_ns: int) -> None:
-        """Forget a sequence; its place is free from the next step on.  One that has ended is left alone."""
+        """Forget a sequence; its place is free from the next step on.  An ended sequence stays as it is."""
         if sequence.gone:
             return
         now = self._to_device(now_ns)
@@ -170,7 +171,7 @@ class Engine(Generic[Owner]):
         self._run(now)
 
     def advance(self, now_ns: int) -> list[tuple[Sequence[Owner], int]]:
-        """Every token made until *now_ns* and not told yet, with the instant it was made, in order."""
+        """Every token until *now_ns* that was not given yet, with its instant, in order."""
         self._run(self._to_device(now_ns))
         made, self._made = self._made, []
         return made
@@ -272,17 +273,17 @@ class Engine(Generic[Owner]):
             self._prefilling.popleft()
 
     def _wake(self, sequence: Sequence[Owner], at: int) -> None:
-        if sequence.made:
+        if sequence.tokens_done:
             self._decoding[sequence] = None
         else:
             self._token(sequence, at)
 
     def _token(self, sequence: Sequence[Owner], at: int) -> None:
-        sequence.made += 1
+        sequence.tokens_done += 1
         self._made.append((sequence, self._to_world(at)))
-        if sequence.made >= sequence.want:
+        if sequence.tokens_done >= sequence.want:
             self._leave(sequence)
-        elif pause := sequence.pauses.get(sequence.made, 0):
+        elif pause := sequence.pauses.get(sequence.tokens_done, 0):
             self._decoding.pop(sequence, None)
             self._pause(sequence, at + pause)
         else:

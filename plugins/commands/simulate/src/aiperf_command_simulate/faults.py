@@ -1,4 +1,4 @@
-"""What can be made to go wrong with an answer, and the small language that asks for it.
+"""Faults of an answer, and the small language that asks for them.
 
 ``fail=500, cut=3, stall=5:0.4``: words separated by commas, in the ``X-Simulate`` header of one request or, with
 ``@SHARE`` behind, in ``--fault`` for a share of all.
@@ -28,7 +28,7 @@ _NS = 1_000_000_000
 
 
 class FaultError(ValueError):
-    """A word of the language can't be understood; the message is a sentence."""
+    """An unknown word of the language; the message is a sentence."""
 
 
 class Faults(Struct, frozen=True, omit_defaults=True):
@@ -60,12 +60,12 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     usage: bool = True
 
     def over(self, below: Faults) -> Faults:
-        """Both together; where both say something, this one."""
+        """Both together; these faults win where both set a field."""
         return msgspec.structs.replace(below, **changes(self))
 
 
 def changes(faults: Faults) -> dict[str, Any]:
-    """What differs from an answer without faults."""
+    """The fields that differ from an answer without faults."""
     plain = Faults()
     return {
         name: value
@@ -75,7 +75,7 @@ def changes(faults: Faults) -> dict[str, Any]:
 
 
 class Odds(Struct, frozen=True):
-    """A fault and the share of requests it befalls."""
+    """Faults, and the share of requests that have them."""
 
     faults: Faults
     share: float
@@ -87,7 +87,7 @@ def parse(text: str) -> Faults:
     Raises:
         FaultError: A word is unknown or its value out of range.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for word in text.replace(";", ",").split(","):
         key, _, value = word.strip().partition("=")
         if not key:
@@ -97,10 +97,10 @@ def parse(text: str) -> Faults:
             raise FaultError(f"{word.strip()!r} is no fault; known are {', '.join(_FORMS)}")
         form, read = reader
         try:
-            found.update(read(value.strip()))
+            fields.update(read(value.strip()))
         except ValueError as exc:
             raise FaultError(f"{word.strip()!r} can't be read: {exc}; it is written {form}") from exc
-    return Faults(**found)
+    return Faults(**fields)
 
 
 def parse_odds(text: str) -> Odds:
@@ -122,11 +122,11 @@ def parse_odds(text: str) -> Odds:
 
 
 def draw(odds: Iterable[Odds], dice: random.Random) -> Faults:
-    """What befalls the next request.  One draw per fault, hit or not, so that one doesn't move the others."""
+    """The faults of the next request.  Every fault takes one draw, hit or not, so that the draws stay independent."""
     hit = Faults()
-    for one in odds:
-        if dice.random() < one.share:
-            hit = one.faults.over(hit)
+    for fault in odds:
+        if dice.random() < fault.share:
+            hit = fault.faults.over(hit)
     return hit
 
 

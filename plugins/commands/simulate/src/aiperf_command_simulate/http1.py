@@ -45,7 +45,7 @@ class Request(Struct, frozen=True):
 
 
 class Site(Protocol):
-    """What answers requests.
+    """Answers requests.
 
     It answers each through its connection: ``respond``, or ``begin``, ``piece`` and ``end``; then ``release``, so that it
     can settle its accounts between writing an answer and hearing of the next request.

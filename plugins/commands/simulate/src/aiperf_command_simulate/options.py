@@ -1,10 +1,10 @@
-"""What ``aiperf simulate`` can be told."""
+"""Options of ``aiperf simulate``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from aiperf.options import Finite, Options, Word, option
+from aiperf.sdk.options import Finite, Options, Word, option
 
 
 class SimulateOptions(Options):

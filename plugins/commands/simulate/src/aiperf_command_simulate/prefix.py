@@ -39,14 +39,14 @@ class PrefixCache:
         return len(self._blocks)
 
     def hits(self, keys: Sequence[int]) -> int:
-        """How many leading blocks are there; they count as used now."""
-        found = 0
+        """The number of leading blocks in the cache; they count as used now."""
+        hits = 0
         for key in keys:
             if key not in self._blocks:
                 break
-            found += 1
-        self._touch(keys[:found])
-        return found
+            hits += 1
+        self._touch(keys[:hits])
+        return hits
 
     def add(self, keys: Sequence[int]) -> None:
         """These blocks have been computed."""

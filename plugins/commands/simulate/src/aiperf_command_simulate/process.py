@@ -1,4 +1,4 @@
-"""The process around the server: its socket, its signals, its last words."""
+"""The process around the server: its socket, its signals, its totals at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 
-from aiperf.errors import AiperfError
+from aiperf.sdk.errors import AiperfError
 
 from aiperf_command_simulate.http1 import Connection
 from aiperf_command_simulate.scenario import Scenario
@@ -62,14 +62,14 @@ async def _serve(scenario: Scenario, sock: socket.socket) -> str:
         await stop.wait()
     finally:
         listener.close()
-        said = server.truth.paragraph()
+        totals = server.truth.paragraph()
         server.close()
         await asyncio.sleep(0)  # lets closed transports go before the loop does
-    return said
+    return totals
 
 
 def serve(scenario: Scenario) -> None:
-    """Serve until Ctrl-C or SIGTERM, then say on stderr what happened.
+    """Serve until Ctrl-C or SIGTERM, then print the totals to stderr.
 
     Raises:
         AiperfError: The address can't be had.
@@ -84,9 +84,9 @@ def serve(scenario: Scenario) -> None:
         factory = uvloop.new_event_loop
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
-            said = runner.run(_serve(scenario, sock))
+            totals = runner.run(_serve(scenario, sock))
     except KeyboardInterrupt:  # where loops know no signal handlers
         return
     finally:
         sock.close()
-    print(f"simulator: {said}", file=sys.stderr)
+    print(f"simulator: {totals}", file=sys.stderr)

@@ -32,7 +32,7 @@ class Histogram:
 
 
 class Meters:
-    """What is counted for one served model."""
+    """The counts of one served model."""
 
     def __init__(self) -> None:
         self.prompt_tokens = 0
@@ -73,10 +73,10 @@ def exposition(meters: dict[str, Meters], running: Counter[str], waiting: Counte
         "prefix_cache_hits_total": ("Prompt tokens found there.", lambda m: m.cached_tokens),
     }
     for name, (text, read) in counters.items():
-        series(name, "counter", text, {model: read(one) for model, one in meters.items()})
+        series(name, "counter", text, {model: read(meter) for model, meter in meters.items()})
     full = family("request_success_total", "counter", "Requests that ended, by reason.")
-    for model, one in meters.items():
-        lines.extend(f'{full}{{{labels[model]},finished_reason="{reason}"}} {n}' for reason, n in one.success.items())
+    for model, meter in meters.items():
+        lines.extend(f'{full}{{{labels[model]},finished_reason="{reason}"}} {n}' for reason, n in meter.success.items())
     histograms: dict[str, tuple[str, Callable[[Meters], Histogram]]] = {
         "time_to_first_token_seconds": ("From receiving to the first token.", lambda m: m.first_token),
         "inter_token_latency_seconds": ("Between neighbouring chunks.", lambda m: m.between_tokens),
@@ -85,6 +85,6 @@ def exposition(meters: dict[str, Meters], running: Counter[str], waiting: Counte
     }
     for name, (text, pick) in histograms.items():
         full = family(name, "histogram", text)
-        for model, one in meters.items():
-            lines.extend(pick(one).lines(full, labels[model]))
+        for model, meter in meters.items():
+            lines.extend(pick(meter).lines(full, labels[model]))
     return "\n".join(lines) + "\n"

@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from aiperf.errors import AiperfError, ConfigError, ConfigErrors
+from aiperf.sdk.errors import AiperfError, ConfigError, ConfigErrors
 from msgspec import Struct
 
 from aiperf_command_simulate.engine import EngineModel

@@ -1,4 +1,4 @@
-"""What answers requests: routes, pages, and one engine whose tokens are handed out as they are made."""
+"""Routes, pages, and one engine whose tokens are sent as it makes them."""
 
 from __future__ import annotations
 

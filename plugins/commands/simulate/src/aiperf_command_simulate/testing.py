@@ -37,7 +37,7 @@ class Simulator:
         self._ask("/truth/reset", method="POST")
 
     def stop(self) -> tuple[int, str]:
-        """End it as Ctrl-C would; exit code and what it said on stderr.  A second call says the same."""
+        """End it as Ctrl-C would; returns the exit code and standard error.  A second call returns the same."""
         if self._said is None:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -70,7 +70,7 @@ def running(**options: Any) -> Iterator[Simulator]:
     """A simulator with these options (fields of ``SimulateOptions``) on a free port.
 
     Raises:
-        RuntimeError: It didn't start, or had a fault of its own; the message is what it said.
+        RuntimeError: It didn't start, or had a fault of its own; the message is its standard error.
     """
     settings = json.dumps({"port": 0, **options}, default=str)
     process = subprocess.Popen(
@@ -79,14 +79,14 @@ def running(**options: Any) -> Iterator[Simulator]:
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
-    _, found, url = line.strip().partition("listening on ")
-    if not found:
-        _, said = process.communicate()
-        raise RuntimeError(f"the simulator didn't start: {said.strip()}")
+    _, marker, url = line.strip().partition("listening on ")
+    if not marker:
+        _, errors = process.communicate()
+        raise RuntimeError(f"the simulator didn't start: {errors.strip()}")
     simulator = Simulator(url, process)
     try:
         yield simulator
     finally:
-        _, said = simulator.stop()
-    if "Traceback" in said:
-        raise RuntimeError(f"the simulator stumbled:\n{said}")
+        _, errors = simulator.stop()
+    if "Traceback" in errors:
+        raise RuntimeError(f"the simulator failed:\n{errors}")

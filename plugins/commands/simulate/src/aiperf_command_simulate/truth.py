@@ -1,4 +1,4 @@
-"""What the server knows of itself: a row a request, and what they come to.  Bounded, whatever the load."""
+"""The server's own measurements: a row for each request, and totals.  Their size is bounded."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Record(Struct):
 
 
 class Gaps:
-    """How often which time passed between two events: counts in logarithmic buckets, so of bounded size."""
+    """Histogram of the time between two events, in logarithmic buckets, so of bounded size."""
 
     def __init__(self) -> None:
         self._buckets: Counter[int] = Counter()
@@ -149,7 +149,7 @@ class Truth:
         self.gaps = Gaps()
 
     def reset(self) -> None:
-        """Forget what was; requests in flight are not counted when they end."""
+        """Start again at zero; requests in flight are not counted when they end."""
         self._forget()
 
     def connected(self) -> None:
@@ -163,7 +163,7 @@ class Truth:
         self, connection: int, path: str, received_ns: int, received_wall_ns: int, request_id: str | None,
         correlation_id: str | None,
     ) -> Record:  # fmt: skip
-        """A row for a request that has come."""
+        """A row for a new request."""
         self._numbers += 1
         record = Record(self._numbers, connection, path, request_id, correlation_id, received_ns, received_wall_ns)
         self._open[record.number] = record
@@ -177,7 +177,7 @@ class Truth:
         return record
 
     def end(self, record: Record, outcome: str, now_ns: int) -> None:
-        """The request is over, one way or another."""
+        """The request has ended, completed or not."""
         del self._open[record.number]
         record.outcome = outcome
         record.ended_mono_ns = now_ns
@@ -199,7 +199,7 @@ class Truth:
         return ended + [record for record in self._open.values() if record.number >= self._first_number]
 
     def summary(self) -> dict[str, Any]:
-        """What it all comes to, ready for JSON; times in ms, None where there is nothing to say."""
+        """Totals, ready for JSON; times in ms, None where there are none."""
         done = [record for record in self._ended if record.outcome == COMPLETED]
         first, last = self._first_start_ns, self._last_start_ns
         span_ns = 0 if first is None or last is None else last - first
@@ -228,7 +228,7 @@ class Truth:
         }  # fmt: skip
 
     def written(self, engine: dict[str, int], *, summary_only: bool, last: int | None = None) -> bytes:
-        """``/truth`` as JSON; *engine* is what the engine says of itself."""
+        """``/truth`` as JSON; *engine* has the figures of the engine."""
         answer: dict[str, Any] = {"summary": self.summary() | {"engine": engine}}
         if not summary_only:
             answer["requests"] = self.rows(last)
@@ -236,20 +236,22 @@ class Truth:
 
     def paragraph(self) -> str:
         """The summary as a few sentences."""
-        said = self.summary()
-        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(said["outcomes"].items())) or "none ended"
+        totals = self.summary()
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(totals["outcomes"].items())) or "none ended"
         parts = [
-            f"{said['requests']:,} requests on {said['connections']:,} connections ({outcomes}), "
-            f"at most {said['in_flight_max']:,} in flight, {said['in_flight']:,} cut short by the end",
-            f"{said['prompt_tokens']:,} prompt tokens ({said['cached_tokens']:,} cached), "
-            f"{said['completion_tokens']:,} completion tokens in {said['chunks']:,} chunks",
+            f"{totals['requests']:,} requests on {totals['connections']:,} connections ({outcomes}), "
+            f"at most {totals['in_flight_max']:,} in flight, {totals['in_flight']:,} cut short by the end",
+            f"{totals['prompt_tokens']:,} prompt tokens ({totals['cached_tokens']:,} cached), "
+            f"{totals['completion_tokens']:,} completion tokens in {totals['chunks']:,} chunks",
         ]
         names = {"ttft_ms": "first token", "itl_ms": "between tokens", "latency_ms": "latency"}
         times = [
-            f"{name} p50 {said[key]['p50']:.2f} ms, p99 {said[key]['p99']:.2f} ms" for key, name in names.items() if said[key]
+            f"{name} p50 {spread['p50']:.2f} ms, p99 {spread['p99']:.2f} ms"
+            for key, name in names.items()
+            if (spread := totals[key])
         ]
         if times:
             parts.append("; ".join(times))
-        if said["rows_dropped"]:
-            parts.append(f"times are of the last {said['rows_kept']:,} requests")
+        if totals["rows_dropped"]:
+            parts.append(f"times are of the last {totals['rows_kept']:,} requests")
         return ". ".join(parts) + "."

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from aiperf import AiperfError, BadDataset, Capabilities, DatasetContext
-from aiperf.descriptor import PluginRef
-from aiperf.findings import Findings
-from aiperf.options import KernelOptions
-from aiperf.registry import Registry
-from aiperf.selection import Selection
-from aiperf.settings import Settings
-from aiperf.sources import source
+from aiperf.sdk.registry import InstalledPlugins, PluginRef
+from aiperf.sdk.tools import format_of
 from msgspec import Struct
 
 ANY_FORMAT = "dataset"
@@ -36,13 +30,13 @@ class Read(Struct, frozen=True):
     fault: str | None = None
 
 
-def is_form(word: str, registry: Registry) -> bool:
+def is_form(word: str, registry: InstalledPlugins) -> bool:
     """Whether the word is ``dataset`` or the name of a format that files have."""
-    found = registry.find("datasets", word)
-    return word == ANY_FORMAT or (found is not None and bool(found.capabilities.get("reads")))
+    descriptor = registry.find("datasets", word)
+    return word == ANY_FORMAT or (descriptor is not None and bool(descriptor.capabilities.get("reads")))
 
 
-def read(path: Path, form: str, registry: Registry) -> Read:
+def read(path: Path, form: str, registry: InstalledPlugins) -> Read:
     """Read every row as a run would, with the format's own defaults, and send nothing.
 
     Raises:
@@ -60,20 +54,15 @@ def read(path: Path, form: str, registry: Registry) -> Read:
     return Read(str(path), chosen.name, fault is None, conversations, turns, fault)
 
 
-def _format(path: Path, form: str, registry: Registry) -> PluginRef:
-    """The format that was named, else the one that knows the file: as a run finds it."""
-    named = None if form == ANY_FORMAT else form
+def _format(path: Path, form: str, registry: InstalledPlugins) -> PluginRef:
+    """The format called *form*, else the format that a run would choose."""
     typed = {"input_file": f"validate {form}", "dataset_type": "validate FORMAT FILE"}
-    findings = Findings(Settings(KernelOptions(input_file=path, dataset_type=named), {}, typed, "", {}))
-    found = source(Selection(findings, registry), registry)
-    findings.refuse_if_any()
-    assert found.dataset is not None  # what is missing has been said
-    return found.dataset
+    return format_of(path, None if form == ANY_FORMAT else form, registry, typed)
 
 
-def _opened(path: Path, chosen: PluginRef, registry: Registry) -> Any:
+def _opened(path: Path, chosen: PluginRef, registry: InstalledPlugins) -> Any:
     model = registry.load_options_model(registry.descriptor(chosen.category, chosen.name))
-    options = None if model is None else SimpleNamespace(**model().model_dump(mode="json"))
+    options = None if model is None else model()
     tokenizer = None
     if registry.find("tokenizers", _TOKENIZER) is not None:
         tokenizer = registry.load("tokenizers", _TOKENIZER)(None).open(_TOKENIZER)
@@ -82,7 +71,7 @@ def _opened(path: Path, chosen: PluginRef, registry: Registry) -> Any:
 
 
 def _lines(path: Path) -> int:
-    """An upper bound for what a file can give; of a directory, one entry shows what there is."""
+    """An upper bound for the number of entries of a file; of a directory, one entry is enough."""
     if path.is_dir():
         return 1
     try:

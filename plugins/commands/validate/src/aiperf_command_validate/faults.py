@@ -1,4 +1,4 @@
-"""What is wrong, in which file, in which line."""
+"""Faults, with file and line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec import Struct
 
 MOST = 20
-"""Faults of one kind that are told one by one; a file that is wrong throughout needs no million lines."""
+"""Faults of one kind that are listed; the others are counted."""
 
 
 class Fault(Struct, frozen=True, omit_defaults=True):
@@ -35,7 +35,7 @@ class Faults:
             self._found.append(Fault(file, message, line))
 
     def all(self) -> list[Fault]:
-        """In the order of finding; what was too much is counted behind."""
+        """Faults in the order of discovery; the number of unlisted ones comes last."""
         more = [
             Fault(file, f"{count - MOST:,} more faults of this kind: {kind}")
             for (file, kind), count in self._counts.items()

@@ -1,4 +1,4 @@
-"""The table of requests against the file of lines that it was made from."""
+"""The table of requests compared with the per-request file."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def compare(path: Path, records: Records, name: str, faults: Faults) -> None:
 
     try:
         with parquet.ParquetFile(path) as file:
-            rows, found = file.metadata.num_rows, _values(file, records.metrics.keys())
+            rows, columns = file.metadata.num_rows, _values(file, records.metrics.keys())
     except (ArrowException, OSError) as error:
         faults.add(name, f"is not Parquet: {error}")
         return
     if rows != records.lines:
         faults.add(name, f"has {rows:,} rows, the per-request file {records.lines:,} lines")
     for tag, values in records.metrics.items():
-        if tag not in found:
+        if tag not in columns:
             faults.add(name, f"has no column {tag}", kind="missing columns")
-        elif not values.like(found[tag]):
+        elif not values.like(columns[tag]):
             faults.add(name, f"the column {tag} has other values than the per-request file", kind="other values")
 
 
 def _values(file: Any, tags: Any) -> dict[str, Values]:
     """The profiling requests' values of those *tags* that have a column."""
     there = [tag for tag in tags if tag in file.schema_arrow.names]
-    found = {tag: Values() for tag in there}
+    columns = {tag: Values() for tag in there}
     for batch in file.iter_batches(_BATCH, columns=["benchmark_phase", *there]):
         rows = batch.to_pydict()
         for place, phase in enumerate(rows["benchmark_phase"]):
@@ -46,5 +46,5 @@ def _values(file: Any, tags: Any) -> dict[str, Values]:
             for tag in there:
                 value = rows[tag][place]
                 if value is not None:
-                    found[tag].add(value if isinstance(value, list) else [value])
-    return found
+                    columns[tag].add(value if isinstance(value, list) else [value])
+    return columns

@@ -1,4 +1,4 @@
-"""Files with a line per request: what each line says, and what they come to."""
+"""Files with a line per request: faults of each line, and totals."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class Records:
             self._measure(number, metrics)
 
     def _measure(self, number: int, metrics: dict[str, Any]) -> None:
-        for tag, found in metrics.items():
-            value = found.get("value") if isinstance(found, dict) else None
+        for tag, metric in metrics.items():
+            value = metric.get("value") if isinstance(metric, dict) else None
             values: list[Any] = value if isinstance(value, list) else [value]
-            if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
+            if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in values):
                 self.faults.add(self.name, f"{tag} has no number", number, kind="metrics without a number")
                 continue
             self.metrics.setdefault(tag, Values()).add(values)
@@ -101,8 +101,8 @@ class Records:
         if all(isinstance(value, int | float) for value in values):
             *parts, total = values
             if not math.isclose(sum(parts), total, rel_tol=1e-9, abs_tol=1e-6):
-                said = f"the parts of its HTTP exchange take {sum(parts):g} ms, http_req_total is {total:g}"
-                self.faults.add(self.name, said, number, kind="HTTP parts that don't add up")
+                difference = f"the parts of its HTTP exchange take {sum(parts):g} ms, http_req_total is {total:g}"
+                self.faults.add(self.name, difference, number, kind="HTTP parts that don't add up")
 
 
 class Ledger:
@@ -122,12 +122,12 @@ class Ledger:
             _rising(self.name, row, _ANSWER_TIMES, number, self.faults)
             line = row.get("record_line")
             if (line is not None) != (outcome in _RECORDED):
-                said = "has no record_line" if line is None else f"has record_line {line}"
-                self.faults.add(self.name, f"is {outcome} and {said}", number, kind="record_line against outcome")
+                difference = "has no record_line" if line is None else f"has record_line {line}"
+                self.faults.add(self.name, f"is {outcome} and {difference}", number, kind="record_line against outcome")
             if line is not None:
                 if line in self.record_lines:
-                    said = f"record_line {line} is another arrival's, too"
-                    self.faults.add(self.name, said, number, kind="repeated record_line")
+                    difference = f"record_line {line} is another arrival's, too"
+                    self.faults.add(self.name, difference, number, kind="repeated record_line")
                 self.record_lines.add(line)
 
 
@@ -138,10 +138,10 @@ def compare_raw(records: Lines, raw: Lines, name: str, faults: Faults) -> None:
             which = "more" if first is None else "fewer"
             faults.add(name, f"has {which} lines than the per-request file", kind="number of lines")
             continue
-        (line, record), (number, found) = first, second
-        if record.get("metadata") != found.get("metadata"):
+        (line, record), (number, raw_line) = first, second
+        if record.get("metadata") != raw_line.get("metadata"):
             faults.add(name, f"is not of the request of line {line} of the per-request file", number, kind="another request")
-        instants = [found.get("start_perf_ns"), *(one.get("perf_ns") for one in found.get("responses", ()))]
+        instants = [raw_line.get("start_perf_ns"), *(response.get("perf_ns") for response in raw_line.get("responses", ()))]
         known = [instant for instant in instants if instant is not None]
         if known != sorted(known):
             faults.add(name, "has responses whose times go back", number, kind="times that go back")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fastjsonschema
-from aiperf.registry import Registry
+from aiperf.sdk.registry import InstalledPlugins
 
 log = logging.getLogger(__name__)
 
@@ -17,17 +17,17 @@ Check = Callable[[Any], str | None]
 """What is wrong with a document, None if nothing is."""
 
 
-def schemas(registry: Registry) -> dict[str, Check]:
+def schemas(registry: InstalledPlugins) -> dict[str, Check]:
     """By kind of artifact.  An exporter's manifest says ``capabilities: {schemas: {KIND: FILE}}``, FILE in its package."""
-    found: dict[str, Check] = {}
-    for one in registry.all("exporters"):
-        for kind, file in dict(one.capabilities.get("schemas", {})).items():
+    checks: dict[str, Check] = {}
+    for exporter in registry.all("exporters"):
+        for kind, file in dict(exporter.capabilities.get("schemas", {})).items():
             try:
-                package = importlib.resources.files(one.value.partition(":")[0].partition(".")[0])
-                found[kind] = _check(json.loads(package.joinpath(file).read_bytes()))
+                package = importlib.resources.files(exporter.value.partition(":")[0].partition(".")[0])
+                checks[kind] = _check(json.loads(package.joinpath(file).read_bytes()))
             except (OSError, ImportError, ValueError, TypeError, fastjsonschema.JsonSchemaDefinitionException) as error:
-                log.warning("the schema %s of %s %s can't be used: %s", file, one.distribution, one.version, error)
-    return found
+                log.warning("the schema %s of %s %s can't be used: %s", file, exporter.distribution, exporter.version, error)
+    return checks
 
 
 def _check(schema: dict[str, Any]) -> Check:

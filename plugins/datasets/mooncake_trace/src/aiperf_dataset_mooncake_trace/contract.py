@@ -1,4 +1,4 @@
-"""What the format is tried with: a small trace.  For tests, and for ``aiperf plugins validate``."""
+"""A small trace for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 from aiperf import Capabilities, DatasetContext
-from aiperf.testing import DatasetContract
-from aiperf.testing.journals import Words
+from aiperf.testing import DatasetContract, Words
 
 from aiperf_dataset_mooncake_trace import MooncakeTrace
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
 
 
 class WordTokens(Words):
-    """A token is a word, and its id what it is in a growing list."""
+    """A word is a token; its id is its place in a growing list."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +29,7 @@ class WordTokens(Words):
         return [self._ids[word] for word in text.split()]
 
     def decode(self, ids: Sequence[int]) -> str:
-        return " ".join(self._words[each] for each in ids)
+        return " ".join(self._words[number] for number in ids)
 
 
 class MooncakeTraceContract(DatasetContract):
@@ -42,5 +41,5 @@ class MooncakeTraceContract(DatasetContract):
         self.file.write_text("".join(f'{{"timestamp": {n}, "input_length": {10 + n}}}\n' for n in range(5)))
 
     def make(self, entries: int, seed: int) -> MooncakeTrace:
-        can = Capabilities(system_message=True, multi_turn=True)
-        return MooncakeTrace(MooncakeTraceOptions(), DatasetContext(entries, seed, True, WordTokens(), can, self.file))
+        capabilities = Capabilities(system_message=True, multi_turn=True)
+        return MooncakeTrace(MooncakeTraceOptions(), DatasetContext(entries, seed, True, WordTokens(), capabilities, self.file))

@@ -1,8 +1,8 @@
-"""What ``aiperf profile`` can be told about a Mooncake trace."""
+"""Options of a Mooncake trace."""
 
 from __future__ import annotations
 
-from aiperf.options import option
+from aiperf.sdk.options import option
 from aiperf_dataset_synthetic.options import CommonOptions
 
 

@@ -1,4 +1,4 @@
-"""Prompts from hash ids: where two requests share leading ids, their prompts share the same leading text."""
+"""Prompts from hash ids: requests with the same leading ids get prompts with the same leading text."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from aiperf import AiperfError, Tokenizer
 from aiperf_dataset_synthetic.text import Text, Writer
 
-_BLOCKS_KEPT = 8192
+_CACHED_BLOCKS = 8192
 
 
 class Prompts:
-    """Each id stands for the same *block_size* tokens wherever it occurs in the file; a shorter use is their beginning."""
+    """Makes prompts of blocks: an id stands for the same *block_size* tokens throughout the file, or for their beginning."""
 
     def __init__(self, writer: Writer, tokenizer: Tokenizer, path: Path, block_size: int) -> None:
         self._writer, self._tokenizer, self._size = writer, tokenizer, block_size
-        # Ids of another trace are other blocks.
+        # The same id in another trace stands for another block.
         with path.open("rb") as file:
             self._scope = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        self._block = lru_cache(_BLOCKS_KEPT)(self._made_block)
+        self._block = lru_cache(_CACHED_BLOCKS)(self._made_block)
 
     def prompt(self, length: int, ids: list[int], own: str, wrong: Callable[[str], AiperfError]) -> Text:
-        """*length* tokens that begin with the blocks of *ids*; what is over is the prompt's own.
+        """*length* tokens that begin with the blocks of *ids*; tokens after the blocks are unique to the prompt.
 
         Raises:
-            AiperfError: As *wrong* makes it: there are more ids than tokens for them.
+            AiperfError: The error of *wrong*: *length* is too short for the ids.
         """
         size = self._size
         if not ids:
@@ -35,12 +35,12 @@ class Prompts:
         if length <= (len(ids) - 1) * size:
             raise wrong(
                 f"input_length {length} is too short for {len(ids)} hash_ids of {size} tokens each"
-                " (--isl-block-size says how many tokens an id stands for)"
+                " (--isl-block-size sets the number of tokens per id)"
             )
         *whole, last = ids
         rest = length - len(whole) * size
         pieces = [*map(self._block, whole)]
-        # Pieces are as long behind a space as they are alone, so that their lengths add up.
+        # Pieces have the same length with and without a space before them, so their lengths add up.
         if rest >= size:
             pieces.append(self._block(last))
         else:

@@ -1,4 +1,4 @@
-"""multi_turn: a file of conversations, whose turns follow the server's own answers."""
+"""multi_turn: a file of conversations, whose later turns follow the server's answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from aiperf import Conversation, Dataset, DatasetContext, Turn
 from aiperf_dataset_single_turn import Rows, grouped, shown
 from aiperf_dataset_synthetic.file import FileDefaults
 
+from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
-class MultiTurn(Dataset):
-    """Rows of ``turns``; rows that share a ``session_id`` are one conversation."""
 
-    def __init__(self, options: Any, context: DatasetContext) -> None:
+class MultiTurn(Dataset[MultiTurnOptions]):
+    """Rows of ``turns``; rows with the same ``session_id`` are one conversation."""
+
+    def __init__(self, options: MultiTurnOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
 
@@ -26,8 +28,8 @@ class MultiTurn(Dataset):
     def __iter__(self) -> Iterator[Conversation]:
         path = self._defaults.path
         reader = Rows(path)
-        for number, (identity, found) in enumerate(grouped(path, reader.session)):
-            turns = tuple(turn for line, row in found for turn in _turns(reader, row, line))
+        for number, (identity, session) in enumerate(grouped(path, reader.session)):
+            turns = tuple(turn for line, row in session for turn in _turns(reader, row, line))
             system = None
             if self.context.capabilities.system_message and _is_system(turns):
                 system, turns = turns[0].text, turns[1:]
@@ -37,15 +39,15 @@ class MultiTurn(Dataset):
 def _turns(reader: Rows, row: dict[str, Any], line: int) -> Iterator[Turn]:
     turns = row.get("turns")
     if not isinstance(turns, list) or not turns:
-        raise reader.wrong(line, "there is no list of turns, of at least one")
+        raise reader.wrong(line, "turns must be a non-empty list")
     for index, turn in enumerate(turns):
         if not isinstance(turn, dict):
-            raise reader.wrong(line, f"turn {index} is {shown(turn)}; it is an object")
+            raise reader.wrong(line, f"turn {index} is {shown(turn)}; it must be an object")
         yield reader.turn(turn, line, f"turn {index}")
 
 
 def _is_system(turns: tuple[Turn, ...]) -> bool:
-    """Whether the first turn is but the conversation's system prompt: text alone, and another kind of turn behind it."""
+    """Whether the first turn is only a system prompt: plain text with role ``system``, before a turn of another role."""
     first = turns[0]
     plain = Turn(texts=first.texts, role="system")
     return first == plain and len(turns) > 1 and turns[1].role != "system"

@@ -1,4 +1,4 @@
-"""What the format is tried with: a small file of it.  For tests, and for ``aiperf plugins validate``."""
+"""A small file for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class MultiTurnContract(DatasetContract):
         self.file.write_text("".join(f'{{"turns": [{{"text": "row {n}"}}, {{"text": "more"}}]}}\n' for n in range(5)))
 
     def make(self, entries: int, seed: int) -> MultiTurn:
-        can = Capabilities(system_message=True, multi_turn=True)
-        return MultiTurn(MultiTurnOptions(), DatasetContext(entries, seed, True, None, can, self.file))
+        capabilities = Capabilities(system_message=True, multi_turn=True)
+        return MultiTurn(MultiTurnOptions(), DatasetContext(entries, seed, True, None, capabilities, self.file))

@@ -1,4 +1,4 @@
-"""single_turn: a file of rows, each of which is sent by itself."""
+"""single_turn: a file of rows that are sent without history."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 from aiperf import Conversation, Dataset, DatasetContext
 from aiperf_dataset_synthetic.file import FileDefaults
 
+from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
 from aiperf_dataset_single_turn.sessions import grouped
 
 
-class SingleTurn(Dataset):
-    """Rows of text and media; those that share a ``session_id`` are one conversation, whose turns don't know of each other."""
+class SingleTurn(Dataset[SingleTurnOptions]):
+    """Rows of text and media; rows with the same ``session_id`` are one conversation without history."""
 
-    def __init__(self, options: Any, context: DatasetContext) -> None:
+    def __init__(self, options: SingleTurnOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
 
@@ -24,14 +25,14 @@ class SingleTurn(Dataset):
     def recognises(cls, path: Path, first_row: Any) -> bool:
         if not isinstance(first_row, dict) or "turns" in first_row:
             return False
-        # A trace calls its prompt text_input as well, and says when it was sent.
+        # A trace also has text_input, together with a timestamp.
         return any(key in first_row for key in MODALITIES if key != "text_input" or "timestamp" not in first_row)
 
     def __iter__(self) -> Iterator[Conversation]:
         path = self._defaults.path
         reader = Rows(path)
-        for number, (identity, found) in enumerate(grouped(path, reader.session)):
-            turns = tuple(reader.turn(row, line) for line, row in found)
+        for number, (identity, session) in enumerate(grouped(path, reader.session)):
+            turns = tuple(reader.turn(row, line) for line, row in session)
             yield self._defaults.conversation(number, identity, turns, alone=True)
 
 

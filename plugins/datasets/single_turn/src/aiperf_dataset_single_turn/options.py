@@ -1,4 +1,4 @@
-"""What ``aiperf profile`` can be told about a single_turn file."""
+"""Options of a single_turn file."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from aiperf_dataset_synthetic.options import CommonOptions
 
 
 class SingleTurnOptions(CommonOptions):
-    """Nothing of its own."""
+    """No further options."""

@@ -1,4 +1,4 @@
-"""One row as one turn: fields, their rules, and media that are files."""
+"""Rows as turns: fields, their rules, and media files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ALIASES = {"text_input": "text"}
 _MIME = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".mp4": "video/mp4", ".webm": "video/webm"}
 _AUDIO = (".wav", ".mp3")
 MODALITIES = (*_FIELDS, *_FIELDS.values(), *_ALIASES)
-"""Keys any of which makes a row one of this kind."""
+"""Keys that identify a row of this format."""
 
 
 class Rows:
-    """Reads the rows of one file; *path* is for messages, and for media whose paths are relative to it."""
+    """Reads the rows of one file.  *path*: for messages, and for media with relative paths."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class Rows:
         """A row, or a turn within one, as a turn.
 
         Raises:
-            BadDataset: It breaks a rule; the message gives path and line.
+            BadDataset: The row breaks a rule; the message gives path and line.
         """
         row = {_ALIASES.get(key, key): value for key, value in row.items()}
         texts = tuple(self._strings(row, "text", line))
@@ -38,7 +38,7 @@ class Rows:
             raise self.wrong(line, f"the {what} has none of text, image, audio and video")
         timestamp, delay = self.number(row, "timestamp", line), self.number(row, "delay", line)
         if timestamp is not None and delay is not None:
-            raise self.wrong(line, "timestamp and delay exclude each other: a turn has a time of its own or follows the last")
+            raise self.wrong(line, "timestamp and delay exclude each other: a turn has a time or follows the previous turn")
         length = self.whole(row, "output_length", line)
         return Turn(
             texts=texts,
@@ -55,52 +55,55 @@ class Rows:
         return BadDataset(f"{self.path}:{line}: {why}")
 
     def number(self, row: dict[str, Any], key: str, line: int) -> float | None:
-        """A time in ms, >= 0; None where there is none."""
+        """A time in ms, >= 0; None where the row has none."""
         value = row.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise self.wrong(line, f"{key} is {shown(value)}; it is a number of milliseconds, 0 or more")
+            raise self.wrong(line, f"{key} is {shown(value)}; it must be a number of milliseconds, 0 or more")
         return float(value)
 
     def whole(self, row: dict[str, Any], key: str, line: int) -> int | None:
-        """A number of tokens, >= 1; None where there is none."""
+        """A number of tokens, >= 1; None where the row has none."""
         value = row.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.wrong(line, f"{key} is {shown(value)}; it is a whole number of at least 1")
+            raise self.wrong(line, f"{key} is {shown(value)}; it must be a whole number of at least 1")
         return value
 
     def string(self, row: dict[str, Any], key: str, line: int) -> str | None:
         value = row.get(key)
         if value is not None and not isinstance(value, str):
-            raise self.wrong(line, f"{key} is {shown(value)}; it is a text")
+            raise self.wrong(line, f"{key} is {shown(value)}; it must be a text")
         return value
 
     def mapping(self, row: dict[str, Any], key: str, line: int) -> dict[str, Any] | None:
         value = row.get(key)
         if value is not None and not isinstance(value, dict):
-            raise self.wrong(line, f"{key} is {shown(value)}; it is an object")
+            raise self.wrong(line, f"{key} is {shown(value)}; it must be an object")
         return value
 
     def session(self, row: dict[str, Any], line: int) -> str | None:
-        """The row's session id; numbers are taken for their digits."""
+        """The row's session id; a number becomes its digits."""
         value = row.get("session_id")
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         return self.string(row, "session_id", line)
 
     def _strings(self, row: dict[str, Any], field: str, line: int) -> Iterator[str]:
-        """The texts, or media, of a field and its plural, which exclude each other."""
-        one, many = row.get(field), row.get(_FIELDS[field])
-        if one is not None and many is not None:
+        """The texts, or media, of a field or its plural, which exclude each other."""
+        single, several = row.get(field), row.get(_FIELDS[field])
+        if single is not None and several is not None:
             raise self.wrong(line, f"{field} and {_FIELDS[field]} exclude each other")
-        for given in [one] if one is not None else many if isinstance(many, list) else [] if many is None else [many]:
+        if single is not None or not isinstance(several, list):
+            value = single if single is not None else several
+            several = [] if value is None else [value]
+        for given in several:
             # A named list: {"name": "query", "contents": ["…"]}.
             contents = given.get("contents") if isinstance(given, dict) else [given]
-            if not isinstance(contents, list) or not all(isinstance(each, str) for each in contents):
-                raise self.wrong(line, f"{field} is {shown(given)}; it is a text, a list of texts, or {{name, contents}}")
+            if not isinstance(contents, list) or not all(isinstance(text, str) for text in contents):
+                raise self.wrong(line, f"{field} is {shown(given)}; it must be a text, a list of texts, or {{name, contents}}")
             if not all(contents):
                 raise self.wrong(line, f"{field} is empty")
             yield from contents
@@ -109,10 +112,10 @@ class Rows:
         uuids = row.get("image_uuids")
         images = list(self._strings(row, "image", line))
         if uuids is not None:
-            named = any(isinstance(each, dict) for each in row.get("images") or ())
-            good = isinstance(uuids, list) and all(isinstance(each, str) and each for each in uuids)
+            named = any(isinstance(image, dict) for image in row.get("images") or ())
+            good = isinstance(uuids, list) and all(isinstance(uuid, str) and uuid for uuid in uuids)
             if not good or named or "image" in row:
-                raise self.wrong(line, "image_uuids is a list of ids, one for each text of images")
+                raise self.wrong(line, "image_uuids must be a list of ids, one for each text of images")
             if images and len(images) != len(uuids):
                 raise self.wrong(line, f"there are {len(uuids)} image_uuids for {len(images)} images")
             images = images or [""] * len(uuids)
@@ -123,24 +126,24 @@ class Rows:
                 yield Media(kind, self._value(kind, value, line))
 
     def _value(self, kind: str, value: str, line: int) -> str:
-        """URLs and data URIs as they are; else a file, read and encoded."""
+        """A URL or data URI unchanged; else the content of a file, encoded."""
         head, comma, _ = value.partition(",")
         if value.startswith(("http://", "https://", "data:")) or (kind == "audio" and comma and f".{head}" in _AUDIO):
             return value
         try:
-            path = next((each for each in (Path(value), self.path.parent / value) if each.is_file()), None)
+            path = next((path for path in (Path(value), self.path.parent / value) if path.is_file()), None)
             if path is None:
-                raise self.wrong(line, f"there is no {kind} file {shown(value)}; data itself begins with data:")
+                raise self.wrong(line, f"there is no {kind} file {shown(value)}; inline data must begin with data:")
             ending = path.suffix.lower()
-            known = _AUDIO if kind == "audio" else tuple(each for each, mime in _MIME.items() if mime.startswith(kind))
+            known = _AUDIO if kind == "audio" else tuple(suffix for suffix, mime in _MIME.items() if mime.startswith(kind))
             if ending not in known:
-                raise self.wrong(line, f"{value} is no {kind} that can be sent; those end with {', '.join(known)}")
+                raise self.wrong(line, f"{value} is no supported {kind} file; use {', '.join(known)}")
             data = base64.b64encode(path.read_bytes()).decode()
-        except OSError as error:  # a name that is too long, too: such as the data itself
+        except OSError as error:  # includes names that are too long, such as inline data
             raise self.wrong(line, f"the {kind} file {shown(value)} can't be read: {error.strerror or error}") from error
         return f"{ending[1:]},{data}" if kind == "audio" else f"data:{_MIME[ending]};base64,{data}"
 
 
 def shown(value: object) -> str:
-    """A value of a row, for a message: a picture in base64 is cut short."""
+    """A value of a row for a message; long values are shortened."""
     return reprlib.repr(value)

@@ -1,4 +1,4 @@
-"""Rows that belong together: a session's come in the file's order, sessions in the order of their first rows."""
+"""Groups rows by session: rows in the order of the file, sessions in the order of their first rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Row = tuple[int, dict[str, Any]]
 
 
 def grouped(path: Path, session_of: Callable[[dict[str, Any], int], str | None]) -> Iterator[tuple[str | None, list[Row]]]:
-    """(session id, its rows); a row without one is a session of its own.
+    """The sessions as (session id, rows); a row without an id is its own session.
 
-    The file is read twice, so that no more of it is held than what lies between a session's first row and its last.
+    The file is read twice, so that memory holds only the rows between a session's first and last row.
     """
     last: dict[str, int] = {}
     for line, row in rows(path):

@@ -1,4 +1,4 @@
-"""Source code that nobody wrote: Python, TypeScript, Go, shell, JSON and diffs, the same on every machine."""
+"""Generated source code: Python, TypeScript, Go, shell, JSON and diffs, the same on every machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KINDS = (
 
 
 class _Draw:
-    """Draws from ``random()`` alone, whose sequence Python keeps from version to version."""
+    """Draws from ``random()`` alone, because Python keeps its sequence across versions."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random

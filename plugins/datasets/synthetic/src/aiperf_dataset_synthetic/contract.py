@@ -1,9 +1,8 @@
-"""What the generator is tried with: a tokenizer of bytes.  For tests, and for ``aiperf plugins validate``."""
+"""A tokenizer of bytes for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
@@ -13,7 +12,7 @@ from aiperf_dataset_synthetic.options import SyntheticOptions
 
 
 class Bytes:
-    """A token a byte: cuts characters in two."""
+    """One token per byte, so cuts may split characters."""
 
     name = "bytes"
     size = 256
@@ -31,5 +30,5 @@ class Bytes:
 class SyntheticContract(DatasetContract):
     def make(self, entries: int, seed: int) -> Synthetic:
         can = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenizes_input=True, produces_tokens=True)
-        options = SimpleNamespace(**SyntheticOptions().model_dump(mode="json"))
+        options = SyntheticOptions()
         return Synthetic(options, DatasetContext(entries, seed, True, Bytes(), can))

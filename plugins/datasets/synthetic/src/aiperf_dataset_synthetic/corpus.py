@@ -1,4 +1,4 @@
-"""What prompts are made of: running token ids, tokenized only as far as somebody reads them."""
+"""Sources of prompts: streams of token ids, tokenized lazily."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from math import gcd
 from typing import Protocol
 
 from aiperf import BadDataset, Tokenizer
-from aiperf.draws import uniform
+from aiperf.sdk.draws import uniform
 
 from aiperf_dataset_synthetic.code import code
 
-_BEFORE_A_JUMP = 8
-_TELLING = 32
-"""Characters by which two beginnings must differ: less than a block of a prefix cache (16 tokens)."""
+_IDS_BEFORE_JUMP = 8
+_DISTINCT = 32
+"""Two beginnings must differ within so many characters: less than a block of a prefix cache (16 tokens)."""
 _GOLDEN = 0.618_033_988_75
 
 
 class Window(Protocol):
-    """A piece of a corpus, from a certain place on, without end."""
+    """An endless piece of a corpus from a given place on."""
 
     def first(self, count: int) -> list[int]:
-        """The first *count* ids; the same however often and for whichever count it is asked."""
+        """The first *count* ids; the same for every call."""
         ...
 
 
 class Ids:
-    """Ids there are already, as a window; it ends where they do."""
+    """A window of existing ids; it ends with them."""
 
     def __init__(self, ids: list[int]) -> None:
         self._ids = ids
@@ -41,7 +41,7 @@ class Ids:
 
 class Corpus(Protocol):
     def window(self, stream: str, number: int) -> Window:
-        """The piece for text *number* of a stream.  Two numbers of a stream begin in different places."""
+        """The piece for text *number* of a stream.  Two numbers of a stream begin at different places."""
         ...
 
 
@@ -53,22 +53,22 @@ def open_corpus(name: str, tokenizer: Tokenizer, seed: int) -> Corpus:
 
 
 def sonnets() -> str:
-    """Shakespeare's 154 sonnets, a line each, a blank line between two."""
+    """Shakespeare's 154 sonnets, separated by blank lines."""
     return zlib.decompress((files(__package__) / "sonnets.txt.z").read_bytes()).decode()
 
 
 class RunningText:
-    """A text read from some word on, and from its beginning again after its end.
+    """A text read from a word on, which continues at its beginning after its end.
 
-    It begins only at words that no other place goes on like, so that no two prompts share a prefix by accident.  It is
-    tokenized by lines, so that a line is tokenized once however many prompts hold it.
+    It begins only at words whose continuation is unique, so no two prompts share a prefix by accident.  Each line is
+    tokenized once, for any number of prompts.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer, seed: int) -> None:
         self._tokenizer, self._seed = tokenizer, seed
-        beginnings = {word.start(): text[word.start() : word.start() + _TELLING] for word in re.finditer(r"\S+", text)}
-        seen = Counter(beginnings.values())
-        self._words = [offset for offset, beginning in beginnings.items() if seen[beginning] == 1]
+        beginnings = {word.start(): text[word.start() : word.start() + _DISTINCT] for word in re.finditer(r"\S+", text)}
+        counts = Counter(beginnings.values())
+        self._words = [offset for offset, beginning in beginnings.items() if counts[beginning] == 1]
         ends = [line.end() for line in re.finditer(r"[^\n]*\n+", text)]
         self._starts = [0, *ends[:-1]]
         self._lines = [text[start:end] for start, end in zip(self._starts, ends, strict=True)]
@@ -76,11 +76,11 @@ class RunningText:
         self._stride = coprime(round(len(self._words) * _GOLDEN), len(self._words))
 
     def window(self, stream: str, number: int) -> Window:
-        # A stride without a common factor visits every word before it comes back to the first.
+        # A stride without a common factor visits every word before it repeats the first.
         words = len(self._words)
         word = (int(uniform(self._seed, f"{stream}.start", 0) * words) + number * self._stride) % words
         jump = None
-        if number >= words:  # it begins where another began: go on elsewhere before that makes a block of a prefix cache
+        if number >= words:  # the beginning repeats: continue elsewhere before it fills a block of a prefix cache
             jump = int(uniform(self._seed, f"{stream}.jump", number) * len(self._lines))
         return _Lines(self, self._words[word], jump)
 
@@ -105,7 +105,7 @@ class _Lines:
         self._ids = text.rest_of_line(line, offset)
         self._next = line + 1
         if jump is not None:
-            self._ids = self._ids[:_BEFORE_A_JUMP]
+            self._ids = self._ids[:_IDS_BEFORE_JUMP]
             self._next = jump
 
     def first(self, count: int) -> list[int]:
@@ -116,7 +116,7 @@ class _Lines:
 
 
 class Vocabulary:
-    """Tokens of the whole vocabulary that are readable by themselves, in an order of each text's own."""
+    """Readable tokens of the whole vocabulary, in a separate order for each text."""
 
     def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
         self._tokenizer, self._seed = tokenizer, seed
@@ -130,16 +130,17 @@ class Vocabulary:
         return _Steps(self, start, coprime(step, self._size), self._size)
 
     def readable(self, token: int) -> bool:
-        """Whether the token alone is text: not half a character, not a control character, not nothing."""
-        known = self._readable.get(token)
-        if known is None:
+        """Whether the token alone is text: no partial, control or blank character, and not empty."""
+        readable = self._readable.get(token)
+        if readable is None:
             text = self._tokenizer.decode([token])
-            known = self._readable[token] = "\ufffd" not in text and text.isprintable() and not text.isspace() and text != ""
-        return known
+            readable = "\ufffd" not in text and text.isprintable() and not text.isspace() and text != ""
+            self._readable[token] = readable
+        return readable
 
     def unusable(self) -> BadDataset:
         return BadDataset(
-            f"no token of the tokenizer {self._tokenizer.name!r} is readable text by itself",
+            f"the tokenizer {self._tokenizer.name!r} has no token of readable text",
             "use --prompt-corpus sonnet, or another tokenizer",
         )
 
@@ -162,7 +163,7 @@ class _Steps:
 
 
 def coprime(near: int, size: int) -> int:
-    """The first number from *near* on (at least 1) that has no factor in common with *size*."""
+    """The smallest number >= *near* and >= 1 without a common factor with *size*."""
     near = max(1, near)
     while gcd(near, size) != 1:
         near += 1

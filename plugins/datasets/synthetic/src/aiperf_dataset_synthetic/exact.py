@@ -1,4 +1,4 @@
-"""Texts of exactly as many tokens as asked for."""
+"""Texts of an exact number of tokens."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from aiperf import Tokenizer
 from aiperf_dataset_synthetic.corpus import Window
 
 _ROUNDS = 10
-_MOST_FILLED = 32
-"""Tokens; a cut may lie inside an indentation, whose spaces don't count at the end of a text."""
+_MAX_FILLED = 32
+"""Limit of filled tokens.  A cut may lie in an indentation, whose spaces are stripped at the end of a text."""
 _FILLERS = (" a", " so", " the", " and", ".", ",", "!", " 1", "x", "\n.")
-"""Tried where no cut gives the length: one of them is one more token in about any tokenizer."""
+"""Endings for texts that no cut gives the exact length: in nearly every tokenizer one of them adds one token."""
 
 
 def fitted(
     tokenizer: Tokenizer, windows: Iterable[Window], length: int, head: str = "", head_length: int = 0
 ) -> tuple[str, int]:
-    """A text that makes ``head + text`` *head_length* + *length* tokens, and how many it is off (normally 0).
+    """A text for which ``head + text`` has *head_length* + *length* tokens, and its error in tokens (normally 0).
 
-    It is from the first of *windows*, at least one, that has such a text, else from the one that comes nearest.
+    It comes from the first of *windows* (at least one) with such a text, else from the window with the smallest error.
     *length* >= 1.
     """
     best: tuple[str, int] | None = None
     for window in windows:
-        found = _cut(tokenizer, window, length, head, head_length + length)
-        if best is None or abs(found[1]) < abs(best[1]):
-            best = found
+        candidate = _cut(tokenizer, window, length, head, head_length + length)
+        if best is None or abs(candidate[1]) < abs(best[1]):
+            best = candidate
         if best[1] == 0:
             break
     assert best is not None
@@ -35,39 +35,39 @@ def fitted(
 
 
 def _cut(tokenizer: Tokenizer, window: Window, length: int, head: str, target: int) -> tuple[str, int]:
-    """Tokens don't survive the way through text unchanged (a cut inside a word, a lone space), so the text is tokenized
-    again and the cut moved by the difference until it is right."""
-    want, tried = length, dict[int, tuple[int, str]]()
+    """Move the cut by the error until the tokenized text has the length: tokens may change on the way through text (a cut
+    inside a word, a lone space)."""
+    cut, tried = length, dict[int, tuple[int, str]]()
     for _ in range(_ROUNDS):
-        text = tokenizer.decode(window.first(want)).strip()
+        text = tokenizer.decode(window.first(cut)).strip()
         off = tokenizer.count(head + text) - target
-        tried[want] = off, text
+        tried[cut] = off, text
         if off == 0:
             return text, 0
-        want = max(1, want - off)
-        if want in tried:
+        cut = max(1, cut - off)
+        if cut in tried:
             break
-    # No cut is right: the nearest that is too short, and a word or two.
-    cut = max((want for want, (off, _) in tried.items() if off < 0), default=min(tried) - 1)
+    # No cut fits: take the longest that is too short, and add fillers.
+    cut = max((cut for cut, (off, _) in tried.items() if off < 0), default=min(tried) - 1)
     for shorter in range(cut, max(-1, cut - _ROUNDS), -1):
         filled = _filled(tokenizer, tokenizer.decode(window.first(shorter)).strip(), head, target)
         if filled is not None:
             return filled, 0
-    off, text = min(tried.values(), key=lambda one: abs(one[0]))
+    off, text = min(tried.values(), key=lambda attempt: abs(attempt[0]))
     return text, off
 
 
 def _filled(tokenizer: Tokenizer, text: str, head: str, target: int) -> str | None:
-    """*text* with a few fillers after it; None where that doesn't give the length."""
-    have = tokenizer.count(head + text)
-    if not 0 < target - have <= _MOST_FILLED:
-        return text if have == target else None
-    while have < target:
+    """*text* with fillers up to *target* tokens; None where they don't give that length."""
+    length = tokenizer.count(head + text)
+    if not 0 < target - length <= _MAX_FILLED:
+        return text if length == target else None
+    while length < target:
         for filler in _FILLERS:
             longer = (text + filler).strip()
             count = tokenizer.count(head + longer)
-            if have < count <= target:
-                text, have = longer, count
+            if length < count <= target:
+                text, length = longer, count
                 break
         else:
             return None

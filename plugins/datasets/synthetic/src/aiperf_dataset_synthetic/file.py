@@ -1,29 +1,29 @@
-"""What data sets of files have in common: ids, the answer length where a row has none, and what stands before."""
+"""Common parts of data sets from files: ids, default answer lengths, system prompts and contexts."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from aiperf import BadDataset, Conversation, DatasetContext, Turn
 from msgspec.structs import replace
 
-from aiperf_dataset_synthetic.lengths import positive_normal
+from aiperf_dataset_synthetic import positive_normal
+from aiperf_dataset_synthetic.options import CommonOptions
 from aiperf_dataset_synthetic.text import Prelude, Writer, conversation_id
 
 _CORPUS = "sonnet"
 
 
 class FileDefaults:
-    """Completes conversations read from a file, by the options of :class:`CommonOptions`.
+    """Completes conversations of a file by the options of :class:`CommonOptions`.
 
     Raises:
-        BadDataset: There is no file, or what is asked for beside it can't be had.
+        BadDataset: The run has no file, or the endpoint can't take the system prompt or context of the options.
     """
 
-    def __init__(self, options: Any, context: DatasetContext) -> None:
+    def __init__(self, options: CommonOptions, context: DatasetContext) -> None:
         if context.source is None:
-            raise BadDataset("this data set reads a file, and none is given", "add --input-file")
+            raise BadDataset("this data set reads a file, and the run has none", "add --input-file")
         self.path: Path = context.source
         self.writer = None if context.tokenizer is None else Writer(context.tokenizer, _CORPUS, context.seed)
         self._options, self._context = options, context
@@ -31,13 +31,13 @@ class FileDefaults:
 
     @property
     def stands_before(self) -> str:
-        """What the options put before every conversation, in words; "" is nothing."""
+        """Name of the messages that the options put before each conversation; "" where they put none."""
         return self._prelude.what
 
     def conversation(
         self, number: int, identity: str | None, turns: tuple[Turn, ...], *, system: str | None = None, alone: bool = False
     ) -> Conversation:
-        """Conversation *number* of the file, from 0.  A system prompt given by options comes before the file's own."""
+        """Conversation *number* of the file, from 0.  The system prompt of the options precedes the file's own."""
         given = self._prelude.system
         both = "\n\n".join(text for text in (given, system) if text is not None)
         turns = tuple(self._with_length(turn, number, index) for index, turn in enumerate(turns))

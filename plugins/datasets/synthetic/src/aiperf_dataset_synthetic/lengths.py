@@ -1,4 +1,4 @@
-"""How long prompts and answers are, how many turns there are and how long one thinks: keyed draws, no generator to share."""
+"""Sequence distributions: input and output lengths that are drawn together."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ import math
 import re
 
 import msgspec
-from aiperf.draws import normal, uniform
+from aiperf.sdk.draws import uniform
 from msgspec import Struct
-
-_REDRAWS = 64
-"""A mean of at least 0 fails a redraw at most every other time: 64 in a row don't happen."""
-
-
-def positive_normal(mean: float, stddev: float, seed: int, stream: str, index: int) -> int:
-    """A whole number >= 1, normal and redrawn until positive; the rounded mean where *stddev* is 0."""
-    if stddev <= 0:
-        return max(1, round(mean))
-    for attempt in range(_REDRAWS):
-        drawn = mean + stddev * normal(seed, f"{stream}.{attempt}", index)
-        if drawn > 0:
-            return max(1, round(drawn))
-    return 1
 
 
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):
-    """Input and output length drawn together, *prob* percent of the time; the lengths are means of normal draws."""
+    """Input and output length of *prob* percent of the draws; both are means of normal distributions."""
 
     isl: int
     osl: int
@@ -39,7 +25,7 @@ class _Pairs(Struct, forbid_unknown_fields=True):
 
 
 class _Entry(Struct, forbid_unknown_fields=True):
-    """A pair as configuration files have it."""
+    """A pair in the form of configuration files."""
 
     isl: int
     osl: int
@@ -60,29 +46,29 @@ def pairs(text: str) -> tuple[Pair, ...]:
     ``{"pairs": [{"isl": 128, "osl": 64, "prob": 25}, …]}``, or ``[{"isl": 128, "osl": 64, "probability": 25}, …]``.
 
     Raises:
-        ValueError: It is none of these, or the percentages don't total 100; the message is a sentence.
+        ValueError: The text has none of these forms, or the percentages don't total 100; the message is for the user.
     """
     text = text.strip()
     if text.startswith(("{", "[{")):
         try:
-            found = _from_json(text)
+            distribution = _from_json(text)
         except msgspec.DecodeError as error:
-            raise ValueError(f"the sequence distribution is not the JSON that is expected: {error}") from error
+            raise ValueError(f"the JSON of the sequence distribution has another form than expected: {error}") from error
     else:
-        found = tuple(_pair(piece, text) for piece in _pieces(text))
-    for pair in found:
+        distribution = tuple(_pair(piece, text) for piece in _pieces(text))
+    for pair in distribution:
         _check(pair)
-    total = math.fsum(pair.prob for pair in found)
+    total = math.fsum(pair.prob for pair in distribution)
     if abs(total - 100) > 1e-6:
         raise ValueError(f"the percentages of the sequence distribution total {total:g}, not 100")
-    return found
+    return distribution
 
 
 def _from_json(text: str) -> tuple[Pair, ...]:
     if text.startswith("{"):
         return tuple(msgspec.json.decode(text, type=_Pairs).pairs)
     entries = msgspec.json.decode(text, type=list[_Entry])
-    return tuple(Pair(one.isl, one.osl, one.probability, one.isl_stddev, one.osl_stddev) for one in entries)
+    return tuple(Pair(entry.isl, entry.osl, entry.probability, entry.isl_stddev, entry.osl_stddev) for entry in entries)
 
 
 def _pieces(text: str) -> list[str]:
@@ -113,20 +99,14 @@ def _check(pair: Pair) -> None:
     if not 0 <= pair.prob <= 100:
         raise ValueError(f"{shown} has a percentage outside 0 to 100")
     if not (0 <= pair.isl_stddev < math.inf and 0 <= pair.osl_stddev < math.inf):
-        raise ValueError(f"{shown} has a spread that is not a finite number of at least 0")
+        raise ValueError(f"{shown} has a standard deviation that is not a finite number of at least 0")
 
 
-def drawn_pair(known: tuple[Pair, ...], seed: int, stream: str, index: int) -> tuple[int, int]:
-    """Input and output length of one turn."""
+def drawn_pair(known: tuple[Pair, ...], seed: int, stream: str, index: int) -> Pair:
+    """The pair that draw *index* of a stream hits."""
     left = uniform(seed, stream, index) * 100
     for pair in known:
         left -= pair.prob
         if left < 0:
             break
-    isl = positive_normal(pair.isl, pair.isl_stddev, seed, f"{stream}.isl", index)
-    return isl, positive_normal(pair.osl, pair.osl_stddev, seed, f"{stream}.osl", index)
-
-
-def delay_ms(mean: float, stddev: float, seed: int, stream: str, index: int) -> float | None:
-    """Think time before a turn; None is none."""
-    return positive_normal(mean, stddev, seed, stream, index) if mean > 0 else None
+    return pair

@@ -1,12 +1,11 @@
-"""What ``aiperf profile`` can be told about synthetic data."""
+"""Options of synthetic data, and the common options of all data sets."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-from aiperf.options import Finite, Options, Word, option
-from pydantic import AfterValidator
+from aiperf.sdk.options import After, Finite, Options, Word, option
 
 from aiperf_dataset_synthetic.lengths import pairs
 
@@ -20,29 +19,29 @@ def _readable(text: str) -> str:
 
 
 class Problems:
-    """Sentences on options that don't go together, each naming the flag as typed."""
+    """Collects conflicts between options; each message names the flag as typed."""
 
     def __init__(self, typed: dict[str, str]) -> None:
         self._typed = typed
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
     def flag(self, field: str) -> str:
         return self._typed.get(field, _USUAL[field])
 
     def refuse(self, message: str, hint: str) -> None:
-        self.found.append(f"{message}\n{hint}")
+        self.messages.append(f"{message}\n{hint}")
 
     def exclusive(self, first: str, second: str, why: str) -> None:
-        one, other = self.flag(first), self.flag(second)
-        self.refuse(f"{one} and {other} exclude each other: {why}", f"drop {one} or {other}")
+        flag, other = self.flag(first), self.flag(second)
+        self.refuse(f"{flag} and {other} exclude each other: {why}", f"drop {flag} or {other}")
 
     def needs(self, field: str, needed: str, why: str) -> None:
-        one, other = self.flag(field), self.flag(needed)
-        self.refuse(f"{one} needs {other}: {why}", f"add {other}, or drop {one}")
+        flag, other = self.flag(field), self.flag(needed)
+        self.refuse(f"{flag} needs {other}: {why}", f"add {other}, or drop {flag}")
 
 
 class CommonOptions(Options):
-    """What any data set may be told: the length of answers, and what stands before every conversation."""
+    """Options of any data set: the length of answers, system prompt and context."""
 
     osl: int | None = option("--prompt-output-tokens-mean", "--output-tokens-mean", "--osl", ge=1, group=_LENGTHS,
         metavar="TOKENS", shown="the model decides", place="dataset.prompts.osl.mean",
@@ -62,28 +61,30 @@ class CommonOptions(Options):
         place="dataset.system_prompt_file", help="File with the system prompt of all conversations.")
 
     def given(self, fields: tuple[str, ...]) -> list[str]:
-        """Those of *fields* that have a value."""
+        """The *fields* that have a value."""
         return [field for field in fields if getattr(self, field) is not None]
 
     def draws_answers(self) -> bool:
-        """Whether something else than the mean says how long answers are."""
+        """Whether answer lengths come from elsewhere than their mean."""
         return False
 
     def problems(self, typed: dict[str, str]) -> list[str]:
         """What can't be run, a sentence and its hint each, on lines of their own; *typed* is the flag typed, by field."""
-        said = Problems(typed)
+        problems = Problems(typed)
         if self.osl_stddev > 0 and self.osl is None and not self.draws_answers():
-            said.needs("osl_stddev", "osl", "a spread has a mean")
+            problems.needs("osl_stddev", "osl", "a spread has a mean")
         for verbatim in self.given(_VERBATIM):
             for field in self.given(_GENERATED):
-                said.exclusive(verbatim, field, "the one is given, the other is generated")
+                problems.exclusive(verbatim, field, "the one is given, the other is generated")
         if self.system_prompt is not None and self.system_prompt_file is not None:
-            said.exclusive("system_prompt", "system_prompt_file", "there is one system prompt")
+            problems.exclusive("system_prompt", "system_prompt_file", "there is one system prompt")
         if self.system_prompt == "":
-            said.refuse(f"{said.flag('system_prompt')} is empty", f"write a prompt, or drop {said.flag('system_prompt')}")
+            flag = problems.flag("system_prompt")
+            problems.refuse(f"{flag} is empty", f"write a prompt, or drop {flag}")
         if self.system_prompt_file is not None and not self.system_prompt_file.is_file():
-            said.refuse(f"{said.flag('system_prompt_file')}: there is no file {self.system_prompt_file}", "check the path")
-        return said.found
+            flag = problems.flag("system_prompt_file")
+            problems.refuse(f"{flag}: there is no file {self.system_prompt_file}", "check the path")
+        return problems.messages
 
 
 class SyntheticOptions(CommonOptions):
@@ -93,7 +94,7 @@ class SyntheticOptions(CommonOptions):
     isl_stddev: Finite = option("--prompt-input-tokens-stddev", "--synthetic-input-tokens-stddev", "--isl-stddev", default=0.0,
         ge=0, group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.isl.stddev",
         help="Spread of the prompt length, normal.", shown="0")
-    seq_dist: Annotated[str, AfterValidator(_readable)] | None = option("--seq-dist", "--sequence-distribution",
+    seq_dist: Annotated[str, After(_readable)] | None = option("--seq-dist", "--sequence-distribution",
         group=_LENGTHS, metavar="DIST",
         place="dataset.prompts.sequence_distribution",
         help="Prompt and answer length drawn together: ISL,OSL:PERCENT;…, each length with |STDDEV if it varies.")
@@ -128,29 +129,29 @@ class SyntheticOptions(CommonOptions):
         return self.seq_dist is not None
 
     def problems(self, typed: dict[str, str]) -> list[str]:
-        said = Problems(typed)
+        problems = Problems(typed)
         if self.isl == 0 and self.seq_dist is None:
-            isl = said.flag("isl")
-            said.refuse(f"{isl} 0 switches text off, and there is nothing else to send", "give a length of at least 1")
+            isl = problems.flag("isl")
+            problems.refuse(f"{isl} 0 switches text off, and there is nothing else to send", "give a length of at least 1")
         if self.prompt_batch_size == 0:
-            said.refuse(f"{said.flag('prompt_batch_size')} 0 leaves nothing to send", "give a number of at least 1")
+            problems.refuse(f"{problems.flag('prompt_batch_size')} 0 leaves nothing to send", "give a number of at least 1")
         if self.seq_dist is not None:
             for field in ("isl", "isl_stddev", "osl", "osl_stddev"):
-                if field in self.model_fields_set:
-                    said.exclusive("seq_dist", field, "the distribution says every length")
-        if self.turn_delay_stddev_ms > 0 and "turn_delay_mean_ms" not in self.model_fields_set:
-            said.needs("turn_delay_stddev_ms", "turn_delay_mean_ms", "a spread has a mean")
+                if field in self.fields_set:
+                    problems.exclusive("seq_dist", field, "the distribution says every length")
+        if self.turn_delay_stddev_ms > 0 and "turn_delay_mean_ms" not in self.fields_set:
+            problems.needs("turn_delay_stddev_ms", "turn_delay_mean_ms", "a spread has a mean")
         if self.prefix_length > 0 and self.prefix_pool == 0:
-            said.needs("prefix_length", "prefix_pool", "it says how many prefixes there are")
+            problems.needs("prefix_length", "prefix_pool", "it says how many prefixes there are")
         if self.prefix_pool > 0 and self.prefix_length == 0:
-            said.needs("prefix_pool", "prefix_length", "it says how long a prefix is")
+            problems.needs("prefix_pool", "prefix_length", "it says how long a prefix is")
         pool = "prefix_pool" if self.prefix_pool > 0 else "prefix_length" if self.prefix_length > 0 else None
         if pool is not None:
             for field in self.given(_GENERATED):
-                said.exclusive(pool, field, "they are two ways to begin a conversation")
+                problems.exclusive(pool, field, "they are two ways to begin a conversation")
             for field in self.given(_VERBATIM):
-                said.exclusive(field, pool, "the one is given, the other is generated")
-        return said.found + super().problems(typed)
+                problems.exclusive(field, pool, "the one is given, the other is generated")
+        return problems.messages + super().problems(typed)
 
 
 _USUAL = {
@@ -169,4 +170,4 @@ _USUAL = {
     "system_prompt": "--system-prompt",
     "system_prompt_file": "--system-prompt-file",
 }
-"""The flag of each option that a message may name, where none was typed."""
+"""The flag of each option for messages, where none was typed."""

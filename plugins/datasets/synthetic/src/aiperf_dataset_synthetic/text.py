@@ -1,4 +1,4 @@
-"""Generated texts of exactly as many tokens as asked for, and what stands before a conversation."""
+"""Generated texts of exact lengths, and the system prompt and context before a conversation."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import hashlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from aiperf import BadDataset, DatasetContext, Tokenizer
 from msgspec import Struct
 
 from aiperf_dataset_synthetic.corpus import Corpus, Ids, Window, open_corpus
 from aiperf_dataset_synthetic.exact import fitted
+from aiperf_dataset_synthetic.options import CommonOptions
 
 log = logging.getLogger(__name__)
 
 _OTHER_WINDOWS = 8
 _WORD = 8
-"""Tokens that a corpus' first word is within."""
+"""Upper bound of the tokens in the first word of a corpus."""
 
 
 class Text(Struct, frozen=True):
-    """*tokens* is its real length."""
+    """A text.  *tokens*: its real length."""
 
     text: str
     tokens: int
 
 
 class Writer:
-    """Texts from a corpus, each a function of the seed, its stream and its number."""
+    """Writes texts from a corpus; each is a function of the seed, its stream and its number."""
 
     def __init__(self, tokenizer: Tokenizer, corpus: str, seed: int) -> None:
         self._tokenizer = tokenizer
@@ -37,9 +37,9 @@ class Writer:
         self._texts = self._missed = self._farthest = 0
 
     def text(self, stream: str, number: int, length: int, prefix: Text | None = None) -> Text:
-        """Text *number* of a stream, *length* tokens long, after a prefix where there is one."""
+        """Text *number* of a stream, *length* tokens long, after *prefix* if given."""
         text, off = "", length
-        # Where the space between costs a token that isn't there, the prompt follows at once.
+        # Where the space between both adds a token, the prompt follows without it.
         for between in (" ", "") if prefix is not None else ("",):
             head, head_tokens = (prefix.text + between, prefix.tokens) if prefix is not None else ("", 0)
             text, off = fitted(self._tokenizer, self._windows(stream, number), length, head, head_tokens)
@@ -49,56 +49,56 @@ class Writer:
         return Text(head + text, head_tokens + length + off)
 
     def joinable(self, stream: str, number: int, length: int) -> str:
-        """A text that is *length* tokens long by itself, and also behind a space and another text.  Not counted as missed."""
-        first = list(self._windows(stream, number))
-        alike = [window for window in first if self._begins_alike(window)]
-        return fitted(self._tokenizer, alike or first, length, " ")[0]
+        """A text of *length* tokens, alone and after another text with a space.  Not counted as missed."""
+        windows = list(self._windows(stream, number))
+        invariant = [window for window in windows if self._begins_invariant(window)]
+        return fitted(self._tokenizer, invariant or windows, length, " ")[0]
 
     def beginning(self, text: str, length: int, *, alone: bool) -> str:
-        """The first *length* tokens of a text; *alone*: it will not stand behind a space and another text."""
+        """The first *length* tokens of a text; *alone*: no other text precedes it."""
         return fitted(self._tokenizer, [Ids(self._tokenizer.encode(text))], length, "" if alone else " ")[0]
 
-    def _begins_alike(self, window: Window) -> bool:
-        """Whether its first word is as many tokens with a space before it as without."""
+    def _begins_invariant(self, window: Window) -> bool:
+        """Whether the first word has the same number of tokens with and without a space before it."""
         words = self._tokenizer.decode(window.first(_WORD)).split(maxsplit=1)
         return bool(words) and self._tokenizer.count(words[0]) == self._tokenizer.count(f" {words[0]}")
 
     def missed(self, off: int) -> None:
-        """Count a text that is *off* tokens too long or too short, or 0."""
+        """Count a text with an error of *off* tokens; 0 is exact."""
         self._texts += 1
         self._missed += off != 0
         self._farthest = max(self._farthest, abs(off))
 
     def warn(self) -> None:
-        """Say how far texts are from the length asked for, where any is."""
+        """Log the number and the largest error of texts with a wrong length."""
         if self._missed:
             log.warning(
-                "%d of %d synthetic texts are not of the length asked for under the tokenizer %r: off by up to %d tokens",
+                "%d of %d synthetic texts miss the requested length under the tokenizer %r by up to %d tokens",
                 self._missed, self._texts, self._tokenizer.name, self._farthest,
             )  # fmt: skip
 
     def _windows(self, stream: str, number: int) -> Iterator[Window]:
-        """The places of the corpus that a text may come from, best first: where the first won't do, others will."""
+        """The windows of the corpus for a text, the preferred one first."""
         yield self._corpus.window(f"synthetic.{stream}", number)
         for again in range(1, _OTHER_WINDOWS):
             yield self._corpus.window(f"synthetic.{stream}.{again}", number)
 
 
 class Prelude:
-    """What stands before the first turn of conversations: a system prompt for all, a context for each.
+    """Messages before the first turn: one system prompt for all conversations, a context for each.
 
     Raises:
-        BadDataset: The endpoint has no place for it, there is nothing to measure it with, or its file can't be read.
+        BadDataset: The endpoint can't take them, has no tokenizer to measure them, or the file can't be read.
     """
 
-    def __init__(self, options: Any, context: DatasetContext, writer: Writer | None) -> None:
+    def __init__(self, options: CommonOptions, context: DatasetContext, writer: Writer | None) -> None:
         self._options, self._writer = options, writer
         self.system = self._made_system(context)
         if options.user_context_length is not None:
             if not context.capabilities.multi_turn:
                 raise BadDataset(
                     "--user-context-prompt-length needs an endpoint type that sends a history, such as chat",
-                    "of generated data, --num-prefix-prompts and --prefix-prompt-length lengthen the prompt itself",
+                    "for generated data, use --num-prefix-prompts and --prefix-prompt-length",
                 )
             self._need("--user-context-prompt-length")
         self.what = (
@@ -106,16 +106,17 @@ class Prelude:
             else "user context" if options.user_context_length is not None
             else ""
         )  # fmt: skip
-        """What it is, in words; "" where there is nothing."""
+        """Name of the messages; "" where the options give none."""
 
     def context(self, number: int) -> str | None:
-        """The context of conversation *number*, from 0; None where there is none."""
+        """The context of conversation *number*, from 0; None without the option."""
         length = self._options.user_context_length
         return None if length is None or self._writer is None else self._writer.text("context", number, length).text
 
     def _need(self, flag: str) -> Writer:
         if self._writer is None:
-            raise BadDataset(f"{flag} is measured in tokens, and this endpoint type has no use for a tokenizer", f"drop {flag}")
+            why = f"{flag} is measured in tokens, and this endpoint type has no use for a tokenizer"
+            raise BadDataset(why, f"remove {flag}")
         return self._writer
 
     def _made_system(self, context: DatasetContext) -> str | None:
@@ -131,17 +132,17 @@ class Prelude:
         if not context.capabilities.system_message:
             raise BadDataset(
                 f"{flag} needs an endpoint type with a system message, such as chat",
-                "of generated data, --num-prefix-prompts 1 and --prefix-prompt-length lengthen the prompt itself",
+                "for generated data, use --num-prefix-prompts 1 and --prefix-prompt-length",
             )
         if options.system_prompt is not None:
-            return str(options.system_prompt)
+            return options.system_prompt
         if options.system_prompt_file is not None:
-            return _read(Path(options.system_prompt_file))
-        return self._need(flag).text("system", 0, options.shared_system_length).text
+            return _read(options.system_prompt_file)
+        return self._need(flag).text("system", 0, options.shared_system_length or 0).text
 
 
 def conversation_id(context: DatasetContext, number: int) -> str:
-    """Readable where the user gave the seed, else of a UUID's form."""
+    """A readable id where the user gave the seed, else one in the form of a UUID."""
     if context.seeded:
         return f"session_{number:06d}"
     digits = hashlib.sha256(f"{context.seed}:session:{number}".encode()).hexdigest()
@@ -153,7 +154,7 @@ def _read(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadDataset(f"the system prompt can't be read: {path}: {error}", "--system-prompt-file is UTF-8 text") from error
+        raise BadDataset(f"the system prompt can't be read: {path}: {error}", "--system-prompt-file needs UTF-8") from error
     if not text:
-        raise BadDataset(f"the system prompt is empty: {path}", "write a prompt into it, or drop --system-prompt-file")
+        raise BadDataset(f"the system prompt is empty: {path}", "write a prompt into it, or remove --system-prompt-file")
     return text

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _EMPTY = 2
-"""As a batch's ``fault``: the answer ended well and said nothing."""
+"""Value of a batch's ``fault``: the answer ended well without content."""
 
 
 def _per(duration: Floats, tokens: Floats) -> Floats:
@@ -17,11 +17,11 @@ def _per(duration: Floats, tokens: Floats) -> Floats:
     return quotients
 
 
-def _least(values: Floats) -> float:
+def _earliest(values: Floats) -> float:
     return float(np.nanmin(values)) if not np.isnan(values).all() else float("nan")
 
 
-def _most(values: Floats) -> float:
+def _latest(values: Floats) -> float:
     return float(np.nanmax(values)) if not np.isnan(values).all() else float("nan")
 
 
@@ -30,22 +30,22 @@ def _all_tokens(batch: RecordBatch) -> Floats:
 
 
 def _served_tokens(batch: RecordBatch, otherwise: Floats) -> Floats:
-    """The server's count, *otherwise* where it gave none, or 0."""
+    """The server's count; *otherwise* where it is missing or 0."""
     counted = batch["usage_completion_tokens"]
     return np.where(counted > 0, counted, otherwise)
 
 
 def _answered(batch: RecordBatch) -> NDArray[np.bool_]:
-    """Good requests, and those whose answer said nothing, which only we call failed."""
+    """Valid requests, and those with an empty answer, which only this tool counts as failed."""
     answered: NDArray[np.bool_] = batch.valid | (batch["fault"] == _EMPTY)
     return answered
 
 
 def _between(batch: RecordBatch) -> Floats:
-    """Times between neighbouring events, those that came together 0 apart; in no order.
+    """Times between neighbouring events, 0 for events that arrived together; in no order.
 
-    The columns know when content came, and when the first and the last event did: an event without content in between is taken
-    to have come together with another.
+    The columns have the times of content, and of the first and the last event: an event without content in between counts as
+    arrived together with another one.
     """
     arrivals = batch.lists("chunk_ns")
     owners = np.repeat(np.arange(len(batch)), np.diff(arrivals.offsets))
@@ -62,7 +62,7 @@ class This(Definition):
 
     title = "aiperf"
     source = "docs/metrics.md"
-    differs = "Times of content alone, reasoning included; the time base spans everything sent, failed requests too."
+    differs = "Times of content alone, reasoning included; the time base spans all sent requests, failed ones included."
 
     def read(self, batch: RecordBatch) -> Readings:
         good = batch.select(batch.valid)
@@ -72,7 +72,7 @@ class This(Definition):
         itl = np.where(decoding > 0, _per(decoding, later), np.nan)
         return Readings(
             good["first_token_ns"] - good["started_ns"], itl, itl, len(good), float(tokens.sum()),
-            _least(batch["started_ns"]), _most(batch["ended_ns"]),
+            _earliest(batch["started_ns"]), _latest(batch["ended_ns"]),
         )  # fmt: skip
 
 
@@ -80,10 +80,10 @@ class Vllm(Definition):
     """vllm-project/vllm: ``vllm/benchmarks/lib/endpoint_request_func.py`` at 02cfb534df56, ``vllm/benchmarks/serve.py`` at
     009e6d4a1cd6; before, ``benchmarks/backend_request_func.py`` at e7dffa683de5.
 
-    The first event with a choice ends TTFT, whatever it holds; an event each ends an ITL and, the last of them, the latency.
-    Success is such an event in an answer of status 200; an error told after it, which is passed over there, is a failure here.
-    TPOT is the mean of requests, from their TTFT on, over the server's tokens less one.  The duration spans all requests, and
-    what passes before the first, which isn't known here.
+    The first event with a choice ends TTFT, even without content; each later event ends an ITL, and the last one the latency.
+    A request with such an event and status 200 succeeds there; an error after that event is a failure here.  TPOT is the
+    latency after TTFT over the server's tokens less one, as a mean of requests.  The duration also includes the time before
+    the first request, which the columns lack.
     """
 
     title = "vLLM bench serve"
@@ -92,10 +92,10 @@ class Vllm(Definition):
         " vllm/benchmarks/serve.py"
     )
     differs = (
-        "TTFT ends with the first event, one with a role alone included, so TPOT and ITL begin there; they end with the last"
-        " event, a closing one without content included (with older versions TPOT also with the usage after it). ITL is the"
-        " time between events, however many tokens each has, 0 for events that come together; tokens are the server's; an"
-        " answer without content is a success."
+        "TTFT ends with the first event, even one with only a role, so TPOT and ITL begin there; they end with the last event,"
+        " even one without content (TPOT of older versions with the usage after it). ITL is the time between events, for any"
+        " number of tokens per event, and 0 for events that arrive together; tokens are the server's; an answer without"
+        " content is a success."
     )
 
     def read(self, batch: RecordBatch) -> Readings:
@@ -104,34 +104,34 @@ class Vllm(Definition):
         first, last = good["first_event_ns"], good["last_event_ns"]
         return Readings(
             first - good["started_ns"], _between(good), _per(last - first, tokens - 1), len(good), float(tokens.sum()),
-            _least(batch["started_ns"]), _most(batch["ended_ns"]),
+            _earliest(batch["started_ns"]), _latest(batch["ended_ns"]),
         )  # fmt: skip
 
 
 class GuideLlm(Definition):
     """vllm-project/guidellm v0.7.3: ``src/guidellm/schemas/request_stats.py``, ``benchmark/schemas/metrics.py``.
 
-    Latencies are those of successful requests, percentiles values that occurred, by weight (``schemas/statistics.py``).  The
-    rates that it prints (``benchmark/outputs/console.py``) are means, over time, of all requests: those that ended, and their
-    tokens, over the time from the first start to the last end.
+    Latencies are those of successful requests; percentiles are weighted, observed values (``schemas/statistics.py``).  The
+    printed rates (``benchmark/outputs/console.py``) are means over time: all ended requests, and their tokens, over the time
+    from the first start to the last end.
     """
 
     title = "GuideLLM"
     source = "github.com/vllm-project/guidellm v0.7.3, src/guidellm/schemas/request_stats.py and benchmark/schemas/metrics.py"
     differs = (
-        "The rates count failed and cancelled requests, too, with what they said. TPOT includes the time to the first token;"
-        " ITL and TPOT are weighted by tokens, so that long answers count more, and an answer that comes at once has an ITL of"
-        " 0; tokens are the server's, else one a piece of content. A percentile is a value that occurred, not one between two."
+        "The rates also count failed and cancelled requests, with the tokens of their answers. TPOT includes the time to the"
+        " first token; ITL and TPOT are weighted by tokens, so long answers count more, and an answer in one piece has an ITL"
+        " of 0; tokens are the server's, else one per piece of content. A percentile is an observed value, not one between two."
     )
     quantiles = "inverted_cdf"
 
     def read(self, batch: RecordBatch) -> Readings:
-        good, over = batch.select(batch.valid), batch.select(~np.isnan(batch["ended_ns"]))
-        tokens, all_tokens = self._tokens(good), float(self._tokens(over).sum())
+        good, ended = batch.select(batch.valid), batch.select(~np.isnan(batch["ended_ns"]))
+        tokens, all_tokens = self._tokens(good), float(self._tokens(ended).sum())
         start, first, last = good["started_ns"], good["first_token_ns"], good["last_token_ns"]
         return Readings(
-            first - start, _per(last - first, tokens - 1), _per(last - start, tokens), len(over), all_tokens,
-            _least(batch["started_ns"]), _most(batch["ended_ns"]), tokens - 1, tokens,
+            first - start, _per(last - first, tokens - 1), _per(last - start, tokens), len(ended), all_tokens,
+            _earliest(batch["started_ns"]), _latest(batch["ended_ns"]), tokens - 1, tokens,
         )  # fmt: skip
 
     def _tokens(self, batch: RecordBatch) -> Floats:
@@ -144,8 +144,8 @@ class GenaiPerf(Definition):
     """triton-inference-server/perf_analyzer at 263c5f6e0c7a (genai-perf 0.0.16dev):
     ``genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py``.
 
-    Responses without text are dropped before anything is measured, a request that has no other only counts for the rate.
-    Events of one read are one response, and ITL takes two.
+    Responses without text are dropped before the measurement; a request with only such responses counts for the rate alone.
+    Events of one read are one response, and an ITL takes two responses.
     """
 
     title = "genai-perf"
@@ -154,16 +154,16 @@ class GenaiPerf(Definition):
         " genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py"
     )
     differs = (
-        "Reasoning is no content: TTFT ends with the first output, and tokens are output alone, as the client counts them. The"
-        " rate counts answers without output, too; its time ends with the last content of a good request, so that a failure at"
-        " the end shortens it."
+        "Reasoning is no content: TTFT ends with the first output, and tokens are the client's count of output. The rate also"
+        " counts answers without output; its time ends with the last content of a successful request, so failures at the end"
+        " shorten it."
     )
 
     def read(self, batch: RecordBatch) -> Readings:
-        said = batch.select(batch.valid & ~np.isnan(batch["first_output_ns"]))
-        tokens, first, last = np.nan_to_num(said["output_tokens"]), said["first_output_ns"], said["last_token_ns"]
+        good = batch.select(batch.valid & ~np.isnan(batch["first_output_ns"]))
+        tokens, first, last = np.nan_to_num(good["output_tokens"]), good["first_output_ns"], good["last_token_ns"]
         itl = np.where(last > first, _per(last - first, tokens - 1), np.nan)
         return Readings(
-            first - said["started_ns"], itl, itl, int(_answered(batch).sum()), float(tokens.sum()),
-            _least(said["started_ns"]), _most(last),
+            first - good["started_ns"], itl, itl, int(_answered(batch).sum()), float(tokens.sum()),
+            _earliest(good["started_ns"]), _latest(last),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The chat-completions dialect: messages out; text, reasoning and tool calls back, streamed or whole."""
+"""The chat-completions dialect: encodes messages; decodes text, reasoning and tool calls, streamed or whole."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aiperf import Capabilities, ConfigError, Delta, Endpoint, HttpRequest, Turn
 from msgspec import Struct
 
 from aiperf_endpoint_chat.messages import rendered
+from aiperf_endpoint_chat.options import ChatOptions
 
 _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
@@ -17,7 +18,7 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 class _Function(Struct, gc=False):
     name: str | None = None
-    arguments: Any = None  # a string by the book; some servers send the object itself
+    arguments: Any = None  # a string in the specification; some servers send an object
 
 
 class _ToolCall(Struct, gc=False):
@@ -28,8 +29,8 @@ class _Part(Struct, gc=False):
     text: str | None = None
 
 
-class _Said(Struct, gc=False):
-    """A delta, or a whole message."""
+class _Message(Struct, gc=False):
+    """A delta or a whole message."""
 
     content: str | list[_Part] | None = None
     reasoning_content: str | None = None
@@ -39,13 +40,13 @@ class _Said(Struct, gc=False):
 
 
 class _Choice(Struct, gc=False):
-    delta: _Said | None = None
-    message: _Said | None = None
+    delta: _Message | None = None
+    message: _Message | None = None
     finish_reason: str | None = None
 
 
 class _Answer(Struct, gc=False):
-    """A chunk, or a whole answer.  Which one ``object`` says is not asked: not every server says it rightly."""
+    """A chunk or a whole answer.  ``object`` is ignored, because some servers fill it wrongly."""
 
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
@@ -55,10 +56,10 @@ class _Answer(Struct, gc=False):
 _read = msgspec.json.Decoder(_Answer).decode
 
 
-class Chat(Endpoint):
+class Chat(Endpoint[ChatOptions]):
     """``POST /v1/chat/completions``.
 
-    With ``AIPERF_ENDPOINT_FORCE_CONTENT_PARTS`` true, a message's content is a list of parts even for a lone text.
+    With ``AIPERF_ENDPOINT_FORCE_CONTENT_PARTS`` true, a message's content is always a list of parts.
     """
 
     capabilities = Capabilities(
@@ -73,10 +74,9 @@ class Chat(Endpoint):
     )
     repeats_envelope = True
 
-    def __init__(self, options: Any = None) -> None:
-        super().__init__(options)
-        legacy = options is not None and options.use_legacy_max_tokens
-        self.length_field = "max_tokens" if legacy else "max_completion_tokens"
+    def __init__(self, options: ChatOptions | None = None) -> None:
+        super().__init__(options or ChatOptions())
+        self.length_field = "max_tokens" if self.options.use_legacy_max_tokens else "max_completion_tokens"
         forced = os.environ.get(_FORCE_PARTS, "").strip().lower()
         if forced not in _TRUE + _FALSE:
             raise ConfigError(f"{_FORCE_PARTS} is {forced!r}; it must be true or false")
@@ -92,10 +92,10 @@ class Chat(Endpoint):
             body[self.length_field] = turn.max_tokens
         body.update(turn.extra)
         if body["stream"]:
-            asked = body.get("stream_options", {})
-            if isinstance(asked, dict):  # anything else is the author's own affair
-                wanted = {"include_usage": True} | ({"continuous_usage_stats": True} if turn.per_chunk_usage else {})
-                body["stream_options"] = wanted | asked
+            given = body.get("stream_options", {})
+            if isinstance(given, dict):  # any other value is sent as given
+                defaults = {"include_usage": True} | ({"continuous_usage_stats": True} if turn.per_chunk_usage else {})
+                body["stream_options"] = defaults | given
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
 
     def decode(self, event: bytes) -> Delta | None:
@@ -107,33 +107,34 @@ class Chat(Endpoint):
             raise in_band_error(event) or unreadable("chat", event, error) from error
         choices = answer.choices
         if answer.error or not choices:
-            wrong = None if answer.usage and not answer.error else in_band_error(event)
-            if wrong is not None:
-                raise wrong
+            failure = None if answer.usage and not answer.error else in_band_error(event)
+            if failure is not None:
+                raise failure
             return Delta(usage=answer.usage)
         if len(choices) == 1:
             choice = choices[0]
-            said = choice.delta or choice.message
-            if said is None:
+            message = choice.delta or choice.message
+            if message is None:
                 return Delta("", "", "", answer.usage, choice.finish_reason)
-            text = said.content or ""
+            text = message.content or ""
             return Delta(
                 text if isinstance(text, str) else _joined(text),
-                said.reasoning_content or said.reasoning or "",
-                _called(said) if said.tool_calls or said.function_call else "",
+                message.reasoning_content or message.reasoning or "",
+                _calls(message) if message.tool_calls or message.function_call else "",
                 answer.usage,
                 choice.finish_reason,
             )
-        return _together(choices, answer.usage)
+        return _merged(choices, answer.usage)
 
 
-def _together(choices: list[_Choice], usage: dict[str, Any] | None) -> Delta:
-    """Several choices (``n`` above 1) are all output."""
-    said = [each for each in (choice.delta or choice.message for choice in choices) if each is not None]
+def _merged(choices: list[_Choice], usage: dict[str, Any] | None) -> Delta:
+    """The output of several choices (``n`` above 1) as one delta."""
+    messages = [message for message in (choice.delta or choice.message for choice in choices) if message is not None]
+    contents = [message.content or "" for message in messages]
     return Delta(
-        text="".join(each.content if isinstance(each.content, str) else _joined(each.content or []) for each in said),
-        reasoning="".join(each.reasoning_content or each.reasoning or "" for each in said),
-        tool="".join(map(_called, said)),
+        text="".join(content if isinstance(content, str) else _joined(content) for content in contents),
+        reasoning="".join(message.reasoning_content or message.reasoning or "" for message in messages),
+        tool="".join(map(_calls, messages)),
         usage=usage,
         finish=next((choice.finish_reason for choice in choices if choice.finish_reason), None),
     )
@@ -143,11 +144,11 @@ def _joined(parts: list[_Part]) -> str:
     return "".join(part.text or "" for part in parts)
 
 
-def _called(said: _Said) -> str:
-    """Names and arguments of the calls, one after the other."""
-    functions = [call.function for call in said.tool_calls or ()] + [said.function_call]
-    return "".join(f"{each.name or ''}{_written(each.arguments)}" for each in functions if each is not None)
+def _calls(message: _Message) -> str:
+    """Names and arguments of all calls, joined."""
+    functions = [call.function for call in message.tool_calls or ()] + [message.function_call]
+    return "".join(f"{call.name or ''}{_text(call.arguments)}" for call in functions if call is not None)
 
 
-def _written(arguments: Any) -> str:
+def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else "" if arguments is None else msgspec.json.encode(arguments).decode()

@@ -1,4 +1,4 @@
-"""What the dialect is tried with: an answer of a server, event by event.  For tests, and for ``aiperf plugins validate``."""
+"""A recorded answer for the conformance suite, event by event.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 

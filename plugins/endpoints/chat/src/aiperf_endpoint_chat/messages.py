@@ -1,4 +1,4 @@
-"""Messages as the chat dialect writes them."""
+"""Messages in the form of the chat dialect."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _AUDIO_FORMATS = {"mpeg": "mp3", "mpga": "mp3", "x-wav": "wav", "wave": "wav", "
 
 
 def rendered(messages: Sequence[Message], *, parts: bool = False) -> list[dict[str, Any]]:
-    """The ``messages`` array.  *parts*: write even a lone text as a list of parts.
+    """The ``messages`` array.  *parts*: write a single text as a list of parts, too.
 
-    Two system messages at the start become one: servers take only one, and a run's own joins the data set's.
+    Two system messages at the start (of the run and of the data set) become one, because servers accept only one.
 
     Raises:
-        BadDataset: A picture, clip or film is of no kind that chat can send.
+        BadDataset: The chat dialect can't send the media.
     """
     if len(messages) > 1 and messages[0].role == messages[1].role == "system" and not (messages[0].media or messages[1].media):
         messages = [Message("system", ("\n\n".join((messages[0].text, messages[1].text)),)), *messages[2:]]
@@ -31,15 +31,15 @@ def _content(message: Message, parts: bool) -> str | list[dict[str, Any]]:
         if len(message.texts) == 1 and not parts:
             return message.texts[0]
     content: list[dict[str, Any]] = [{"type": "text", "text": text} for text in message.texts if text]
-    content += [_part(media) for media in sorted(message.media, key=_place)]
+    content += [_part(media) for media in sorted(message.media, key=_rank)]
     return content
 
 
-def _place(media: Media) -> int:
+def _rank(media: Media) -> int:
     try:
         return _PART_ORDER[media.kind]
     except KeyError:
-        raise BadDataset(f"chat can't send media of kind {media.kind!r}", "possible: image, audio, video") from None
+        raise BadDataset(f"chat can't send media of kind {media.kind!r}", "use image, audio or video") from None
 
 
 def _part(media: Media) -> dict[str, Any]:
@@ -63,5 +63,5 @@ def _audio(value: str) -> tuple[str, str]:
         return _AUDIO_FORMATS.get(head, head), data
     if not comma or not head.isalnum():
         shown = value if len(value) <= 40 else f"{value[:40]}…"
-        raise BadDataset(f"chat can't send the audio {shown!r}", "audio is 'format,base64' or a data:audio/… URI")
+        raise BadDataset(f"chat can't send the audio {shown!r}", "write 'format,base64' or a data:audio/… URI")
     return head, data

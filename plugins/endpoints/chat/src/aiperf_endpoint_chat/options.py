@@ -1,4 +1,4 @@
-"""What only the chat dialect can be told."""
+"""Options of the chat dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text-completions dialect: a prompt out, its continuation back, streamed or whole."""
+"""The text-completions dialect: encodes a prompt; decodes its continuation, streamed or whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Choice(Struct):
 
 
 class _Answer(Struct):
-    """A chunk, or a whole answer: they look alike."""
+    """A chunk or a whole answer: both have the same form."""
 
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
@@ -40,11 +40,11 @@ class Completions(Endpoint):
         """The request for a turn.
 
         Raises:
-            BadDataset: The turn has media, or something stands before it: a prompt can't say that.
+            BadDataset: The turn has media or earlier messages, which a prompt can't express.
         """
         if turn.history or turn.media:
-            what = "media" if turn.media else "earlier messages"
-            raise BadDataset(f"completions can't send {what}: a prompt is text alone", "use --endpoint-type chat")
+            content = "media" if turn.media else "earlier messages"
+            raise BadDataset(f"completions can't send {content}: a prompt is text alone", "use --endpoint-type chat")
         body: dict[str, Any] = {
             "prompt": list(turn.texts) if len(turn.texts) > 1 else turn.text,
             "model": turn.model,
@@ -54,9 +54,9 @@ class Completions(Endpoint):
             body["max_tokens"] = turn.max_tokens
         body.update(turn.extra)
         if body["stream"]:
-            asked = body.get("stream_options", {})
-            if isinstance(asked, dict):  # anything else is the author's own affair
-                body["stream_options"] = {"include_usage": True} | asked
+            given = body.get("stream_options", {})
+            if isinstance(given, dict):  # any other value is sent as given
+                body["stream_options"] = {"include_usage": True} | given
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
 
     def decode(self, event: bytes) -> Delta | None:
@@ -68,9 +68,9 @@ class Completions(Endpoint):
             raise in_band_error(event) or unreadable("completions", event, error) from error
         choices = answer.choices
         if answer.error or not choices:
-            wrong = None if answer.usage and not answer.error else in_band_error(event)
-            if wrong is not None:
-                raise wrong
+            failure = None if answer.usage and not answer.error else in_band_error(event)
+            if failure is not None:
+                raise failure
             return Delta(usage=answer.usage)
         if len(choices) == 1:
             return Delta(choices[0].text or "", "", "", answer.usage, choices[0].finish_reason)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aiperf import BatchExporter, Scored
+from aiperf import BatchExporter
+
+if TYPE_CHECKING:
+    from aiperf import RecordBatch
 
 RECORD_LINE = b"\0"
 """Stands in the parts for a number that is only known when they are joined; no JSON text has this byte."""
@@ -19,11 +23,12 @@ class Arrivals(BatchExporter):
 
     label = "Arrivals Export"
     kind = "arrivals.jsonl"
+    files = {kind: "{prefix}_arrivals.jsonl"}
 
-    def rows(self, scored: Scored) -> bytes:
+    def rows(self, batch: RecordBatch) -> bytes:
         from aiperf_exporter_arrivals.lines import lines  # numpy: not in the parent, which only joins parts
 
-        return lines(scored.batch, self.target)
+        return lines(batch, self.target)
 
     def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
         """The parts one after the other, each recorded arrival with the number of its line in the per-request file.

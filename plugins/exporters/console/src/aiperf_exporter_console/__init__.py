@@ -10,12 +10,15 @@ from typing import TextIO
 
 from aiperf import Artifact, Summary, SummaryExporter, atomic
 
+from aiperf_exporter_console.options import ConsoleOptions
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, PLAIN, Look
 
 
-class Console(SummaryExporter):
+class Console(SummaryExporter[ConsoleOptions]):
     """Prints as wide as the terminal, or as the file where there is none; writes ``profile_export_console.txt``."""
+
+    files = {"console.txt": "{prefix}_console.txt"}
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("console.txt")

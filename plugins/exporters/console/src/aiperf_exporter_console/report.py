@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from aiperf import Measurement, Result, Summary
-from aiperf.model import names
-from aiperf.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Spread, survivors
+from aiperf.sdk.model import names
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
 
@@ -253,7 +253,7 @@ def _full_measurement(measurement: Measurement, look: Look, width: int) -> Itera
         yield from wrap(clean(note), width)
 
 
-def _spreads(measurement: Measurement) -> list[tuple[str, Spread]]:
+def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
     found = (
         ("Client error", measurement.client_error_ms),
         ("Schedule slip", measurement.schedule_slip_ms),

@@ -8,13 +8,15 @@ import math
 from collections.abc import Iterator, Sequence
 
 from aiperf import Artifact, Result, Summary, SummaryExporter, atomic
-from aiperf.summary import STATISTICS
+from aiperf.sdk.summary import STATISTICS
 
 _UNITLESS = ("count", "requests")
 
 
 class SummaryCsv(SummaryExporter):
     """``profile_export_aiperf.csv``: metrics with percentiles, an empty line, metrics with one value."""
+
+    files = {"aiperf.csv": "{prefix_aiperf}.csv"}
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("aiperf.csv")

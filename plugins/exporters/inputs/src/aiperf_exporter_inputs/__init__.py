@@ -17,6 +17,7 @@ class Inputs(DatasetExporter):
 
     label = "Inputs Export"
     kind = "inputs.json"
+    files = {kind: "inputs.json"}
 
     def header(self) -> bytes:
         return b'{\n  "data": ['

@@ -13,6 +13,8 @@ from aiperf_exporter_json.document import document
 class SummaryJson(SummaryExporter):
     """``profile_export_aiperf.json``: metrics, what makes them repeatable, and how far they can be trusted."""
 
+    files = {"aiperf.json": "{prefix_aiperf}.json"}
+
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("aiperf.json")
         # msgspec writes a float that is not finite as null, so that the file is JSON whatever a plugin put into the summary.

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Result, Summary
-from aiperf.summary import ErrorCount, PhaseSummary, UrlSummary
+from aiperf.sdk.summary import ErrorCount, PhaseSummary, UrlSummary
 
 SCHEMA_VERSION = "1.4"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiperf.options import Options, option
+from aiperf.sdk.options import Options, option
 
 
 class ChunkOptions(Options):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aiperf import Artifact, SummaryExporter, atomic
-from aiperf.summary import Summary
+from aiperf.sdk.summary import Summary
 
 
 class RawRecords(SummaryExporter):
     """``profile_export_raw.jsonl``: a line for each line of the per-request file, in its order."""
 
     level = "raw"
+    files = {"raw.jsonl": "{prefix}_raw.jsonl"}
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         from aiperf_exporter_raw.lines import lines

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import msgspec
 from aiperf import Target
-from aiperf.ids import request_id
-from aiperf.testing import SummaryExporterContract
-from aiperf.testing.journals import Recording
+from aiperf.sdk.journal import request_id
+from aiperf.testing import Recording, SummaryExporterContract
 
 from aiperf_exporter_raw import RawRecords
 
@@ -24,6 +23,6 @@ class RawContract(SummaryExporterContract):
         run.text(0, "request", {"headers": {"User-Agent": "contract"}, "body": b"{}"})
         run.answered(0, 1_000, (2_000, b"data: x\n\n"))
         run.flush(3_000)
-        metadata = {"session_num": 0, "worker_id": "worker-0", "x_request_id": request_id(run.plan.run_id, 0, 0)}
+        metadata = {"session_num": 0, "worker_id": "worker-0", "x_request_id": request_id(run.plan.run.run_id, 0, 0)}
         row = {"metadata": metadata, "metrics": {"request_latency": {"value": 1.5, "unit": "ms"}}}
         self.target(directory).file("jsonl").write_bytes(msgspec.json.encode(row) + b"\n")

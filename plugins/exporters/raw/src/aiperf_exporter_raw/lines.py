@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from aiperf import AiperfError, Target
-from aiperf.errors import BadJournal
-from aiperf.journal import STREAMED
-from aiperf.observation import Observation, observations
-from aiperf.sse import Splitter
-from aiperf.store import Store
+from aiperf import STREAMED, AiperfError, Target
+from aiperf.sdk.errors import BadJournal
+from aiperf.sdk.journal import Observation, Store, observations
+from aiperf.sdk.sse import Splitter
 from msgspec import Struct
 
 from aiperf_exporter_raw.shape import Binary, Events, Line, Packet, Response, Text

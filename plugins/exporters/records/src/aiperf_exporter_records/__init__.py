@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from aiperf import BatchExporter, Scored
+from typing import TYPE_CHECKING
+
+from aiperf import BatchExporter
+
+if TYPE_CHECKING:
+    from aiperf import RecordBatch
 
 
 class Records(BatchExporter):
@@ -13,8 +18,9 @@ class Records(BatchExporter):
 
     label = "Record Export"
     kind = "jsonl"
+    files = {kind: "{prefix}.jsonl"}
 
-    def rows(self, scored: Scored) -> bytes:
+    def rows(self, batch: RecordBatch) -> bytes:
         from aiperf_exporter_records.lines import lines  # numpy: not in the parent, which only joins parts
 
-        return lines(scored, self.target)
+        return lines(batch, self.target)

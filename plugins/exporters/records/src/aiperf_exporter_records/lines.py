@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from aiperf import Column, Ragged, RecordBatch, Scored, Target, Unit, integers
-from aiperf.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from aiperf import Column, Ragged, RecordBatch, Target, Unit, integers
+from aiperf.sdk.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
 
 from aiperf_exporter_records.shape import Metadata, Value
 from aiperf_exporter_records.traces import NEEDED as TRACED
 from aiperf_exporter_records.traces import traces
 
 if TYPE_CHECKING:
-    from aiperf.metric import Declared
+    from aiperf.sdk.metric import MetricDeclaration
     from numpy.typing import NDArray
 
 _COUNTED = {Unit.TOKENS, Unit.REQUESTS, Unit.COUNT, Unit.BYTES, Unit.NANOSECONDS}
 _EXACT = 2.0**53
 
 
-def lines(scored: Scored, target: Target) -> bytes:
+def lines(batch: RecordBatch, target: Target) -> bytes:
     """The lines of a batch's requests that were answered, failed or were cancelled."""
-    outcome = scored.batch["outcome"]
+    outcome = batch["outcome"]
     listed = np.flatnonzero((outcome == COMPLETED) | (outcome == ERROR) | (outcome == CANCELLED))
-    batch, values = scored.batch, scored.values
+    values, declared = batch.values, batch.metrics
     if len(listed) < len(batch):
         batch = _narrow(batch, listed)
         values = {tag: _take(column, listed) for tag, column in values.items()}
     if not len(batch):
         return b""
     # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
-    shown = [tag for tag in _ordered(scored.metrics) if tag in values]
-    metrics = _metrics(shown, [_values(values[tag], scored.metrics[tag]) for tag in shown], len(batch))
+    shown = [tag for tag in _ordered(declared) if tag in values]
+    metrics = _metrics(shown, [_values(values[tag], declared[tag]) for tag in shown], len(batch))
     optional = [("trace_data", Any, None), ("error", Any, None)]
     line = msgspec.defstruct("Line", ["metadata", "metrics", *optional], omit_defaults=True, gc=False)
     made = map(line, _metadata(batch, target), metrics, traces(batch, values, target), _errors(batch))
@@ -62,7 +62,7 @@ def _take(column: Column, listed: NDArray[np.intp]) -> Column:
     return column.take(listed.astype(np.int64)) if isinstance(column, Ragged) else column[listed]
 
 
-def _ordered(metrics: Mapping[str, Declared]) -> list[str]:
+def _ordered(metrics: Mapping[str, MetricDeclaration]) -> list[str]:
     """Tags that a line shows, as the console orders them, the rest behind by name."""
 
     def key(tag: str) -> tuple[bool, int, str]:
@@ -149,7 +149,7 @@ def _metrics(tags: list[str], columns: list[list[Value | None]], count: int) -> 
     return map(shape, *columns)
 
 
-def _values(column: Column, metric: Declared) -> list[Value | None]:
+def _values(column: Column, metric: MetricDeclaration) -> list[Value | None]:
     """A metric's value for each request; None where it has none."""
     unit, show = metric.shown.value, _shower(metric)
     if isinstance(column, Ragged):
@@ -167,7 +167,7 @@ def _values(column: Column, metric: Declared) -> list[Value | None]:
     return found
 
 
-def _shower(metric: Declared) -> Callable[[NDArray[np.float64]], list[Any]]:
+def _shower(metric: MetricDeclaration) -> Callable[[NDArray[np.float64]], list[Any]]:
     """Base unit to display unit: whole numbers of what is counted, else floats."""
     whole = metric.shown in _COUNTED
     # 35538758 ns / 1e6 is 35.538758, times 1e-6 it is 35.538757999999996: the quotient is rounded once.

@@ -8,7 +8,7 @@ from itertools import repeat
 import msgspec
 import numpy as np
 from aiperf import Column, RecordBatch, Target, integers
-from aiperf.trace import Trace
+from aiperf.sdk.journal import Trace
 from numpy.typing import NDArray
 
 from aiperf_exporter_records.shape import TraceData

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from aiperf import Artifact, Summary, SummaryExporter, atomic
-from aiperf.summary import STATISTICS, Slice
+from aiperf.sdk.summary import STATISTICS, Slice
 
 
 class _Slices(SummaryExporter):
@@ -38,6 +38,7 @@ class SlicesJson(_Slices):
     """``profile_export_aiperf_timeslices.json``."""
 
     label, kind = "Timeslice JSON Export", "timeslices.json"
+    files = {kind: "{prefix_aiperf}_timeslices.json"}
 
     def write(self, path: Path, summary: Summary) -> None:
         document = {"timeslices": [entry(one) for one in summary.slices], "input_config": summary.config}
@@ -48,6 +49,7 @@ class SlicesCsv(_Slices):
     """``profile_export_aiperf_timeslices.csv``."""
 
     label, kind = "Timeslice CSV Export", "timeslices.csv"
+    files = {kind: "{prefix_aiperf}_timeslices.csv"}
 
     def write(self, path: Path, summary: Summary) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:

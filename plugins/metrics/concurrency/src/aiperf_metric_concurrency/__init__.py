@@ -1,14 +1,14 @@
-"""How many requests were on their way, and how fast tokens flowed, over time.
+"""Requests in flight and token rates over time.
 
-Curves over the whole phase, and statistics of them that weight each value by how long it held: *effective* ones over all of the
-time, *active* ones over the time in which there was something to do.
+Each metric is a curve over the phase with statistics that weight each value by its duration: *effective* ones over the whole
+time, *active* ones over the time with matching requests in flight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from aiperf import Analysis, Kept, Needs, Result
+from aiperf import Analysis, Needs, RawValues, Result
 
 from aiperf_metric_concurrency.curves import statistics
 from aiperf_metric_concurrency.flow import Requests, Row, concurrency, flow
@@ -19,23 +19,23 @@ _ORDER = (
     "effective_prefill_throughput_per_user", "tokens_in_flight", "active_decode_throughput", "active_prefill_throughput",
     "active_total_throughput", "active_decode_throughput_per_user", "active_prefill_throughput_per_user",
 )  # fmt: skip
-"""Rows of the console's tables."""
+"""Order of the rows in the console's tables."""
 
 
 class EffectiveConcurrency(Analysis):
-    """Requests on their way at a time, failed ones included."""
+    """Requests in flight at a time, failed ones included."""
 
     tag = "effective_concurrency"
     title = "Effective Concurrency"
     keeps = ("started_ns", "ended_ns")
 
-    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+    def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         curve = concurrency(kept.column("started_ns"), kept.column("ended_ns"))
         return _results([Row(self.tag, "requests", curve)], windows)
 
 
 class TokenFlow(Analysis):
-    """Requests that wait for their first token or are being answered, tokens per second, and tokens that the server holds."""
+    """Requests in prefill and in decode, tokens per second, and tokens that the server holds."""
 
     tag = "token_flow"
     title = "Token Flow"
@@ -44,19 +44,19 @@ class TokenFlow(Analysis):
     keeps = ("started_ns", "ended_ns", *needs)
     lists = ("chunk_ns",)
 
-    def results(self, kept: Kept, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+    def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         return _results(flow(Requests.of(kept)), windows)
 
 
 def _results(rows: Iterable[Row], windows: Sequence[tuple[float, float]]) -> list[list[Result]]:
-    """The statistics of each window; a row that had no time in it is missing there."""
-    found: list[list[Result]] = [[] for _ in windows]
+    """The statistics of each window, without rows that have no time in it."""
+    results: list[list[Result]] = [[] for _ in windows]
     for row in rows:
         group = "Effective" if row.gate is None else "Active"
         title, order = row.tag.replace("_", " ").title(), _ORDER.index(row.tag)
-        for here, (begin_ns, end_ns) in zip(found, windows, strict=True):
+        for window, (begin_ns, end_ns) in zip(results, windows, strict=True):
             stats = statistics(row.curve, begin_ns, end_ns, row.gate)
             if stats is not None:
-                here.append(Result(row.tag, title, row.unit, stats, "", group, order))
-        del row  # its curves must be gone when the next are made
-    return found
+                window.append(Result(row.tag, title, row.unit, stats, "", group, order))
+        del row  # frees its curves before the next row makes new ones
+    return results

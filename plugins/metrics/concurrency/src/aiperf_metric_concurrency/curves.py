@@ -1,7 +1,7 @@
-"""Step curves over time, and their statistics weighted by how long each value held.
+"""Step curves over time, and statistics that weight each value by its duration.
 
-A curve is as long as the run has requests, and several live at a time: what is only needed on the way is made in blocks, or in
-place of what is needed no more.
+A curve has a point per request, and several exist at a time: temporary arrays are made in blocks or reuse the memory of
+others.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Events: TypeAlias = tuple[Floats, Floats]
-"""Instants, in ns and in any order, and by how much something rises at each."""
+"""Instants in ns, in any order, and the change at each of them."""
 
 _PERCENTILES = (50, 90, 95, 99)
 _BLOCK = 1 << 16
-"""Instants looked at in one go: half a megabyte."""
+"""Instants per block: half a megabyte."""
 _NOISE = 1e-9
-"""Share of a curve's largest value below which a value is what is left of adding and taking away."""
+"""Values below this share of a curve's largest value are rounding errors."""
 
 
 class Curve(Struct, frozen=True):
-    """A value from each instant to the next, the last one for good; zero before the first.  Instants ascend, in ns."""
+    """A value from each instant to the next, the last one without end; zero before the first.  Ascending instants in ns."""
 
     at_ns: Floats
     values: Floats
 
     def on(self, instants: Floats) -> Floats:
         """The value from each of these instants on."""
-        found = np.empty(len(instants))
-        for here in _blocks(instants):
-            found[here] = self._on(instants[here])
-        return found
+        values = np.empty(len(instants))
+        for block in _blocks(instants):
+            values[block] = self._on(instants[block])
+        return values
 
     def above_zero(self, instants: Floats) -> NDArray[np.bool_]:
-        """Whether it is, from each of these instants on."""
-        found = np.empty(len(instants), dtype=bool)
-        for here in _blocks(instants):
-            found[here] = self._on(instants[here]) > 0
-        return found
+        """Whether the value is above zero from each of these instants on."""
+        above = np.empty(len(instants), dtype=bool)
+        for block in _blocks(instants):
+            above[block] = self._on(instants[block]) > 0
+        return above
 
     def _on(self, instants: Floats) -> Floats:
         place = np.searchsorted(self.at_ns, instants, side="right") - 1
@@ -50,15 +50,15 @@ class Curve(Struct, frozen=True):
 
 
 def steps(events: Events) -> Curve:
-    """What rises, or falls, by so much at each of these instants, in any order."""
+    """The curve that changes by these amounts at these instants."""
     at_ns, rises = events
     del events
-    order = np.lexsort((rises, at_ns))  # whatever order they came in, they are added in one
+    order = np.lexsort((rises, at_ns))  # a fixed order of addition, for equal results
     at_ns = at_ns[order]
     levels = rises[order]
     del rises, order
     np.cumsum(levels, out=levels)
-    last = np.append(at_ns[1:] != at_ns[:-1], True)[: len(at_ns)]  # all that happens at an instant happens at once
+    last = np.append(at_ns[1:] != at_ns[:-1], True)[: len(at_ns)]  # one value per instant
     if not last.all():
         at_ns, levels = at_ns[last], levels[last]
     noise = _NOISE * max(levels.max(initial=0), -levels.min(initial=0))
@@ -67,30 +67,30 @@ def steps(events: Events) -> Curve:
 
 
 def spans(begin_ns: Floats, end_ns: Floats, heights: Floats) -> Events:
-    """Something that holds from one instant to another; an end that isn't known never comes."""
+    """The changes of heights that hold from one instant to another; NaN as the end is without end."""
     known = ~np.isnan(end_ns)
     return together((begin_ns, heights), (end_ns[known], -heights[known]))
 
 
 def together(*events: Events) -> Events:
-    """All of them."""
+    """All changes together."""
     return np.concatenate([at_ns for at_ns, _ in events]), np.concatenate([rises for _, rises in events])
 
 
 def ratio(above: Curve, below: Curve) -> Curve:
-    """The quotient; zero where there is nothing to divide by."""
+    """The quotient; zero where *below* is zero."""
     at_ns = _union(above.at_ns, below.at_ns)
     quotient, divisor = above.on(at_ns), below.on(at_ns)
-    done = divisor > 0
-    np.divide(quotient, divisor, out=quotient, where=done)
-    quotient[~done] = 0
+    positive = divisor > 0
+    np.divide(quotient, divisor, out=quotient, where=positive)
+    quotient[~positive] = 0
     return Curve(at_ns, quotient)
 
 
 def statistics(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None = None) -> dict[str, float] | None:
-    """Of the curve from one instant to another, where *gate* is above zero; None where that is no time at all.
+    """Statistics of the curve between two instants, where *gate* is above zero; None where that time is empty.
 
-    A percentile is the least value that the curve is at or below for so much of the time.
+    A percentile is the smallest value that the curve doesn't exceed for that share of the time.
     """
     if not end_ns > begin_ns:
         return None
@@ -101,20 +101,20 @@ def statistics(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None 
     values, widths = curve.on(begins), np.empty(len(begins))
     np.subtract(begins[1:], begins[:-1], out=widths[:-1])
     widths[-1] = end_ns - begins[-1]
-    begun = None if gate is None else gate.above_zero(begins)
+    active = None if gate is None else gate.above_zero(begins)
     del begins
-    if begun is not None and not begun.all():
-        values = values[begun]
-        widths = widths[begun]
+    if active is not None and not active.all():
+        values = values[active]
+        widths = widths[active]
     if not len(widths):
         return None
     whole = float(widths.sum())
     mean = float((values * widths).sum() / whole)
-    apart = values - mean
-    apart *= apart
-    apart *= widths
-    deviation = float(np.sqrt(apart.sum() / whole))
-    del apart
+    squares = values - mean
+    squares *= squares
+    squares *= widths
+    deviation = float(np.sqrt(squares.sum() / whole))
+    del squares
     order = np.argsort(values, kind="stable")
     shares = widths[order]
     del widths
@@ -128,17 +128,17 @@ def statistics(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None 
     return {"avg": mean, "min": float(values[0]), "max": float(values[-1])} | percentiles | {"std": deviation}
 
 
-def _union(one: Floats, other: Floats) -> Floats:
-    """The instants of both, each once and ascending, as they are in each of them; most are in both."""
-    missing = np.empty(len(other), dtype=bool)
-    for here in _blocks(other):
-        instants = other[here]
-        missing[here] = np.searchsorted(one, instants, side="left") == np.searchsorted(one, instants, side="right")
+def _union(first: Floats, second: Floats) -> Floats:
+    """The ascending instants of both without repetition; both inputs ascend without repetition, and most are in both."""
+    missing = np.empty(len(second), dtype=bool)
+    for block in _blocks(second):
+        instants = second[block]
+        missing[block] = np.searchsorted(first, instants, side="left") == np.searchsorted(first, instants, side="right")
     if not missing.any():
-        return one
-    both = np.concatenate([one, other[missing]])
-    both.sort(kind="stable")  # which merges two runs
-    return both
+        return first
+    union = np.concatenate([first, second[missing]])
+    union.sort(kind="stable")  # merges two ascending runs
+    return union
 
 
 def _blocks(instants: Floats) -> Iterator[slice]:

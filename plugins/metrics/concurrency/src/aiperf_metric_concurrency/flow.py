@@ -1,4 +1,4 @@
-"""What a run's requests amount to at each instant: how many are on their way, and how fast tokens are read and written."""
+"""Curves of requests in flight, and of tokens read and written per second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from aiperf import Kept
+from aiperf import RawValues
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -17,11 +17,11 @@ _RATE, _PER_USER = "tokens/sec", "tokens/sec/user"
 
 
 class Requests(Struct, frozen=True):
-    """Requests side by side.
+    """Columns of requests.
 
-    begin_ns, first_ns, end_ns: start, first token, end; NaN where it never came to that, or nobody knows.
-    prompt, output: tokens; NaN where they weren't counted.  lengths, instants: at how many instants content came to each, and
-    these, one request after the other; none where they were too many to keep.
+    begin_ns, first_ns, end_ns: start, first token, end; NaN where it never happened or is unknown.
+    prompt, output: tokens; NaN where they weren't counted.  lengths, instants: by request, the number of instants with
+    content, and these instants joined; empty where they exceeded the memory budget.
     """
 
     begin_ns: Floats
@@ -33,7 +33,7 @@ class Requests(Struct, frozen=True):
     instants: Floats
 
     @classmethod
-    def of(cls, kept: Kept) -> Requests:
+    def of(cls, kept: RawValues) -> Requests:
         began = kept.column("started_ns")
         lengths, instants = kept.lists("chunk_ns") or (np.zeros(len(began), dtype=np.int64), np.empty(0))
         return cls(
@@ -51,7 +51,7 @@ class Requests(Struct, frozen=True):
 
 
 class Row(NamedTuple):
-    """A metric: its curve, and another that is above zero where it counts."""
+    """A metric: its curve, and a gate that is above zero where the curve counts."""
 
     tag: str
     unit: str
@@ -60,9 +60,9 @@ class Row(NamedTuple):
 
 
 def flow(requests: Requests) -> Iterator[Row]:
-    """The metrics, a few curves at a time: each is as long as the run has requests.
+    """The metrics, with few curves in memory at a time, because each has a point per request.
 
-    What failed, or has no first token, is on its way and has no tokens.
+    Requests that failed or have no first token are in flight and have no tokens.
     """
     begun = requests.where(~np.isnan(requests.first_ns))
     counted = begun.where(~np.isnan(begun.prompt) & ~np.isnan(begun.output) & ~np.isnan(begun.end_ns))
@@ -85,32 +85,32 @@ def _side(name: str, users: Curve, throughput: Curve) -> Iterator[Row]:
 
 
 def concurrency(begin_ns: Floats, end_ns: Floats) -> Curve:
-    """How many are on their way; one whose end nobody knows stays."""
+    """Requests in flight; one with an unknown end stays."""
     return steps(spans(begin_ns, end_ns, np.ones(len(begin_ns))))
 
 
 def _reading(requests: Requests) -> Events:
-    """Each prompt, spread evenly over the time to the first token."""
+    """Prompt tokens, spread evenly over the time to the first token."""
     waited = requests.where(requests.first_ns > requests.begin_ns)
     rates = waited.prompt / (waited.first_ns - waited.begin_ns) * _NS_PER_S
     return spans(waited.begin_ns, waited.first_ns, rates)
 
 
 def _evenly(requests: Requests) -> Events:
-    """Each answer's tokens but the first, spread evenly from there to the end."""
+    """Answer tokens after the first, spread evenly from the first token to the end."""
     long = requests.where((requests.end_ns > requests.first_ns) & (requests.output >= 1))
     return spans(long.first_ns, long.end_ns, (long.output - 1) / (long.end_ns - long.first_ns) * _NS_PER_S)
 
 
 def _writing(requests: Requests) -> Events:
-    """Each answer's tokens but the first, in equal parts over the times between its pieces; evenly where all came at once."""
+    """Answer tokens after the first, in equal parts over the times between pieces; evenly for answers in one piece."""
     pieced = requests.lengths >= 2
     begins, ends, parts = _gaps(requests.where(pieced & (requests.output >= 1)))
     return together(_evenly(requests.where(~pieced)), spans(begins, ends, parts / (ends - begins) * _NS_PER_S))
 
 
 def _held(requests: Requests) -> Events:
-    """Tokens that the server holds: the prompt from the start on, the answer's as they come, until the end."""
+    """Tokens that the server holds: the prompt from the start, the answer's tokens from their arrival, until the end."""
     pieced = requests.lengths >= 2
     whole, slowly = requests.where(~pieced), requests.where(pieced)
     _, ends, parts = _gaps(slowly)
@@ -124,7 +124,7 @@ def _held(requests: Requests) -> Events:
 
 
 def _gaps(requests: Requests) -> tuple[Floats, Floats, Floats]:
-    """Of answers that came at two instants or more: begin and end of each time between, and the tokens that came then."""
+    """For answers with two instants or more: begin and end of each gap, and the tokens that arrived at its end."""
     ends = np.cumsum(requests.lengths)
     first, last = np.zeros(len(requests.instants), dtype=bool), np.zeros(len(requests.instants), dtype=bool)
     first[ends - requests.lengths], last[ends - 1] = True, True

@@ -1,11 +1,11 @@
-"""How many requests failed, and how many of those because they were too long for the model."""
+"""Counts of failed requests, and of those that exceeded the model's context."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
-from aiperf import Column, Fold, Metric, Over, RecordBatch, RunMetric, Totals, Unit
+from aiperf import Aggregation, Column, Metric, Over, RecordBatch, RunMetric, Totals, Unit
 
 _OVERFLOW = re.compile(
     r"context[ _](length|window|size)|(maximum|max)[ _](context|sequence|input|model)[ _]len|max_model_len"
@@ -13,8 +13,8 @@ _OVERFLOW = re.compile(
     r"|(prompt|input|inputs?`? tokens?)\b.{0,60}\b(too long|exceeds?|longer than)",
     re.IGNORECASE,
 )
-"""As servers say it: OpenAI, vLLM and SGLang name the context length, Anthropic and Bedrock a prompt or input that is too long,
-Gemini a token count that exceeds the maximum, TGI the sum of inputs and max_new_tokens."""
+"""Phrases of servers: OpenAI, vLLM and SGLang name the context length, Anthropic and Bedrock a prompt or input that is too
+long, Gemini a token count above the maximum, TGI the sum of inputs and max_new_tokens."""
 
 
 class ErrorRequestCount(Metric):
@@ -23,7 +23,7 @@ class ErrorRequestCount(Metric):
     tag = "error_request_count"
     title = "Error Request Count"
     unit = Unit.REQUESTS
-    fold = Fold.SUM
+    fold = Aggregation.SUM
     over = Over.FAILED
     per_record = False
 
@@ -32,12 +32,12 @@ class ErrorRequestCount(Metric):
 
 
 class ContextOverflowCount(Metric):
-    """Requests that failed because prompt and answer don't fit into the model's context, by the server's message."""
+    """Requests that failed because prompt and answer exceed the model's context, according to the server's message."""
 
     tag = "context_overflow_count"
     title = "Context Overflow Count"
     unit = Unit.REQUESTS
-    fold = Fold.SUM
+    fold = Aggregation.SUM
     over = Over.FAILED
     per_record = False
 
@@ -46,7 +46,7 @@ class ContextOverflowCount(Metric):
 
 
 class RequestErrorRate(RunMetric):
-    """Share of requests that failed, of those that came to an end."""
+    """Share of failed requests among those that ended."""
 
     tag = "request_error_rate"
     title = "Request Error Rate"

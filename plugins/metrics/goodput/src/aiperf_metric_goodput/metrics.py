@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from aiperf import Column, Declared, Fold, Metric, Ragged, RecordBatch, RunMetric, Totals, Unit
+from aiperf import Aggregation, Column, Metric, MetricDeclaration, Ragged, RecordBatch, RunMetric, Totals, Unit
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -14,21 +14,21 @@ from aiperf_metric_goodput.slos import Slo
 
 _GOOD = "good_request_count"
 _ORDER = 1000
-"""Of the goodput on the console; what says more of it follows."""
+"""Place of the goodput on the console; metrics with details follow."""
 
 
-def metrics_of(bounds: Iterable[tuple[Slo, Metric]]) -> list[Declared]:
-    """The metrics of these objectives, each with the metric that it bounds."""
+def metrics_of(bounds: Iterable[tuple[Slo, Metric]]) -> list[MetricDeclaration]:
+    """The metrics of these objectives.  *bounds*: each objective with the metric that it bounds."""
     objectives = [Objective(slo, metric) for slo, metric in bounds]
-    per_request = [each for each in objectives if each.slo.percentile is None]
-    found: list[Declared] = []
+    per_request = [objective for objective in objectives if objective.slo.percentile is None]
+    metrics: list[MetricDeclaration] = []
     if per_request:
-        found += [GoodRequestCount(per_request), GoodRequestFraction(), Goodput()]
-        found += [FailedAlone(place, per_request) for place in range(len(per_request))]
-    for each in objectives:
-        if each.slo.percentile is not None:
-            found += [PercentileAttained(each), PercentileMargin(each)]
-    return found
+        metrics += [GoodRequestCount(per_request), GoodRequestFraction(), Goodput()]
+        metrics += [FailedAlone(place, per_request) for place in range(len(per_request))]
+    for objective in objectives:
+        if objective.slo.percentile is not None:
+            metrics += [PercentileAttained(objective), PercentileMargin(objective)]
+    return metrics
 
 
 class Objective(Struct, frozen=True):
@@ -44,7 +44,7 @@ class Objective(Struct, frozen=True):
         return f"{self.metric.short or self.metric.title}{of} {sign} {self.slo.bound:g} {self.metric.shown.value}"
 
     def met(self, batch: RecordBatch) -> NDArray[np.bool_]:
-        """Whether each request meets it; one without a value doesn't, a list does where each of its elements does."""
+        """Whether each request meets the objective: absent values don't, lists do where all elements do."""
         column = batch.column(self.metric.tag)
         if not isinstance(column, Ragged):
             return self.holds(column * self.metric.scale)
@@ -55,7 +55,7 @@ class Objective(Struct, frozen=True):
         return whole
 
     def holds(self, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Of values in the display unit; absent ones don't."""
+        """Whether values in the display unit are within the bound; absent values aren't."""
         return shown >= self.slo.bound if self.metric.larger_is_better else shown <= self.slo.bound
 
 
@@ -65,18 +65,18 @@ class GoodRequestCount(Metric):
     tag = _GOOD
     title = "Good Request Count"
     unit = Unit.REQUESTS
-    fold = Fold.SUM
+    fold = Aggregation.SUM
 
     def __init__(self, objectives: Sequence[Objective]) -> None:
         self.objectives = objectives
-        self.needs = tuple(dict.fromkeys(each.slo.tag for each in objectives))
+        self.needs = tuple(dict.fromkeys(objective.slo.tag for objective in objectives))
 
     def column(self, batch: RecordBatch) -> Column:
-        return _all(each.met(batch) for each in self.objectives)
+        return _all(objective.met(batch) for objective in self.objectives)
 
 
 class GoodRequestFraction(RunMetric):
-    """Share of good requests, of all that came to an end; failed ones are not good."""
+    """Share of good requests among those that ended; failed requests are not good."""
 
     tag = "good_request_fraction"
     title = "GoodRequestFraction"
@@ -103,29 +103,29 @@ class Goodput(RunMetric):
 
 
 class FailedAlone(Metric):
-    """Requests that succeeded and met every objective but one: what this one costs."""
+    """Requests that succeeded and missed only this objective: its cost."""
 
     unit = Unit.REQUESTS
-    fold = Fold.SUM
+    fold = Aggregation.SUM
     per_record = False
 
     def __init__(self, place: int, objectives: Sequence[Objective]) -> None:
-        """*place*: of the objective among them."""
+        """*place*: index of the objective in *objectives*."""
         self.place, self.objectives = place, objectives
-        one = objectives[place]
-        self.tag = f"slo_{one.slo.tag}_failed_alone"
-        self.title = f"Failed Only {one.title}"
+        objective = objectives[place]
+        self.tag = f"slo_{objective.slo.tag}_failed_alone"
+        self.title = f"Failed Only {objective.title}"
         self.order = _ORDER + 1 + place
-        self.needs = tuple(dict.fromkeys(each.slo.tag for each in objectives))
+        self.needs = tuple(dict.fromkeys(objective.slo.tag for objective in objectives))
 
     def column(self, batch: RecordBatch) -> Column:
-        met = [each.met(batch) for each in self.objectives]
+        met = [objective.met(batch) for objective in self.objectives]
         met[self.place] = ~met[self.place]
         return _all(met)
 
 
 class _OfPercentile(RunMetric):
-    """An objective of the run.  Where requests failed they count as infinitely slow, if the metric has that view."""
+    """An objective of the run.  Failed requests count as infinitely slow, where the metric has adjusted values."""
 
     def __init__(self, objective: Objective, what: str) -> None:
         self.objective = objective
@@ -138,7 +138,7 @@ class _OfPercentile(RunMetric):
     def reached(self, run: Totals) -> float | None:
         """The percentile in its display unit."""
         slo = self.objective.slo
-        assert slo.percentile is not None  # such objectives alone are given
+        assert slo.percentile is not None  # only objectives of the run are passed here
         if run.statistic(f"adj_{slo.tag}", "count") is None:
             return run.statistic(slo.tag, slo.percentile)
         adjusted = run.statistic(f"adj_{slo.tag}", slo.percentile)
@@ -146,7 +146,7 @@ class _OfPercentile(RunMetric):
 
 
 class PercentileAttained(_OfPercentile):
-    """1 where the run kept to it, else 0, also where there was nothing to measure."""
+    """1 where the run met the objective, else 0, also without any measurement."""
 
     unit = Unit.RATIO
     larger_is_better = True
@@ -160,7 +160,7 @@ class PercentileAttained(_OfPercentile):
 
 
 class PercentileMargin(_OfPercentile):
-    """How much room was left; negative is what was missing.  Absent where the percentile isn't finite."""
+    """Distance to the bound; negative where the run missed it.  Absent where the percentile isn't finite."""
 
     larger_is_better = True
 
@@ -178,5 +178,5 @@ class PercentileMargin(_OfPercentile):
 
 def _all(met: Iterable[NDArray[np.bool_]]) -> NDArray[np.float64]:
     """1 where all are true, else 0."""
-    found: NDArray[np.float64] = np.logical_and.reduce(list(met)).astype(np.float64)
-    return found
+    good: NDArray[np.float64] = np.logical_and.reduce(list(met)).astype(np.float64)
+    return good

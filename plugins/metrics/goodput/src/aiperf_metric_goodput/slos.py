@@ -1,4 +1,4 @@
-"""Objectives as people type them."""
+"""Reads objectives in the form of ``--goodput``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PERCENTILES = ("p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
 class Slo(Struct, frozen=True):
     """A bound on a metric, in its display unit.
 
-    percentile: the percentile of the run that is bound, None where each request's own value is.
-    above: whether the person wrote that it is a lower bound (``p5>20``); None where nothing was written.
+    percentile: bounded percentile of the run, None for an objective of requests.
+    above: the text declares a lower bound (``p5>20``); None without a sign.
     """
 
     tag: str
@@ -27,26 +27,26 @@ class Slo(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What may be bound only once."""
+        """The bounded quantity; it may have one bound only."""
         return self.tag if self.percentile is None else f"{self.tag}:{self.percentile}"
 
 
 def read_slos(words: Iterable[str]) -> list[Slo]:
-    """``TAG:NUMBER`` for each request, ``TAG:p99<NUMBER`` for a percentile of the run; several in one word, by spaces.
+    """``TAG:NUMBER`` for requests, ``TAG:p99<NUMBER`` for a percentile of the run; a word may have several with spaces.
 
     Raises:
-        ValueError: One of them is neither, or a bound is given twice; the text is a sentence.
+        ValueError: A text has neither form, or a bound is given twice; the message is for the user.
     """
-    found: dict[str, Slo] = {}
+    slos: dict[str, Slo] = {}
     for word in words:
         if not word.strip():
-            raise ValueError("an objective is TAG:NUMBER, and what was given is empty")
+            raise ValueError("an objective is empty; write TAG:NUMBER")
         for text in word.split():
             slo = _read(text)
-            if slo.key in found:
-                raise ValueError(f"{slo.key} is bound twice, to {found[slo.key].bound:g} and to {slo.bound:g}")
-            found[slo.key] = slo
-    return list(found.values())
+            if slo.key in slos:
+                raise ValueError(f"{slo.key} is bound twice, to {slos[slo.key].bound:g} and to {slo.bound:g}")
+            slos[slo.key] = slo
+    return list(slos.values())
 
 
 def _read(text: str) -> Slo:
@@ -59,7 +59,7 @@ def _read(text: str) -> Slo:
         return Slo(tag, _number(rest, text))
     name = percentile["name"].lower()
     if name not in PERCENTILES:
-        raise ValueError(f"{text!r}: there are {', '.join(PERCENTILES[:-1])} and {PERCENTILES[-1]}, and no {name}")
+        raise ValueError(f"{text!r}: {name} is not available; use {', '.join(PERCENTILES[:-1])} or {PERCENTILES[-1]}")
     return Slo(tag, _number(percentile["number"], text), name, percentile["sign"][0] == ">")
 
 

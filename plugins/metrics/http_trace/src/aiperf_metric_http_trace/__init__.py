@@ -1,7 +1,7 @@
-"""Where a request's time went on the wire.
+"""The parts of a request's time on the wire.
 
-Its parts follow each other without a gap or an overlap: blocked, name lookup, connecting, sending, waiting, receiving.  So
-they add up to the whole exactly, in integers of ns.
+The parts follow each other without gap or overlap: blocked, name lookup, connecting, sending, waiting, receiving.  They add
+up to the total exactly, in integers of ns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class _Part(Metric):
-    """A span of time; on the console only when the parts are asked for."""
+    """A span of time; the console shows it only with the other parts, on request."""
 
     unit = Unit.NANOSECONDS
     display: Unit | None = Unit.MILLISECONDS
@@ -20,20 +20,20 @@ class _Part(Metric):
 
 
 class HttpBlocked(_Part):
-    """From the start until connecting, or a connection, began: waiting for the pool, and first attempts that were lost."""
+    """From the start until connecting began or a connection was free: waiting for the pool, and lost first attempts."""
 
     tag = "http_req_blocked"
     title = "HTTP Blocked"
     order = 2000
 
     def column(self, batch: RecordBatch) -> Column:
-        # What a transport counts side by side (a name looked up for two attempts) is no longer than it all took.
-        rest = _ready(batch) - _looking(batch) - batch["connect_ns"] - batch["tls_ns"]
+        # Parts that a transport counts in parallel (a lookup for two attempts) can exceed the whole time.
+        rest = _ready(batch) - _lookup(batch) - batch["connect_ns"] - batch["tls_ns"]
         return np.maximum(rest, 0)
 
 
 class HttpDnsLookup(_Part):
-    """Looking the server's name up; 0 where it was known."""
+    """Name lookup of the server; 0 where the name was known."""
 
     tag = "http_req_dns_lookup"
     title = "HTTP DNS Lookup"
@@ -41,11 +41,11 @@ class HttpDnsLookup(_Part):
     order = 2010
 
     def column(self, batch: RecordBatch) -> Column:
-        return _looking(batch)
+        return _lookup(batch)
 
 
 class HttpConnecting(_Part):
-    """Opening a connection, TLS handshake included; 0 on one that was open."""
+    """Opening a connection, TLS handshake included; 0 on an open connection."""
 
     tag = "http_req_connecting"
     title = "HTTP Connecting"
@@ -57,7 +57,7 @@ class HttpConnecting(_Part):
 
 
 class HttpTlsHandshaking(_Part):
-    """The part of connecting that was the TLS handshake; 0 without TLS and on an open connection."""
+    """TLS handshake within connecting; 0 without TLS and on an open connection."""
 
     tag = "http_req_tls_handshaking"
     title = "HTTP TLS Handshaking"
@@ -70,7 +70,7 @@ class HttpTlsHandshaking(_Part):
 
 
 class HttpSending(_Part):
-    """From the ready connection until the request was handed over, to its last byte."""
+    """From the ready connection until the last byte of the request was handed to the kernel."""
 
     tag = "http_req_sending"
     title = "HTTP Sending"
@@ -81,7 +81,7 @@ class HttpSending(_Part):
 
 
 class HttpWaiting(_Part):
-    """From there until the first bytes of the answer's body came."""
+    """From the handed-over request until the first bytes of the answer's body."""
 
     tag = "http_req_waiting"
     title = "HTTP Waiting (TTFB)"
@@ -93,7 +93,7 @@ class HttpWaiting(_Part):
 
 
 class HttpReceiving(_Part):
-    """From there until the last bytes came; 0 where all came at once."""
+    """From the first bytes of the body until the last; 0 for an answer in one read."""
 
     tag = "http_req_receiving"
     title = "HTTP Receiving"
@@ -104,7 +104,7 @@ class HttpReceiving(_Part):
 
 
 class HttpConnectionReused(_Part):
-    """1 where an open connection served, else 0: the mean is the share."""
+    """1 on an open connection, else 0: the mean is the share."""
 
     tag = "http_req_connection_reused"
     title = "HTTP Connection Reused"
@@ -144,7 +144,7 @@ class HttpDataReceived(_Part):
 
 
 class HttpChunksReceived(_Part):
-    """How often bytes of the answer's body were read."""
+    """Number of reads of the answer's body."""
 
     tag = "http_req_chunks_received"
     title = "HTTP Chunks Received"
@@ -157,7 +157,7 @@ class HttpChunksReceived(_Part):
 
 
 class HttpConnectionOverhead(_Part):
-    """All that passed before there was a connection: blocked, name lookup and connecting."""
+    """Time before the connection was ready: blocked, name lookup and connecting."""
 
     tag = "http_req_connection_overhead"
     title = "HTTP Connection Overhead"
@@ -169,7 +169,7 @@ class HttpConnectionOverhead(_Part):
 
 
 class HttpDuration(_Part):
-    """All that passed on the connection: sending, waiting and receiving."""
+    """Time on the connection: sending, waiting and receiving."""
 
     tag = "http_req_duration"
     title = "HTTP Duration (excl. conn)"
@@ -181,7 +181,7 @@ class HttpDuration(_Part):
 
 
 class HttpTotal(_Part):
-    """The whole, from the start to the last bytes: the request latency of an answer that comes at once."""
+    """From the start to the last bytes: the request latency of an answer in one read."""
 
     tag = "http_req_total"
     title = "HTTP Total Time"
@@ -197,15 +197,15 @@ def _ready(batch: RecordBatch) -> NDArray[np.float64]:
     return batch["connected_ns"] - batch["started_ns"]
 
 
-def _looking(batch: RecordBatch) -> NDArray[np.float64]:
+def _lookup(batch: RecordBatch) -> NDArray[np.float64]:
     return np.minimum(batch["dns_ns"], _ready(batch))
 
 
 def _handed_over(batch: RecordBatch) -> NDArray[np.float64]:
-    """When the request was with the kernel.
+    """The instant at which the kernel had the request.
 
-    The kernel's stamp of an answer is earlier than our next look at the clock where the server answers at once, or before it
-    has read everything.
+    A server may answer at once, or before it has read everything: then the kernel's stamp of the answer is earlier than the
+    worker's next reading of the clock.
     """
     return np.minimum(batch["sent_end_ns"], batch["first_byte_ns"])
 

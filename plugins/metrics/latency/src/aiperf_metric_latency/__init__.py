@@ -1,7 +1,7 @@
-"""Latency and per-user speed: what one request felt like.
+"""Latency and speed of single requests.
 
-Request time zero is the start: before pool wait, name lookup and connect.  Instants are receive stamps of content; trailing
-usage and end markers don't count.
+Time zero of a request is its start, before pool wait, name lookup and connect.  Instants are receive stamps of content;
+trailing usage and end markers don't count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TimeToFirstToken(Metric):
 
 
 class TimeToSecondToken(Metric):
-    """From the first content to the next that came at another instant."""
+    """From the first content to the next content of a later instant."""
 
     tag = "time_to_second_token"
     title = "Time to Second Token"
@@ -64,7 +64,7 @@ class TimeToFirstOutputToken(Metric):
 
 
 class RequestLatency(Metric):
-    """From the start to the last content: the service view."""
+    """From the start to the last content."""
 
     tag = "request_latency"
     title = "Request Latency"
@@ -80,7 +80,7 @@ class RequestLatency(Metric):
 
 
 class ResponseLatency(Metric):
-    """From the due time to the end of the answer: what a user who didn't wait for us would have felt."""
+    """From the due time to the end of the answer, as a user sees it who sends on schedule."""
 
     tag = "response_latency"
     title = "Response Latency"
@@ -91,7 +91,7 @@ class ResponseLatency(Metric):
     since: str | None = "due_ns"
 
     def column(self, batch: RecordBatch) -> Column:
-        return batch["last_byte_ns"] - batch["due_ns"]  # the end, trailing usage included: as in the reference's files
+        return batch["last_byte_ns"] - batch["due_ns"]  # the end with trailing usage, as in the reference's files
 
 
 class EffectiveLatency(ResponseLatency):
@@ -104,7 +104,7 @@ class EffectiveLatency(ResponseLatency):
 
 
 class ScheduleSlip(Metric):
-    """How long after its due time a request was started."""
+    """Time from the due time of a request to its start."""
 
     tag = "schedule_slip"
     title = "Schedule Slip"
@@ -144,7 +144,7 @@ class StreamSetupLatency(Metric):
 
 
 class StreamPrefillLatency(Metric):
-    """From there to the first content: the time to the first token without the setup of the stream."""
+    """From the headers of the answer to the first content: the time to the first token without the stream setup."""
 
     tag = "stream_prefill_latency"
     title = "Stream Prefill Latency"
@@ -174,10 +174,10 @@ class DecodeDuration(Metric):
 
 
 class InterTokenLatency(Metric):
-    """The decode duration over the tokens that came in it: all but those of the first content.
+    """Decode duration divided by its tokens: all but those of the first content.
 
-    Those are one, unless the server counts with every chunk and says otherwise (speculative decoding, stream intervals).
-    Absent for answers of one token, and where all content came at one instant: no time between tokens was seen then.
+    The first content has one token, unless the server's count per chunk shows more (speculative decoding, stream intervals).
+    Absent for answers of one token, and where all content came at one instant.
     """
 
     tag = "inter_token_latency"
@@ -194,11 +194,11 @@ class InterTokenLatency(Metric):
         duration = batch["last_token_ns"] - batch["first_token_ns"]
         tokens, first = batch["output_sequence_length"], batch["first_tokens"]
         gaps = np.where((first >= 1) & (tokens - first >= 1), tokens - first, tokens - 1)
-        return _over(duration, gaps, (duration > 0) & (gaps >= 1))
+        return _quotient(duration, gaps, (duration > 0) & (gaps >= 1))
 
 
 class InterChunkLatency(Metric):
-    """Times between neighbouring arrivals of content, as a list; arrivals merged on the way are left out."""
+    """Times between neighbouring arrivals of content, as a list; arrivals merged by the network are left out."""
 
     tag = "inter_chunk_latency"
     title = "Inter Chunk Latency"
@@ -212,7 +212,7 @@ class InterChunkLatency(Metric):
 
 
 class OutputTokenThroughputPerUser(Metric):
-    """Tokens per second as one reader sees them once the answer runs."""
+    """Tokens per second of one answer after its first token."""
 
     tag = "output_token_throughput_per_user"
     title = "Output Token Throughput Per User"
@@ -225,11 +225,11 @@ class OutputTokenThroughputPerUser(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         gap = batch["inter_token_latency"]
-        return _over(np.full(len(batch), 1e9), gap, gap > 0)
+        return _quotient(np.full(len(batch), 1e9), gap, gap > 0)
 
 
 class EndToEndOutputTokenThroughput(Metric):
-    """Output tokens over the whole request latency."""
+    """Output tokens divided by the request latency."""
 
     tag = "e2e_output_token_throughput"
     title = "E2E Output Token Throughput"
@@ -242,11 +242,11 @@ class EndToEndOutputTokenThroughput(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         latency = batch["request_latency"] / 1e9
-        return _over(batch["output_sequence_length"], latency, latency > 0)
+        return _quotient(batch["output_sequence_length"], latency, latency > 0)
 
 
 class PrefillThroughputPerUser(Metric):
-    """Input tokens over the time to the first token."""
+    """Input tokens divided by the time to the first token."""
 
     tag = "prefill_throughput_per_user"
     title = "Prefill Throughput Per User"
@@ -257,10 +257,10 @@ class PrefillThroughputPerUser(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         first = batch["time_to_first_token"] / 1e9
-        return _over(batch["input_sequence_length"], first, first > 0)
+        return _quotient(batch["input_sequence_length"], first, first > 0)
 
 
-def _over(above: NDArray[np.float64], below: NDArray[np.float64], where: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The quotient where it means something, absent elsewhere."""
+def _quotient(above: NDArray[np.float64], below: NDArray[np.float64], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The quotient where *where* is true, absent elsewhere."""
     quotient: NDArray[np.float64] = np.divide(above, below, out=np.full(len(above), np.nan), where=where)
     return quotient

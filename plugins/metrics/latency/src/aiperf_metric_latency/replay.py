@@ -1,4 +1,4 @@
-"""How far behind its recording a replay ran, beyond what it was behind all along."""
+"""Lag of a replay behind its recording, beyond the constant part of the lag."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Lag(RunMetric):
 
 
 class ReplayLagP50(_Lag):
-    """The schedule slip's median, beyond the least slip."""
+    """The schedule slip's median minus its minimum."""
 
     tag = "replay_sched_lag_p50"
     title = "Replay Schedule Lag p50"
@@ -28,7 +28,7 @@ class ReplayLagP50(_Lag):
 
 
 class ReplayLagP90(_Lag):
-    """The schedule slip's 90th percentile, beyond the least slip."""
+    """The schedule slip's 90th percentile minus its minimum."""
 
     tag = "replay_sched_lag_p90"
     title = "Replay Schedule Lag p90"
@@ -36,7 +36,7 @@ class ReplayLagP90(_Lag):
 
 
 class ReplayLagP99(_Lag):
-    """The schedule slip's 99th percentile, beyond the least slip."""
+    """The schedule slip's 99th percentile minus its minimum."""
 
     tag = "replay_sched_lag_p99"
     title = "Replay Schedule Lag p99"

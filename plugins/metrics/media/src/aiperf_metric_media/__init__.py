@@ -1,4 +1,4 @@
-"""Pictures in what was sent, and the time that each of them took."""
+"""Images in requests, and the time per image."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aiperf import Column, Metric, RecordBatch, Unit
 
 
 class NumImages(Metric):
-    """Pictures in the request, those of earlier turns included; absent where there are none."""
+    """Images in the request, those of earlier turns included; absent without images."""
 
     tag = "num_images"
     title = "Number of Images"
@@ -19,7 +19,7 @@ class NumImages(Metric):
 
 
 class ImageThroughput(Metric):
-    """Pictures per second of request latency."""
+    """Images per second of request latency."""
 
     tag = "image_throughput"
     title = "Image Throughput"
@@ -34,7 +34,7 @@ class ImageThroughput(Metric):
 
 
 class ImageLatency(Metric):
-    """Request latency for each picture."""
+    """Request latency per image."""
 
     tag = "image_latency"
     title = "Image Latency"

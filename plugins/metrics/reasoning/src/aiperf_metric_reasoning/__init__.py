@@ -1,6 +1,7 @@
-"""Reasoning aloud: how much of it there was, and what came of it.
+"""Visible reasoning, and its ratio to the output.
 
-Time to the first token counts reasoning, time to the first output token doesn't; the output sequence length counts both.
+The time to the first token includes reasoning, the time to the first output token doesn't; the output sequence length counts
+both.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from aiperf import Column, Metric, Needs, RecordBatch, RunMetric, Totals, Unit
 
 
 class ReasoningTokenCount(Metric):
-    """Reasoning tokens; absent where nothing was reasoned aloud."""
+    """Reasoning tokens; absent without visible reasoning."""
 
     tag = "reasoning_token_count"
     title = "Reasoning Token Count"
@@ -38,7 +39,7 @@ class TotalReasoningTokens(RunMetric):
 
 
 class ThinkingEfficiency(Metric):
-    """Reasoning tokens for each token of output; absent without output."""
+    """Reasoning tokens per output token; absent without output."""
 
     tag = "thinking_efficiency"
     title = "Thinking Efficiency"
@@ -57,7 +58,7 @@ class ThinkingEfficiency(Metric):
 
 
 class OverallThinkingEfficiency(RunMetric):
-    """The same of all requests together."""
+    """Reasoning tokens per output token of all requests together."""
 
     tag = "overall_thinking_efficiency"
     title = "Overall Thinking Efficiency"

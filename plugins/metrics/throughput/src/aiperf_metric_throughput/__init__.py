@@ -1,13 +1,13 @@
 """Counts, durations and rates of the whole run.
 
-Every rate divides by the benchmark duration: first request start to last response end over all requests that were sent,
-failed and aborted ones included.  So rate times duration is the count, and an outage is not cut off.
+Every rate divides by the benchmark duration: first request start to last response end over all sent requests, failed and
+aborted ones included.  Rate times duration is the count, and an outage counts in full.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from aiperf import Column, Fold, Metric, Needs, RecordBatch, RunMetric, Totals, Unit
+from aiperf import Aggregation, Column, Metric, Needs, RecordBatch, RunMetric, Totals, Unit
 
 
 class RequestCount(Metric):
@@ -16,7 +16,7 @@ class RequestCount(Metric):
     tag = "request_count"
     title = "Request Count"
     unit = Unit.REQUESTS
-    fold = Fold.SUM
+    fold = Aggregation.SUM
     per_record = False
     larger_is_better = True
     order = 1100
@@ -26,7 +26,7 @@ class RequestCount(Metric):
 
 
 class CompletedRequestCount(RunMetric):
-    """Requests that came to an end, well or not."""
+    """Requests that ended, successful or not."""
 
     tag = "completed_request_count"
     title = "Completed Requests (Success + Error)"
@@ -43,7 +43,7 @@ class MinRequestTimestamp(Metric):
     tag = "min_request_timestamp"
     title = "Minimum Request Timestamp"
     unit = Unit.NANOSECONDS
-    fold = Fold.MIN
+    fold = Aggregation.MIN
     per_record = False
     hidden = True
 
@@ -57,7 +57,7 @@ class MaxResponseTimestamp(Metric):
     tag = "max_response_timestamp"
     title = "Maximum Response Timestamp"
     unit = Unit.NANOSECONDS
-    fold = Fold.MAX
+    fold = Aggregation.MAX
     per_record = False
     hidden = True
 
@@ -66,7 +66,7 @@ class MaxResponseTimestamp(Metric):
 
 
 class BenchmarkDuration(RunMetric):
-    """First request start to last response end, over everything that was sent."""
+    """First request start to last response end, over all sent requests."""
 
     tag = "benchmark_duration"
     title = "Benchmark Duration"
@@ -77,7 +77,7 @@ class BenchmarkDuration(RunMetric):
 
 
 class _Rate(RunMetric):
-    """Something per second of the benchmark duration."""
+    """A sum per second of the benchmark duration."""
 
     larger_is_better = True
 

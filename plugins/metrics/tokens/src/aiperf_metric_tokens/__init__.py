@@ -1,14 +1,14 @@
-"""Tokens in and out, by the run's tokenizer or by the server's own count."""
+"""Input and output tokens, counted by the run's tokenizer or by the server."""
 
 from __future__ import annotations
 
 import numpy as np
-from aiperf import Column, Fold, Metric, Needs, Over, RecordBatch, RunMetric, Totals, Unit
-from aiperf.environment import number
+from aiperf import Aggregation, Column, Metric, Needs, Over, RecordBatch, RunMetric, Totals, Unit
+from aiperf.sdk.environment import number
 
 
 class InputSequenceLength(Metric):
-    """Tokens of all text parts that were sent."""
+    """Tokens of all sent text parts."""
 
     tag = "input_sequence_length"
     title = "Input Sequence Length"
@@ -40,7 +40,7 @@ class OutputSequenceLength(Metric):
 
 
 class OutputTokenCount(Metric):
-    """Output tokens without reasoning; absent where there are none."""
+    """Output tokens without reasoning; absent without output."""
 
     tag = "output_token_count"
     title = "Output Token Count"
@@ -70,7 +70,7 @@ class ErrorInputSequenceLength(Metric):
 
 
 class OslMismatch(Metric):
-    """How far the output's length is from the one asked for, in percent of it, signed."""
+    """Signed difference of the output length from the requested one, in percent of the latter."""
 
     tag = "osl_mismatch_diff_pct"
     title = "OSL Mismatch Diff %"
@@ -79,17 +79,17 @@ class OslMismatch(Metric):
     requires = Needs.TOKENS_OUT
 
     def column(self, batch: RecordBatch) -> Column:
-        asked = batch["requested_tokens"]
-        off = (batch["output_sequence_length"] - asked) * 100
-        share: Column = np.divide(off, asked, out=np.full(len(batch), np.nan), where=asked > 0)
+        requested = batch["requested_tokens"]
+        difference = (batch["output_sequence_length"] - requested) * 100
+        share: Column = np.divide(difference, requested, out=np.full(len(batch), np.nan), where=requested > 0)
         return share
 
 
 class OslMismatchCount(Metric):
-    """Requests whose output is further from the length asked for than the smaller of two limits.
+    """Requests whose output length differs from the requested one by more than the smaller of two limits.
 
     ``AIPERF_METRICS_OSL_MISMATCH_PCT_THRESHOLD`` (5 % of the length) and ``AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD``
-    (50 tokens) move them.
+    (50 tokens) set the limits.
     """
 
     tag = "osl_mismatch_count"
@@ -97,7 +97,7 @@ class OslMismatchCount(Metric):
     unit = Unit.REQUESTS
     needs = ("output_sequence_length",)
     requires = Needs.TOKENS_OUT
-    fold = Fold.SUM
+    fold = Aggregation.SUM
     per_record = False
 
     def __init__(self) -> None:
@@ -105,9 +105,10 @@ class OslMismatchCount(Metric):
         self.tokens = number("AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD", 0, 1e9, 50)
 
     def column(self, batch: RecordBatch) -> Column:
-        asked = batch["requested_tokens"]
-        off = np.abs(batch["output_sequence_length"] - asked)
-        return np.where(np.isnan(off), np.nan, (off > np.minimum(asked * self.share, self.tokens)).astype(np.float64))
+        requested = batch["requested_tokens"]
+        difference = np.abs(batch["output_sequence_length"] - requested)
+        limit = np.minimum(requested * self.share, self.tokens)
+        return np.where(np.isnan(difference), np.nan, (difference > limit).astype(np.float64))
 
 
 class _Total(RunMetric):

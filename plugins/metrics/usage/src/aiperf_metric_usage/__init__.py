@@ -1,27 +1,27 @@
-"""What the server says it counted, its totals, and how far that is from what the client counted.
+"""Token counts of the server, their totals, and their differences from the client's counts.
 
-Every number is of the last usage object that an answer carried; what a server doesn't say is absent, not zero.
+Each number comes from the last usage object of an answer; a missing field is absent, not zero.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from aiperf import Column, Fold, Metric, Needs, RecordBatch, RunMetric, Totals, Unit
-from aiperf.environment import number
+from aiperf import Aggregation, Column, Metric, Needs, RecordBatch, RunMetric, Totals, Unit
+from aiperf.sdk.environment import number
 
 _GROUP = "Usage"
 
 
-class _Said(Metric):
-    """A column of the kernel as it is."""
+class _Reported(Metric):
+    """A column of the kernel without change."""
 
     unit = Unit.TOKENS
     group = _GROUP
     larger_is_better = True
-    said: str
+    source: str
 
     def column(self, batch: RecordBatch) -> Column:
-        return batch[self.said]
+        return batch[self.source]
 
 
 class _Total(RunMetric):
@@ -29,7 +29,7 @@ class _Total(RunMetric):
 
     group = _GROUP
 
-    def __init_subclass__(cls, of: type[_Said], tag: str = "") -> None:
+    def __init_subclass__(cls, of: type[_Reported], tag: str = "") -> None:
         cls.tag, cls.title, cls.unit = tag or f"total_{of.tag}", f"Total {of.title}", of.unit
         cls.needs, cls.requires, cls.larger_is_better = (of.tag,), of.requires, of.larger_is_better
         cls.order = None if of.order is None else of.order + 1000
@@ -38,132 +38,132 @@ class _Total(RunMetric):
         return run.sum(self.needs[0])
 
 
-class UsagePromptTokens(_Said):
-    """Tokens of the prompt, those from the prefix cache included."""
+class UsagePromptTokens(_Reported):
+    """Prompt tokens, those from the prefix cache included."""
 
     tag = "usage_prompt_tokens"
     title = "Usage Prompt Tokens"
     order = 1000
-    said = "usage_prompt_tokens"
+    source = "usage_prompt_tokens"
     requires = Needs.TOKENS_IN
 
 
-class UsagePromptCacheReadTokens(_Said):
+class UsagePromptCacheReadTokens(_Reported):
     """Prompt tokens that came from the prefix cache."""
 
     tag = "usage_prompt_cache_read_tokens"
     title = "Usage Prompt Cache Read Tokens"
     order = 1010
-    said = "usage_cached_tokens"
+    source = "usage_cached_tokens"
 
 
-class UsagePromptCacheWriteTokens(_Said):
-    """Prompt tokens that were put into the prefix cache."""
+class UsagePromptCacheWriteTokens(_Reported):
+    """Prompt tokens written to the prefix cache."""
 
     tag = "usage_prompt_cache_write_tokens"
     title = "Usage Prompt Cache Write Tokens"
     order = 1015
-    said = "usage_cache_write_tokens"
+    source = "usage_cache_write_tokens"
     larger_is_better = False
 
 
-class UsagePromptCacheMissTokens(_Said):
+class UsagePromptCacheMissTokens(_Reported):
     """Prompt tokens that were not in the prefix cache."""
 
     tag = "usage_prompt_cache_miss_tokens"
     title = "Usage Prompt Cache Miss Tokens"
     order = 1017
-    said = "usage_cache_miss_tokens"
+    source = "usage_cache_miss_tokens"
     larger_is_better = False
 
 
-class UsagePromptAudioTokens(_Said):
-    """Tokens of sound in the prompt."""
+class UsagePromptAudioTokens(_Reported):
+    """Audio tokens in the prompt."""
 
     tag = "usage_prompt_audio_tokens"
     title = "Usage Prompt Audio Tokens"
     order = 1020
-    said = "usage_prompt_audio_tokens"
+    source = "usage_prompt_audio_tokens"
 
 
-class UsageToolUsePromptTokens(_Said):
-    """Prompt tokens of results of tools that the server itself called."""
+class UsageToolUsePromptTokens(_Reported):
+    """Prompt tokens of results of the server's own tool calls."""
 
     tag = "usage_tool_use_prompt_tokens"
     title = "Usage Tool Use Prompt Tokens"
     order = 1030
-    said = "usage_tool_tokens"
+    source = "usage_tool_tokens"
     larger_is_better = False
 
 
-class UsagePromptAudioSeconds(_Said):
-    """Length of the sound in the prompt."""
+class UsagePromptAudioSeconds(_Reported):
+    """Length of the audio in the prompt."""
 
     tag = "usage_prompt_audio_seconds"
     title = "Usage Prompt Audio Seconds"
     order = 1040
-    said = "usage_audio_s"
+    source = "usage_audio_s"
     unit = Unit.SECONDS
 
 
-class UsageCompletionTokens(_Said):
+class UsageCompletionTokens(_Reported):
     """Tokens of the answer, reasoning included."""
 
     tag = "usage_completion_tokens"
     title = "Usage Completion Tokens"
     order = 1100
-    said = "usage_completion_tokens"
+    source = "usage_completion_tokens"
     requires = Needs.TOKENS_OUT
 
 
-class UsageReasoningTokens(_Said):
+class UsageReasoningTokens(_Reported):
     """Tokens of reasoning."""
 
     tag = "usage_reasoning_tokens"
     title = "Usage Reasoning Tokens"
     order = 1110
-    said = "usage_reasoning_tokens"
+    source = "usage_reasoning_tokens"
     requires = Needs.TOKENS_OUT
 
 
-class UsageCompletionAudioTokens(_Said):
-    """Tokens of sound in the answer."""
+class UsageCompletionAudioTokens(_Reported):
+    """Audio tokens in the answer."""
 
     tag = "usage_completion_audio_tokens"
     title = "Usage Completion Audio Tokens"
     order = 1120
-    said = "usage_completion_audio_tokens"
+    source = "usage_completion_audio_tokens"
     requires = Needs.TOKENS_OUT
 
 
-class UsageAcceptedPredictionTokens(_Said):
-    """Tokens of the predicted output that the answer took over."""
+class UsageAcceptedPredictionTokens(_Reported):
+    """Tokens of the predicted output that the answer accepted."""
 
     tag = "usage_accepted_prediction_tokens"
     title = "Usage Accepted Prediction Tokens"
     order = 1130
-    said = "usage_accepted_tokens"
+    source = "usage_accepted_tokens"
     requires = Needs.TOKENS_OUT
 
 
-class UsageRejectedPredictionTokens(_Said):
-    """Tokens of the predicted output that the answer didn't take over."""
+class UsageRejectedPredictionTokens(_Reported):
+    """Tokens of the predicted output that the answer rejected."""
 
     tag = "usage_rejected_prediction_tokens"
     title = "Usage Rejected Prediction Tokens"
     order = 1140
-    said = "usage_rejected_tokens"
+    source = "usage_rejected_tokens"
     requires = Needs.TOKENS_OUT
     larger_is_better = False
 
 
-class UsageTotalTokens(_Said):
-    """Tokens of prompt and answer, as the server adds them up."""
+class UsageTotalTokens(_Reported):
+    """Tokens of prompt and answer, by the server's sum."""
 
     tag = "usage_total_tokens"
     title = "Usage Total Tokens"
     order = 1200
-    said = "usage_total_tokens"
+    source = "usage_total_tokens"
     requires = Needs.TOKENS_OUT
 
 
@@ -176,7 +176,7 @@ class TotalUsagePromptCacheReadTokens(_Total, of=UsagePromptCacheReadTokens):
 
 
 class TotalUsagePromptCacheWriteTokens(_Total, of=UsagePromptCacheWriteTokens):
-    """All prompt tokens put into the prefix cache."""
+    """All prompt tokens written to the prefix cache."""
 
 
 class TotalUsagePromptCacheMissTokens(_Total, of=UsagePromptCacheMissTokens):
@@ -184,15 +184,15 @@ class TotalUsagePromptCacheMissTokens(_Total, of=UsagePromptCacheMissTokens):
 
 
 class TotalUsagePromptAudioTokens(_Total, of=UsagePromptAudioTokens):
-    """All tokens of sound in prompts."""
+    """All audio tokens in prompts."""
 
 
 class TotalUsageToolUsePromptTokens(_Total, of=UsageToolUsePromptTokens):
-    """All prompt tokens of tools' results."""
+    """All prompt tokens of results of the server's own tool calls."""
 
 
 class TotalUsagePromptAudioSeconds(_Total, of=UsagePromptAudioSeconds):
-    """Length of all sound in prompts."""
+    """Length of all audio in prompts."""
 
 
 class TotalUsageCompletionTokens(_Total, of=UsageCompletionTokens):
@@ -204,23 +204,23 @@ class TotalUsageReasoningTokens(_Total, of=UsageReasoningTokens):
 
 
 class TotalUsageCompletionAudioTokens(_Total, of=UsageCompletionAudioTokens):
-    """All tokens of sound in answers."""
+    """All audio tokens in answers."""
 
 
 class TotalUsageAcceptedPredictionTokens(_Total, of=UsageAcceptedPredictionTokens):
-    """All predicted tokens that answers took over."""
+    """All predicted tokens that answers accepted."""
 
 
 class TotalUsageRejectedPredictionTokens(_Total, of=UsageRejectedPredictionTokens):
-    """All predicted tokens that answers didn't take over."""
+    """All predicted tokens that answers rejected."""
 
 
 class TotalUsageTotalTokens(_Total, of=UsageTotalTokens):
-    """All tokens, as the server adds them up."""
+    """All tokens, by the server's sums."""
 
 
 class OverallUsagePromptCacheReadPct(RunMetric):
-    """Share of all prompt tokens that came from the prefix cache."""
+    """Share of prompt tokens from the prefix cache, over all requests."""
 
     tag = "overall_usage_prompt_cache_read_pct"
     title = "Overall Usage Prompt Cache Read %"
@@ -236,19 +236,19 @@ class OverallUsagePromptCacheReadPct(RunMetric):
 
 
 class _Difference(Metric):
-    """How far the server's count is from the client's, in percent of the latter; absent where that is zero."""
+    """Unsigned difference of the server's count from the client's, in percent of the latter; absent where that is zero."""
 
     unit = Unit.PERCENT
 
     def column(self, batch: RecordBatch) -> Column:
-        said, counted = (batch[need] for need in self.needs)
-        far = np.abs(said - counted) * 100
-        share: Column = np.divide(far, counted, out=np.full(len(batch), np.nan), where=counted > 0)
+        reported, counted = (batch[need] for need in self.needs)
+        difference = np.abs(reported - counted) * 100
+        share: Column = np.divide(difference, counted, out=np.full(len(batch), np.nan), where=counted > 0)
         return share
 
 
 class UsagePromptTokensDifference(_Difference):
-    """How far the server's prompt tokens are from the input tokens counted here, in percent of those."""
+    """Unsigned difference of the server's prompt tokens from the client's input tokens, in percent of the latter."""
 
     tag = "usage_prompt_tokens_diff_pct"
     title = "Usage Prompt Diff %"
@@ -257,7 +257,7 @@ class UsagePromptTokensDifference(_Difference):
 
 
 class UsageCompletionTokensDifference(_Difference):
-    """How far the server's completion tokens are from the output tokens counted here, in percent of those."""
+    """Unsigned difference of the server's completion tokens from the client's output tokens, in percent of the latter."""
 
     tag = "usage_completion_tokens_diff_pct"
     title = "Usage Completion Diff %"
@@ -266,7 +266,7 @@ class UsageCompletionTokensDifference(_Difference):
 
 
 class UsageReasoningTokensDifference(_Difference):
-    """How far the server's reasoning tokens are from those counted here, in percent of those."""
+    """Unsigned difference of the server's reasoning tokens from the client's, in percent of the latter."""
 
     tag = "usage_reasoning_tokens_diff_pct"
     title = "Usage Reasoning Diff %"
@@ -275,15 +275,15 @@ class UsageReasoningTokensDifference(_Difference):
 
 
 class UsageDiscrepancyCount(Metric):
-    """Requests of which the server counts prompt, answer or reasoning far from what is counted here.
+    """Requests whose prompt, answer or reasoning count of the server differs from the client's by more than a limit.
 
-    ``AIPERF_METRICS_USAGE_PCT_DIFF_THRESHOLD`` (10 %) says what is far.  Absent where prompt or answer can't be compared.
+    ``AIPERF_METRICS_USAGE_PCT_DIFF_THRESHOLD`` (10 %) is the limit.  Absent where prompt or answer can't be compared.
     """
 
     tag = "usage_discrepancy_count"
     title = "Usage Discrepancy Count"
     unit = Unit.REQUESTS
-    fold = Fold.SUM
+    fold = Aggregation.SUM
     per_record = False
     needs = ("usage_prompt_tokens_diff_pct", "usage_completion_tokens_diff_pct", "usage_reasoning_tokens_diff_pct")
     requires = Needs.CLIENT_TOKENS
@@ -293,5 +293,6 @@ class UsageDiscrepancyCount(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         prompt, completion, reasoning = (batch[need] for need in self.needs)
-        far = np.fmax(np.maximum(prompt, completion), np.where(np.isnan(prompt + completion), np.nan, reasoning))
-        return np.where(np.isnan(far), np.nan, (far > self.limit_pct).astype(np.float64))
+        comparable = ~np.isnan(prompt + completion)
+        largest = np.fmax(np.maximum(prompt, completion), np.where(comparable, reasoning, np.nan))
+        return np.where(np.isnan(largest), np.nan, (largest > self.limit_pct).astype(np.float64))

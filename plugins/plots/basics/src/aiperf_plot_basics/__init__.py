@@ -1,4 +1,4 @@
-"""What is looked at first: latency in one run, and throughput against latency over several."""
+"""Basic plots: latency within a run, and throughput against latency over several runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TTFT = "time_to_first_token"
 
 
 class TtftOverTime(Plot):
-    """A point a request: a queue that grows shows as a slope, a warm-up as a bend, a freeze as a spike."""
+    """A point per request: a growing queue shows as a slope, a warm-up as a bend, a freeze as a spike."""
 
     title = "Time to first token over the run"
 
@@ -29,7 +29,7 @@ class TtftOverTime(Plot):
 
 
 class _Distribution(Plot):
-    """A curve a run: the share of requests, in %, that took at most so long."""
+    """A curve per run: the share of requests, in %, up to each value."""
 
     tag: ClassVar[str]
     axis: ClassVar[Axis]
@@ -58,7 +58,7 @@ class LatencyDistribution(_Distribution):
 
 
 class _Trade(Plot):
-    """A point a run, joined from left to right; each is named by its run."""
+    """A labelled point per run, joined from left to right."""
 
     runs = 2
     across: ClassVar[tuple[str, str]]
@@ -66,17 +66,17 @@ class _Trade(Plot):
     axes: ClassVar[tuple[Axis, Axis]]
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        found = [(run.label, run.number(*self.across), run.number(*self.up)) for run in runs]
-        points = [Series(label, np.array([x]), np.array([y]), kind="points") for label, x, y in found if None not in (x, y)]
+        values = [(run.label, run.number(*self.across), run.number(*self.up)) for run in runs]
+        points = [Series(label, np.array([x]), np.array([y]), kind="points") for label, x, y in values if None not in (x, y)]
         if not points:
             return None
         x, y = np.array(sorted((point.x[0], point.y[0]) for point in points)).T
-        # The line comes last, so that a run has the same colour as in other pictures.
+        # The line comes last, so that each run keeps its colour of other plots.
         return _figure(self.title, *self.axes, [*points, Series("all runs", x, y)])
 
 
 class ThroughputPerUser(_Trade):
-    """Up and to the right is better; a server has one such line, and a load picks a point on it."""
+    """Up and to the right is better; a server has one such line, and each load is a point on it."""
 
     title = "Throughput of all against that of one user"
     across = ("output_token_throughput_per_user", "avg")
@@ -85,7 +85,7 @@ class ThroughputPerUser(_Trade):
 
 
 class ThroughputOverConcurrency(_Trade):
-    """Where the line turns level the server is full.  Requests in flight are what was measured, not what was asked for."""
+    """The line levels off where the server is saturated.  Requests in flight are measured values, not the requested ones."""
 
     title = "Throughput over concurrency"
     across = ("effective_concurrency", "avg")
@@ -94,7 +94,7 @@ class ThroughputOverConcurrency(_Trade):
 
 
 class TtftUnderLoad(_Trade):
-    """Where the line turns up the server has had enough."""
+    """The line rises where the server is saturated."""
 
     title = "Time to first token under load"
     across = ("request_throughput", "avg")

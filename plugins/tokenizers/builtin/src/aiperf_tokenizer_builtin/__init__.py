@@ -1,4 +1,4 @@
-"""The o200k_base tokenizer from data that is installed with this package: no download, ever."""
+"""The o200k_base tokenizer, from data that this package installs; it never downloads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aiperf import BadTokenizer
 
 from aiperf_tokenizer_builtin.vocabulary import PATTERN, SPECIAL, ranks
 
-_LONGEST_BLANK = 250_000
+_MAX_BLANK = 250_000
 _BLANKS = re.compile(r"\s{2,}")
 
 
 class Builtin:
-    """Opens ``builtin``, and nothing else."""
+    """Opens the tokenizer ``builtin``."""
 
     def __init__(self, options: object = None) -> None:
         pass
@@ -26,10 +26,10 @@ class Builtin:
         return name.strip().lower() == "builtin"
 
     def open(self, name: str) -> O200kBase:
-        """The tokenizer; one per process, however often it is opened.
+        """The tokenizer; all calls in a process share one instance.
 
         Raises:
-            BadTokenizer: *name* is another's, or the installed data is damaged.
+            BadTokenizer: *name* isn't ``builtin``, or the installed data is damaged.
         """
         if not self.recognises(name):
             raise BadTokenizer(f"the builtin tokenizer is called 'builtin', not {name!r}", "use --tokenizer builtin")
@@ -37,7 +37,7 @@ class Builtin:
 
 
 class O200kBase:
-    """Text to o200k_base ids and back; ``<|endoftext|>`` and its kind are plain text."""
+    """Text to o200k_base ids and back; special tokens such as ``<|endoftext|>`` are plain text."""
 
     name = "builtin"
 
@@ -45,20 +45,20 @@ class O200kBase:
         merges = ranks()
         self._encoding = tiktoken.Encoding(name="o200k_base", pat_str=PATTERN, mergeable_ranks=merges, special_tokens=SPECIAL)
         self._size = len(merges)
-        merges.clear()  # tiktoken has its own copy, and would hold this one for nothing: a third of what it takes
+        merges.clear()  # tiktoken keeps its own copy; clearing saves a third of the memory
 
     @property
     def size(self) -> int:
-        """Number of ordinary ids, 199,998; the two special ids come after a gap and are not among them."""
+        """Number of ordinary ids, 199,998; the two special ids follow after a gap and don't count."""
         return self._size
 
     def encode(self, text: str) -> list[int]:
-        if len(text) <= _LONGEST_BLANK:
+        if len(text) <= _MAX_BLANK:
             return self._encoding.encode_ordinary(text)
         return [token for piece in _pieces(text) for token in self._encoding.encode_ordinary(piece)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of the ids; bytes that make no character become U+FFFD."""
+        """The text of the ids; invalid bytes become U+FFFD."""
         return self._encoding.decode(ids)
 
     def count(self, text: str) -> int:
@@ -66,10 +66,10 @@ class O200kBase:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text, cut inside blanks that tiktoken's pattern can't take: from about 500,000 characters on it panics."""
+    """The text, cut inside long blanks, because tiktoken's pattern panics from about 500,000 blank characters on."""
     cuts = [0]
     for blank in _BLANKS.finditer(text):
-        cuts += range(blank.start() + _LONGEST_BLANK, blank.end(), _LONGEST_BLANK)
+        cuts += range(blank.start() + _MAX_BLANK, blank.end(), _MAX_BLANK)
     return [text[start:end] for start, end in pairwise([*cuts, len(text)])]
 
 

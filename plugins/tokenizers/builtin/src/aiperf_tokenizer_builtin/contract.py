@@ -1,4 +1,4 @@
-"""The vocabulary as the conformance suite tries it.  For tests, and for ``aiperf plugins validate``."""
+"""The tokenizer for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 

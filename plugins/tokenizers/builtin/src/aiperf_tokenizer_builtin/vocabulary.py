@@ -1,8 +1,8 @@
 """The merge table: tokens in rank order, packed.
 
 ``o200k_base.bin`` is the zlib-compressed list of the tokens' bytes, lowest rank first, joined by byte FF.  FF never
-occurs in UTF-8, so only one token holds it: FF itself, which the list has as an empty entry.  Packed so it is 0.95 MB and
-unpacked in 40 ms; lzma would save another 0.15 MB and cost 30 ms at each start.
+occurs in UTF-8, so only one token contains it: FF itself, which is an empty entry of the list.  The file has 0.95 MB and
+unpacks in 40 ms; lzma would save another 0.15 MB and cost 30 ms at each start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATTERN = "|".join(
         r"\s+",
     ]
 )
-"""How text is cut before merging; part of the encoding's definition."""
+"""The pattern that splits text before merging; part of the encoding's definition."""
 
 _SEPARATOR = b"\xff"
 
@@ -44,13 +44,13 @@ def unpack(packed: bytes) -> list[bytes]:
     """The tokens in rank order.
 
     Raises:
-        BadTokenizer: These are not the bytes that :func:`pack` made of o200k_base.
+        BadTokenizer: The bytes are not o200k_base in the form of :func:`pack`.
     """
     try:
         tokens = zlib.decompress(packed).split(_SEPARATOR)
     except zlib.error as error:
         raise _damaged(str(error)) from error
-    # The token FF is an entry of no bytes, which stands between two separators.
+    # The token FF is an empty entry between two separators.
     if tokens.count(b"") != 1 or len(tokens) != TOKENS:
         raise _damaged(f"{len(tokens)} tokens instead of {TOKENS}")
     tokens[tokens.index(b"")] = _SEPARATOR
@@ -58,7 +58,7 @@ def unpack(packed: bytes) -> list[bytes]:
 
 
 def ranks() -> dict[bytes, int]:
-    """Every token's id, which is its rank.
+    """The id of each token, which is its rank.
 
     Raises:
         BadTokenizer: The installed data is missing or damaged.

@@ -1,4 +1,4 @@
-"""Tokenizers by path or hub id; what lies on this machine is read without asking anybody."""
+"""Tokenizers by path or hub id; files on this machine are read without any network request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aiperf_tokenizer_huggingface.slow import Slow
 
 _HUB_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?")
-_LONGEST_ID = 96
+_MAX_ID = 96
 _FILE = "tokenizer.json"
 _OLDER = ("tokenizer.model", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json")
 
@@ -24,7 +24,7 @@ class HuggingFace:
     """Opens a directory, a tokenizer.json, or a hub id: its cached files first, then the hub."""
 
     def __init__(self, options: Any = None, *, patience_s: float = 5.0) -> None:
-        """*patience_s* is how long the hub may take to answer at all."""
+        """*patience_s*: time limit for the hub's first answer, in s."""
         self._revision: str | None = options.tokenizer_revision if options is not None else None
         self._trust: bool = options is not None and options.tokenizer_trust_remote_code
         self._patience_s = patience_s
@@ -36,15 +36,15 @@ class HuggingFace:
         """The tokenizer.
 
         Raises:
-            BadTokenizer: It can't be had; says what was tried.
+            BadTokenizer: The tokenizer is unavailable; the hints list the places that were tried.
         """
         path = Path(name).expanduser()
-        # A directory that happens to be called like a model, and holds none, hides nothing.
-        if path.is_file() or _holds_tokenizer(path) or (path.exists() and not _is_hub_id(name)):
+        # An unrelated directory with the name of a model doesn't hide the model.
+        if path.is_file() or _has_tokenizer(path) or (path.exists() and not _is_hub_id(name)):
             return self._local(name, path)
         if not _is_hub_id(name):
             raise BadTokenizer(
-                f"the tokenizer {name!r} is no file or directory, and no hub id either",
+                f"the tokenizer {name!r} is neither a file, a directory nor a hub id",
                 "a hub id is NAME or OWNER/NAME; '--tokenizer builtin' needs neither",
             )
         return self._from_hub(name)
@@ -53,11 +53,11 @@ class HuggingFace:
         if self._revision is not None:
             raise BadTokenizer(
                 f"--tokenizer-revision {self._revision} has no meaning for {name}, which is on this machine",
-                "drop --tokenizer-revision",
+                "remove --tokenizer-revision",
             )
-        if path.is_dir() and not _holds_tokenizer(path):
+        if path.is_dir() and not _has_tokenizer(path):
             raise BadTokenizer(
-                f"the directory {name} holds no tokenizer: there is no {_FILE} in it",
+                f"the directory {name} has no tokenizer: it lacks {_FILE}",
                 "download the model's tokenizer files into it, or use '--tokenizer builtin'",
             )
         file = path / _FILE if path.is_dir() else path
@@ -71,10 +71,10 @@ class HuggingFace:
         forbidden = hub.offline()
         if not self._trust:
             with contextlib.suppress(hub.NoSuchFile):
-                found = hub.cached(name, self._revision)
-                if found is None and forbidden is not None:
+                path = hub.cached(name, self._revision)
+                if path is None and forbidden is not None:
                     raise hub.bad(name, f"it is not in the cache, and {forbidden} forbids the network", asked=False)
-                return _fast(name, found or hub.downloaded(name, self._revision, self._patience_s))
+                return _fast(name, path or hub.downloaded(name, self._revision, self._patience_s))
         try:
             return self._slow(name, network=False)
         except NotThere:
@@ -97,9 +97,9 @@ def _fast(name: str, path: Path) -> Tokenizer:
     return Fast(name, path)
 
 
-def _holds_tokenizer(path: Path) -> bool:
+def _has_tokenizer(path: Path) -> bool:
     return any((path / file).is_file() for file in (_FILE, *_OLDER))
 
 
 def _is_hub_id(name: str) -> bool:
-    return len(name) <= _LONGEST_ID and _HUB_ID.fullmatch(name) is not None
+    return len(name) <= _MAX_ID and _HUB_ID.fullmatch(name) is not None

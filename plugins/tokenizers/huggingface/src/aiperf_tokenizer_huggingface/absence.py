@@ -1,4 +1,4 @@
-"""Not finding a tokenizer, where another place may still be tried."""
+"""The error of a missing tokenizer that another place may still have."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from aiperf import BadTokenizer
 
 
 class NotThere(BadTokenizer):
-    """What ``transformers`` was asked for is not where it may look."""
+    """``transformers`` can't open the tokenizer from the permitted places."""

@@ -1,4 +1,4 @@
-"""What the package is tried with: a small tokenizer in a file.  For tests, and for ``aiperf plugins validate``."""
+"""A small tokenizer file for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenizers of the ``tokenizers`` package: a tokenizer.json, nothing else."""
+"""Tokenizers of the ``tokenizers`` package, from a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiperf import BadTokenizer
 
 
 class Fast:
-    """A tokenizer.json.  What it says about padding and truncation is switched off: a count is of the whole text."""
+    """A tokenizer.json.  Padding and truncation are switched off, so that a count covers the whole text."""
 
     def __init__(self, name: str, path: Path) -> None:
         """
@@ -22,7 +22,7 @@ class Fast:
             tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises bare Exception
             raise BadTokenizer(
-                f"the tokenizer {name!r} can't be read: {path}: {error}", "'--tokenizer builtin' needs no file"
+                f"the tokenizer {name!r} can't be read: {path}: {error}", "use --tokenizer builtin, which needs no file"
             ) from error
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -45,10 +45,10 @@ class Fast:
     def _encoded(self, text: str) -> tokenizers.Encoding:
         try:
             return self._tokenizer.encode(text, add_special_tokens=False)
-        except (TypeError, UnicodeEncodeError):  # a lone surrogate, which some server's broken JSON had
+        except (TypeError, UnicodeEncodeError):  # a lone surrogate from a server's broken JSON
             return self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
 
 
 def without_surrogates(text: str) -> str:
-    """The text, U+FFFD for each lone surrogate."""
+    """The text with U+FFFD for each lone surrogate."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Files of a model hub: from the cache, else from the network, and quickly no."""
+"""Files of a model hub, from its cache or from the network, with a quick failure where the hub is unreachable."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from huggingface_hub.errors import (
 NAME = "tokenizer.json"
 
 
-class NoSuchFile(Exception):  # noqa: N818 - an answer, not a failure
-    """The hub has the tokenizer, but no tokenizer.json of it."""
+class NoSuchFile(Exception):  # noqa: N818 - an outcome, not a failure
+    """The hub has the repository without a tokenizer.json."""
 
 
 def cached(repository: str, revision: str | None) -> Path | None:
-    """The tokenizer.json that was downloaded before; None if none was.
+    """The tokenizer.json in the cache; None where the cache has none.
 
     Raises:
-        NoSuchFile: It is known that there is none.
+        NoSuchFile: The cache records that the repository has none.
     """
-    found = try_to_load_from_cache(repository, NAME, cache_dir=constants.HF_HUB_CACHE, revision=revision)
-    if isinstance(found, str):
-        return Path(found)
-    if found is not None:
+    path = try_to_load_from_cache(repository, NAME, cache_dir=constants.HF_HUB_CACHE, revision=revision)
+    if isinstance(path, str):
+        return Path(path)
+    if path is not None:
         raise NoSuchFile
     return None
 
 
 def offline() -> str | None:
-    """The variable that forbids the network, None if none does."""
+    """Name of the variable that forbids the network; None without one."""
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         if os.environ.get(name, "").strip().upper() in ("1", "ON", "YES", "TRUE"):
             return name
@@ -47,13 +47,13 @@ def offline() -> str | None:
 
 
 def downloaded(repository: str, revision: str | None, patience_s: float) -> Path:
-    """The tokenizer.json, put into the cache.
+    """The tokenizer.json, downloaded into the cache.
 
-    Whether the hub answers is known after *patience_s*; the download itself may take longer.
+    An unreachable hub fails after *patience_s*; the download itself may take longer.
 
     Raises:
         NoSuchFile: The repository has none.
-        BadTokenizer: The hub can't be reached, has no such repository, or doesn't give it.
+        BadTokenizer: The hub can't be reached, lacks the repository, or refuses access.
     """
     probe(repository, revision, patience_s)
     try:
@@ -63,14 +63,14 @@ def downloaded(repository: str, revision: str | None, patience_s: float) -> Path
                 endpoint=constants.ENDPOINT, etag_timeout=patience_s,
             )
         )  # fmt: skip
-    except Exception as error:  # the hub's client and its HTTP library raise what they like
+    except Exception as error:  # the hub's client and its HTTP library document no exceptions
         raise _refused(repository, revision, error) from error
 
 
 def probe(repository: str, revision: str | None, patience_s: float) -> None:
-    """Ask once whether the file is there: the client's own download would try for half a minute where no network is.
+    """Request the file's metadata once, because the client's download retries for half a minute without a network.
 
-    A thread, because the resolver's patience has no limit that we could set.
+    A thread limits the time, because the name resolver has no timeout.
 
     Raises:
         NoSuchFile, BadTokenizer: As :func:`downloaded`.
@@ -82,12 +82,12 @@ def probe(repository: str, revision: str | None, patience_s: float) -> None:
         try:
             get_hf_file_metadata(url, timeout=patience_s)
             answers.append(None)
-        except BaseException as error:  # noqa: BLE001 - told to the one who waits
+        except BaseException as error:  # noqa: BLE001 - handled by the waiting thread
             answers.append(error)
 
-    asking = threading.Thread(target=ask, name="hub-probe", daemon=True)
-    asking.start()
-    asking.join(patience_s)
+    thread = threading.Thread(target=ask, name="hub-probe", daemon=True)
+    thread.start()
+    thread.join(patience_s)
     if not answers:
         raise bad(repository, f"{constants.ENDPOINT} does not answer within {patience_s:g} s")
     error = answers[0]
@@ -100,24 +100,24 @@ def probe(repository: str, revision: str | None, patience_s: float) -> None:
 def _refused(repository: str, revision: str | None, error: BaseException) -> BadTokenizer:
     where = constants.ENDPOINT
     if isinstance(error, GatedRepoError):
-        return bad(repository, f"{where} gives it only to those who accepted its terms", "set HF_TOKEN to a token of yours")
+        return bad(repository, f"{where} requires that you accept its terms", "accept them there and set HF_TOKEN")
     if isinstance(error, RepositoryNotFoundError):
-        return bad(repository, f"{where} has no such model, or not for you", "check the name; private ones need HF_TOKEN")
+        return bad(repository, f"{where} has no such model, or it is private", "check the name; private models need HF_TOKEN")
     if isinstance(error, RevisionNotFoundError):
-        return bad(repository, f"{where} has no revision {revision!r} of it", "check --tokenizer-revision")
-    said = str(error).strip().splitlines()
+        return bad(repository, f"{where} has no revision {revision!r} of the model", "check --tokenizer-revision")
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     if isinstance(error, HfHubHTTPError):
-        return bad(repository, f"{where} refuses: {said[0] if said else type(error).__name__}")
-    return bad(repository, f"{where} can't be reached: {said[0] if said else type(error).__name__}")
+        return bad(repository, f"{where} refuses the request: {reason}")
+    return bad(repository, f"{where} can't be reached: {reason}")
 
 
 def bad(repository: str, why: str, *hints: str, asked: bool = True) -> BadTokenizer:
-    """What could not be had, why, what was tried and what to do."""
+    """The error with its reason, the places that were tried, and the next thing to do."""
     return BadTokenizer(
-        f"the tokenizer {repository!r} can't be had: {why}",
+        f"the tokenizer {repository!r} is unavailable: {why}",
         *hints,
         f"tried: a file or directory of that name, the cache {_short(constants.HF_HUB_CACHE)}{', the hub' if asked else ''}",
-        "'--tokenizer builtin' counts with o200k_base and needs no download; '--tokenizer PATH' reads a directory",
+        "use --tokenizer builtin, which needs no download, or --tokenizer PATH with a local directory",
     )
 
 

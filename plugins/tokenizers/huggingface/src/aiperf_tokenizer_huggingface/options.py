@@ -1,8 +1,8 @@
-"""What ``aiperf profile`` can be told about tokenizers from a hub."""
+"""Options of tokenizers from a hub."""
 
 from __future__ import annotations
 
-from aiperf.options import Options, option
+from aiperf.sdk.options import Options, option
 
 
 class HuggingFaceOptions(Options):

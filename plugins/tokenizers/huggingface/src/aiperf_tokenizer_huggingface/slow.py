@@ -1,4 +1,4 @@
-"""Tokenizers that need ``transformers``: older files, and code that comes with a model."""
+"""Tokenizers that need ``transformers``: older file formats, and models with their own code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiperf_tokenizer_huggingface.fast import without_surrogates
 
 
 class Slow:
-    """A tokenizer that ``transformers`` made."""
+    """A tokenizer of ``transformers``."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         self.name, self._tokenizer = name, tokenizer
@@ -28,7 +28,7 @@ class Slow:
             return self._ids(without_surrogates(text))
 
     def _ids(self, text: str) -> list[int]:
-        # verbose=False: no remark about texts longer than the model takes.
+        # verbose=False suppresses warnings about texts longer than the model's limit.
         return list(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True, verbose=False))
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -39,7 +39,7 @@ class Slow:
 
 
 def loaded(name: str, why: str, *, revision: str | None, trust: bool, network: bool) -> Slow:
-    """The tokenizer *name*, a directory or a hub id.  *why* says what ``transformers`` is needed for.
+    """The tokenizer *name*, a directory or a hub id.  *why*: the reason for ``transformers``, for the message.
 
     Raises:
         NotThere: ``transformers`` can't open it.
@@ -51,21 +51,21 @@ def loaded(name: str, why: str, *, revision: str | None, trust: bool, network: b
         raise BadTokenizer(
             f"the tokenizer {name!r} needs the package transformers: {why}",
             "pip install 'aiperf-tokenizer-huggingface[transformers]'",
-            "'--tokenizer builtin' needs nothing else",
+            "or use --tokenizer builtin, which needs no further package",
         ) from error
     try:
-        made = AutoTokenizer.from_pretrained(
+        tokenizer = AutoTokenizer.from_pretrained(
             name, revision=revision or "main", trust_remote_code=trust, local_files_only=not network
         )
-    except Exception as error:  # a stranger's code, perhaps a model's own
-        said = str(error).strip().splitlines()
+    except Exception as error:  # third-party code, perhaps of the model
+        reason = next(iter(str(error).strip().splitlines()), "no reason given")
         raise NotThere(
-            f"the tokenizer {name!r} can't be had: {type(error).__name__}: {said[0] if said else 'no reason given'}",
+            f"the tokenizer {name!r} is unavailable: {type(error).__name__}: {reason}",
             *_remote_code_hint(str(error)),
-            "'--tokenizer builtin' needs no download",
+            "use --tokenizer builtin, which needs no download",
         ) from error
-    return Slow(name, made)
+    return Slow(name, tokenizer)
 
 
-def _remote_code_hint(said: str) -> list[str]:
-    return ["it comes with code of its own: --tokenizer-trust-remote-code runs it"] if "trust_remote_code" in said else []
+def _remote_code_hint(message: str) -> list[str]:
+    return ["--tokenizer-trust-remote-code runs the model's own code"] if "trust_remote_code" in message else []

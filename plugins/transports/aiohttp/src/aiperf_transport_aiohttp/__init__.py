@@ -1,10 +1,12 @@
-"""HTTP/1.1 on aiohttp: what it can reach that plain sockets can't (proxies), at the price of later time stamps."""
+"""HTTP/1.1 on aiohttp: it supports proxies, at the price of later time stamps."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
+import weakref
+from functools import partial
 from time import monotonic_ns
 from typing import Any
 
@@ -36,7 +38,9 @@ _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
 
 
 class _Target:
-    """What requests of one shape have in common, as aiohttp wants it."""
+    """URL, headers and proxy of all requests of one shape, in the types of aiohttp."""
+
+    shape: weakref.ref[Shape]
 
     def __init__(self, shape: Shape, *, trust_env: bool) -> None:
         self.url = URL(shape.url, encoded=True)  # as given: nothing is quoted again
@@ -44,11 +48,10 @@ class _Target:
         if "accept-encoding" not in {name.lower() for name in shape.headers}:
             self.headers["Accept-Encoding"] = "identity"
         self.proxy = proxy_for(self.url) if trust_env else None
-        self.shape = shape  # kept alive: the target is looked up by the shape's id
 
 
 class _Flight:
-    """An exchange on its way.  *over* once the sink was told."""
+    """An exchange on its way.  over: ``done`` was called."""
 
     __slots__ = ("exchange", "over", "response", "task")
 
@@ -69,7 +72,7 @@ class AiohttpTransport:
         self._trouble: ErrorDetails | None = None
         self._targets: dict[int, _Target] = {}
         self._flights: set[_Flight] = set()
-        self._own: dict[str, aiohttp.ClientSession] = {}  # by session, where each has a connection of its own
+        self._own: dict[str, aiohttp.ClientSession] = {}  # by session, if sessions own their connections
         self._context: ssl.SSLContext | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._reads = 0
@@ -98,21 +101,21 @@ class AiohttpTransport:
         pool = self._pool
         if pool is None or pool.connector is None or not self.settings.reuse or self.settings.sticky:
             return
-        held: list[aiohttp.connector.Connection] = []
+        opened: list[aiohttp.connector.Connection] = []
         try:
             async with asyncio.timeout(_WARM_S):
                 for url in map(URL, self.settings.urls):
                     for first in range(0, connections, _WARM_AT_ONCE):
                         count = min(_WARM_AT_ONCE, connections - first)
                         opening = [self._connection(pool, url) for _ in range(count)]
-                        found = await asyncio.gather(*opening, return_exceptions=True)
-                        held += [one for one in found if isinstance(one, aiohttp.connector.Connection)]
-                        if any(isinstance(one, BaseException) for one in found):
+                        results = await asyncio.gather(*opening, return_exceptions=True)
+                        opened += [result for result in results if isinstance(result, aiohttp.connector.Connection)]
+                        if any(isinstance(result, BaseException) for result in results):
                             break
         except TimeoutError:
             pass
         finally:
-            for connection in held:  # together, at the end: one given back early would only be found again
+            for connection in opened:  # at the end: the pool would reuse a connection that is released early
                 connection.release()
 
     async def _connection(self, pool: aiohttp.ClientSession, url: URL) -> aiohttp.connector.Connection:
@@ -230,7 +233,7 @@ class AiohttpTransport:
         try:
             await self._ask(self._pooled(exchange, pool), flight)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # The server closed the connection while it was idle: the one thing that is ever retried.
+            # The server closed the idle connection.  This is the only retry.
             if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or not _unanswered(error):
                 raise
             exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
@@ -278,6 +281,8 @@ class AiohttpTransport:
         target = self._targets.get(id(shape))
         if target is None:
             target = self._targets[id(shape)] = _Target(shape, trust_env=self.settings.trust_env)
+            # Dropped with the shape: a hook may give every request a shape of its own.
+            target.shape = weakref.ref(shape, partial(self._targets.pop, id(shape)))
         return target
 
 

@@ -14,7 +14,7 @@ _WRITE_BYTES = 65536
 
 
 def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
-    """Hooks that fill in an exchange's times; *connected* is called for each connection that was opened for one."""
+    """Hooks that fill in an exchange's times; *connected* is called for each new connection."""
 
     async def resolving(_: object, context: SimpleNamespace, about: object) -> None:
         context.resolving_ns = monotonic_ns()
@@ -64,7 +64,7 @@ def _repeated(exchange: Exchange) -> None:
 
 
 class StampedBody(aiohttp.BytesPayload):
-    """A body in pieces that don't hold the loop up; it notes when aiohttp has taken the last one."""
+    """A body in pieces that don't hold the loop up; it stamps the time when aiohttp has taken the last piece."""
 
     def __init__(self, exchange: Exchange, written: Callable[[Exchange], None]) -> None:
         # Not given to the base class, which warns of long bodies because it writes them at once.

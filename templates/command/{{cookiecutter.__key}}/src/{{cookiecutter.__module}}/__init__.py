@@ -5,11 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from aiperf import AiperfError, Command
 from msgspec import Struct
+
+from {{ cookiecutter.__module }}.options import CommandOptions
 
 
 class _Value(Struct):
@@ -32,12 +33,12 @@ class _Line(Struct):
 _read = msgspec.json.Decoder(_Line).decode
 
 
-class {{ cookiecutter.__class }}(Command):
+class {{ cookiecutter.__class }}(Command[CommandOptions]):
     """Reads ``profile_export.jsonl`` of an artifact directory and prints the slowest, slowest first."""
 
     arguments = "DIR"
 
-    def run(self, options: Any, words: Sequence[str]) -> int:
+    def run(self, options: CommandOptions, words: Sequence[str]) -> int:
         for latency_ms, request in heapq.nlargest(options.top, latencies(Path(words[0]) / "profile_export.jsonl")):
             print(f"{latency_ms:12.2f} ms  {request}")
         return 0

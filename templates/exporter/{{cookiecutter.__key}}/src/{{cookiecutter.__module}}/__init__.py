@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from aiperf import Artifact, Summary, SummaryExporter, atomic
 
@@ -11,6 +12,8 @@ _COLUMNS = ("avg", "p50", "p99")
 
 class {{ cookiecutter.__class }}(SummaryExporter):
     """``{{ cookiecutter.__key }}.md``."""
+
+    files: ClassVar[dict[str, str]] = {"{{ cookiecutter.__key }}.md": "{prefix_}{{ cookiecutter.__key }}.md"}
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("{{ cookiecutter.__key }}.md")

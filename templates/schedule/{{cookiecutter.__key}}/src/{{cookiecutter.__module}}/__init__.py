@@ -6,11 +6,11 @@ a rate would have.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from aiperf import ConfigError, PhasePlan, Plan, Schedule, ScheduleContext, hookimpl
 from numpy.typing import NDArray
+
+from {{ cookiecutter.__module }}.options import RampOptions
 
 _FLAG = "--{{ cookiecutter.__word }}-seconds"
 
@@ -43,11 +43,11 @@ class {{ cookiecutter.__class }}:
 class {{ cookiecutter.__class }}Hooks:
     """Offers the schedule where its option was given.  *options* is set before the first call."""
 
-    options: Any
+    options: RampOptions
 
     @hookimpl
     def aiperf_make_schedule(self, plan: Plan, phase: PhasePlan) -> Schedule | None:
         ramp_s = self.options.ramp_s
         if ramp_s is None:
             return None
-        return {{ cookiecutter.__class }}(ScheduleContext(plan.seed, phase), ramp_s)
+        return {{ cookiecutter.__class }}(ScheduleContext(plan.run.seed, phase), ramp_s)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
 
+from acme_parrot.options import ParrotOptions
+
 
 class _Choice(msgspec.Struct):
     text: str = ""
@@ -14,7 +16,7 @@ class _Answer(msgspec.Struct):
     choices: list[_Choice]
 
 
-class Parrot(Endpoint):
+class Parrot(Endpoint[ParrotOptions]):
     capabilities = Capabilities(path="/v1/completions", streaming=True, produces_tokens=True, tokenizes_input=True)
 
     def encode(self, turn: Turn) -> HttpRequest:

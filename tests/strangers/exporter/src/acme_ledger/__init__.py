@@ -8,6 +8,8 @@ from aiperf import Artifact, Summary, SummaryExporter, atomic
 
 
 class Ledger(SummaryExporter):
+    files = {"ledger.txt": "{prefix_}ledger.txt"}
+
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("ledger.txt")
         with atomic(path) as draft:

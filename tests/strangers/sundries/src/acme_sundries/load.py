@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 from aiperf import HttpRequest, PhasePlan, Plan, Schedule, ScheduleContext, Turn, UrlStrategy, hookimpl
 from numpy.typing import NDArray
+
+from acme_sundries.options import SundriesOptions
 
 Floats = NDArray[np.float64]
 
@@ -45,12 +46,12 @@ class Metronome:
 
 
 class Sundries:
-    options: Any
+    options: SundriesOptions
 
     @hookimpl
     def aiperf_make_schedule(self, plan: Plan, phase: PhasePlan) -> Schedule | None:
         beat_s = self.options.beat_s
-        return None if beat_s is None else Metronome(ScheduleContext(plan.seed, phase), beat_s)
+        return None if beat_s is None else Metronome(ScheduleContext(plan.run.seed, phase), beat_s)
 
     @hookimpl
     def aiperf_request_prepared(self, request: HttpRequest, turn: Turn) -> HttpRequest | None:

@@ -1,0 +1,204 @@
+"""This checkout against another one, in alternating pairs: is it slower, and by how much at least?
+
+usage: pairs.py BASE [--pairs N] [--rows NAME ...] [--scale SHARE] [--json]
+
+BASE is a checkout of the commit before, with its environment (``make demo`` makes one).  Each row runs base and this in turn
+against truthd, first one first and then the other.  A cost's figure is the ratio this/base pair by pair: its median, and the
+bounds that hold the true median in 95 of 100 cases (order statistics of the pairs; two-sided).  *Slower* is a lower bound above
+1.03.  A latency error's figure is the median of this beside least and most of the base.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import comb
+from pathlib import Path
+from typing import Any
+
+from bench import machine
+from tools import HERE, Load, LoadError, Ours, timed
+from truth import Truth, truthd
+
+SLOWER = 1.03
+
+
+@dataclass
+class Row:
+    """One figure of both sides, a value per pair.  *cost*: whether less is better and the ratio counts; else it is an error."""
+
+    what: str
+    unit: str
+    cost: bool = True
+    base: list[float] = field(default_factory=list)
+    this: list[float] = field(default_factory=list)
+
+    def ratios(self) -> list[float]:
+        return sorted(this / base for base, this in zip(self.base, self.this, strict=True))
+
+    def passed(self) -> bool:
+        """Not shown to be slower; of an error, the median lies within the base's range or below it."""
+        if self.cost:
+            return interval(self.ratios())[0] <= SLOWER
+        return statistics.median(self.this) <= max(self.base)
+
+    def line(self) -> str:
+        ours, theirs = statistics.median(self.this), statistics.median(self.base)
+        if self.cost:
+            ratios = self.ratios()
+            low, high = interval(ratios)
+            figure = f"{statistics.median(ratios):.3f} ({low:.3f}–{high:.3f})"
+        else:
+            figure = f"base's range {min(self.base):.3f}–{max(self.base):.3f}"
+        mark = "" if self.passed() else "✘"
+        return f"| {self.what} | {theirs:,.3f} {self.unit} | {ours:,.3f} {self.unit} | {figure} | {mark} |"
+
+
+def interval(values: list[float], share: float = 0.95) -> tuple[float, float]:
+    """Bounds of the median of sorted *values* by order statistics; with five or fewer, least and most."""
+    count, outside, rank = len(values), 0.0, 0
+    while 2 * (outside + comb(count, rank) / 2**count) <= 1 - share:
+        outside += comb(count, rank) / 2**count
+        rank += 1
+    rank = max(rank - 1, 0)
+    return values[rank], values[count - 1 - rank]
+
+
+class Checkout:
+    """``aiperf`` of a checkout with an environment of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python = folder / ".venv" / "bin" / "python"
+        self.benchmarks = folder / "benchmarks"
+        self.tool = Ours()
+        self.tool.program = str(folder / ".venv" / "bin" / "aiperf")
+        if not Path(self.tool.program).exists():
+            raise SystemExit(f"{folder} has no environment: run make demo there")
+
+    def reduced(self, kind: str, requests: int) -> dict[str, float]:
+        """Cost of reducing a made-up run, by that checkout's own program (their journals differ)."""
+        code = f"import json, reduce; print(json.dumps(reduce.measured({kind!r}, {requests})._asdict()))"
+        environment = {**os.environ, "PYTHONPATH": str(self.benchmarks)}
+        done = subprocess.run([self.python, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        cost: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return cost
+
+
+class Pairs:
+    def __init__(self, base: Checkout, this: Checkout, pairs: int, scale: float) -> None:
+        self.sides = {"base": base, "this": this}
+        self.pairs, self.scale = pairs, scale
+        self.rows: dict[str, Row] = {}
+
+    def add(self, side: str, name: str, what: str, unit: str, value: float, *, cost: bool = True) -> None:
+        row = self.rows.setdefault(name, Row(what, unit, cost))
+        (row.base if side == "base" else row.this).append(value)
+
+    def turns(self) -> Iterator[tuple[str, Checkout]]:
+        """Both sides so many times, each first in every second pair."""
+        for pair in range(self.pairs):
+            for side in ("base", "this") if pair % 2 == 0 else ("this", "base"):
+                yield side, self.sides[side]
+
+    def load(self, name: str, what: str, ttft_ms: float, itl_ms: float, load: Load, *, errors: bool) -> None:
+        with truthd(ttft_ms, itl_ms) as truth:
+            for side, checkout in self.turns():
+                truth.reset()
+                said = checkout.tool.run(truth.port, load)
+                seen = self._whole(truth, load)
+                if errors:
+                    assert said.ttft_p50_ms is not None
+                    assert said.ttft_p99_ms is not None
+                    p50, p99 = (said.ttft_p50_ms - seen["ttft_ms"]["p50"], said.ttft_p99_ms - seen["ttft_ms"]["p99"])
+                    self.add(side, f"{name}-p50", f"{what}: TTFT error, p50", "ms", p50, cost=False)
+                    self.add(side, f"{name}-p99", f"{what}: TTFT error, p99", "ms", p99, cost=False)
+                else:
+                    self.add(side, f"{name}-load", f"{what}: time of the load", "s", seen["duration_s"])
+                    self.add(side, f"{name}-cpu", f"{what}: CPU time, all processes", "s", said.cpu_s)
+
+    def _whole(self, truth: Truth, load: Load) -> dict[str, Any]:
+        seen = truth.stats()
+        if seen["completed"] != load.requests:
+            raise LoadError(f"the server completed {seen['completed']} of {load.requests}")
+        return seen
+
+    # The rows
+
+    def start(self) -> None:
+        load = Load(10, 10, 32)
+        with truthd(20, 5) as truth:
+            for side, checkout in self.turns():
+                truth.reset()
+                said = checkout.tool.run(truth.port, load)
+                self.add(side, "start-cpu", "ten requests: CPU time, all processes", "s", said.cpu_s)
+                wall = said.wall_s - self._whole(truth, load)["duration_s"]
+                self.add(side, "start-wall", "ten requests: wall time beyond the load", "s", wall)
+
+    def help(self) -> None:
+        for side, checkout in self.turns():
+            self.add(side, "help", "`profile --help`: CPU time", "s", timed([checkout.tool.program, "profile", "--help"]).cpu_s)
+
+    def requests(self) -> None:
+        count = round(200_000 * self.scale)
+        self.load("requests", f"{count:,} requests, 64 connections", 0, 0, Load(64, count, 32, False), errors=False)
+
+    def chunks(self) -> None:
+        count = round(19_532 * self.scale)
+        self.load("chunks", f"{count * 128:,} chunks, 64 streams", 0, 0, Load(64, count, 128), errors=False)
+
+    def ttft(self) -> None:
+        for streams, first, gap, tokens, requests in ((10, 20, 5, 32, 500), (100, 50, 10, 128, 600), (300, 50, 10, 128, 1500)):
+            self.load(f"ttft{streams}", f"{streams} streams", first, gap, Load(streams, requests, tokens), errors=True)
+
+    def reduce(self) -> None:
+        for kind, requests in (("columns", 1_000_000), ("report", 100_000), ("segments", 40_000)):
+            count = round(requests * self.scale)
+            for side, checkout in self.turns():
+                cost = checkout.reduced(kind, count)
+                self.add(side, f"{kind}-cpu", f"{kind} of {count:,} requests: CPU time", "s", cost["cpu_s"])
+                self.add(side, f"{kind}-memory", f"{kind} of {count:,} requests: largest resident size", "MB", cost["peak_mb"])
+
+
+ROWS: dict[str, Callable[[Pairs], None]] = {
+    "start": Pairs.start,
+    "help": Pairs.help,
+    "requests": Pairs.requests,
+    "chunks": Pairs.chunks,
+    "ttft": Pairs.ttft,
+    "reduce": Pairs.reduce,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("base", type=Path, help="a checkout with its environment")
+    parser.add_argument("--pairs", type=int, default=9, help="pairs of each row (default 9)")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=[*ROWS], metavar="NAME", help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of requests (default 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there, too")
+    options = parser.parse_args()
+    pairs = Pairs(Checkout(options.base.resolve()), Checkout(HERE.parent), options.pairs, options.scale)
+    with tempfile.TemporaryDirectory(prefix="pairs-") as folder:
+        os.chdir(folder)  # neither side finds the other's files
+        for name in options.rows:
+            print(f"{name} …", file=sys.stderr, flush=True)
+            ROWS[name](pairs)
+            print(*(row.line() for row in pairs.rows.values()), sep="\n", file=sys.stderr, flush=True)
+    print("| what | base | this | this/base: median (95 %) | |\n|---|---|---|---|---|")
+    print(*(row.line() for row in pairs.rows.values()), sep="\n")
+    print(f"\n{machine()}. {options.pairs} alternating pairs; ✘ marks what is slower.")
+    if options.json:
+        values = {name: {"base": row.base, "this": row.this} for name, row in pairs.rows.items()}
+        options.json.write_text(json.dumps(values, indent=2) + "\n")
+    return 0 if all(row.passed() for row in pairs.rows.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

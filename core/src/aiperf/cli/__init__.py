@@ -1,0 +1,9 @@
+"""The command line: words in, an exit code out."""
+
+from typing import Any
+
+from aiperf.moved import absent
+
+
+def __getattr__(name: str) -> Any:
+    raise absent(__name__, name)

@@ -1,0 +1,292 @@
+"""The command line: words in, an exit code out.  A test may pass its own registry."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from aiperf.cli import help_text
+from aiperf.cli.argv import CONFIG, DISABLED, FIRST, PINS, CommandLine, Option, Scan, did_you_mean
+from aiperf.cli.commandline import Subcommand, options_of
+from aiperf.cli.config_file import ConfigFile
+from aiperf.errors import AiperfError, ConfigErrors, UsageError
+from aiperf.registry.registry import Registry
+from aiperf.sdk.categories import chosen_by
+from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.descriptor import Descriptor, canonical
+
+if TYPE_CHECKING:
+    from aiperf.planning.problems import Settings
+
+SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
+
+_NOT_HERE = "belongs to the {} endpoint package, which is not installed"
+FOREIGN = {
+    "--session-concurrency": "use --concurrency",
+    **dict.fromkeys(("--server-metrics-url", "--server-metrics-urls"), "use --gpu-telemetry URL, not --server-metrics"),
+    "--max-threads": "use --workers-max",
+    "--backend": _NOT_HERE.format("kserve"),
+    "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
+    "--output-tokens-mean-deterministic": _NOT_HERE.format("kserve or tensorrtllm_engine"),
+    **dict.fromkeys(("--checkpoint-dir", "--enable-checkpointing"), "the journal does it: aiperf report DIR after a crash"),
+    "--generate-plots": "run aiperf plot afterwards",
+    **dict.fromkeys(
+        ("--measurement-interval", "-p", "--stability-percentage", "-s"),
+        "not applicable here; use --request-count or --benchmark-duration",
+    ),
+}
+"""Options of genai-perf that have no equivalent of that name, and what to do instead."""
+
+
+def main(words: Sequence[str] | None = None, registry: Registry | None = None) -> int:
+    """Run a command line (None: the process's); returns the exit code.  *registry* None discovers what is installed."""
+    try:
+        code = _main(list(sys.argv[1:] if words is None else words), registry)
+        sys.stdout.flush()
+        return code
+    except AiperfError as error:
+        complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # No reader is left.  The text in Python's buffer must not fail again at exit.
+        with contextlib.suppress(OSError, ValueError):  # standard output may be no file at all
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def complain(error: AiperfError) -> None:
+    """Print an error, or all of a command's, each with ``error:`` before it and its hints below."""
+    for single in _single(error):
+        first, *hints = single.lines()
+        print("\n".join([f"error: {first}", *hints]), file=sys.stderr)
+
+
+def warn(sentence: str) -> None:
+    print(f"warning: {sentence}", file=sys.stderr)
+
+
+def _main(words: list[str], registry: Registry | None) -> int:
+    if words[:1] == ["--version"]:
+        from aiperf import __version__
+
+        print(__version__)
+        return 0
+    errors: list[AiperfError] = []
+    name = words[0] if words else "--help"
+    line = CommandLine(words[1:])
+    paths = line.early(CONFIG) if canonical(name) == "profile" and not line.asks_for_help else []
+    config = ConfigFile(Path(paths[0])) if paths else None
+    registry = _chosen(registry or Registry.discover(), line, config, errors)
+    if "_AIPERF_COMPLETE" in os.environ:
+        from aiperf.cli.completion import complete
+
+        return complete(_commands(registry, everything=True), words)
+    commands = _commands(registry, only=name)
+    if name.startswith("-"):
+        return _top(words, commands)
+    command = next((command for command in commands if canonical(command.name) == canonical(name)), None)
+    if command is None:
+        _refuse_command(name, registry, commands)
+    scan = line.resolve(command.options, dashes=command.dashes, extra=command.foreign)
+    if scan.help:
+        print(command.help(), end="")
+        return 0
+    for problem in registry.problems:
+        warn(problem)
+    if config is not None:
+        config.fill(scan, command.options)
+    errors += [*scan.errors, *command.miscounted(scan)]
+    scan.shown.insert(0, name)
+    settings = None
+    try:
+        settings = command.settings(scan)  # validated in spite of other errors, so that one call shows every mistake
+    except AiperfError as error:
+        errors += _single(error)
+    _raise_all(errors)
+    return command.call(settings)
+
+
+def _single(error: AiperfError) -> list[AiperfError]:
+    return error.errors if isinstance(error, ConfigErrors) else [error]
+
+
+def _raise_all(errors: Iterable[AiperfError]) -> None:
+    """Raise a single error as itself, several as one report.  An option that two packages share is wrong once."""
+    distinct = list({tuple(error.lines()): error for error in errors}.values())
+    if distinct:
+        raise distinct[0] if len(distinct) == 1 else ConfigErrors(distinct)
+
+
+def _top(words: list[str], commands: list[Subcommand]) -> int:
+    """``aiperf`` with no command: help, the version, completion."""
+    flag = words[0].partition("=")[0] if words else "--help"
+    if flag in ("--help", "-h"):
+        print(help_text.top(SUMMARY, {command.name: command.summary for command in commands}), end="")
+        return 0
+    if flag in ("--install-completion", "--show-completion"):
+        from aiperf.cli.completion import complete
+
+        return complete([], words)
+    names = ", ".join(command.name for command in commands)
+    raise UsageError(f"unknown option {flag}", f"options follow a command: {names}", "for example: aiperf profile --help")
+
+
+def _refuse_command(name: str, registry: Registry, commands: list[Subcommand]) -> NoReturn:
+    if registry.find("commands", name) is not None:
+        registry.ref("commands", name)  # raises the reason why the plugin can't be used
+    names = [command.name for command in commands]
+    raise UsageError(f"there is no command {name!r}", f"commands: {', '.join(names)}", *did_you_mean(name, names, 1, 0.6))
+
+
+def _chosen(registry: Registry, line: CommandLine, config: ConfigFile | None, errors: list[AiperfError]) -> Registry:
+    """The registry with the pins and switches of the command line, which precede every look-up by name."""
+    given = config.plugins() if config is not None else {}
+    given |= {spec.field: values for spec in (PINS, DISABLED) if (values := line.early(spec))}
+    try:
+        return registry.choosing(pins=_pins(given.get("pins", ())), disabled=given.get("disabled", ())) if given else registry
+    except UsageError as error:
+        errors.append(error)
+        return registry
+
+
+def _pins(values: Iterable[str]) -> dict[str, str]:
+    pins = {}
+    for value in values:
+        key, equals, distribution = value.partition("=")
+        if not equals or not distribution:
+            raise UsageError(f"--plugin: {value!r} is not CATEGORY:NAME=DISTRIBUTION", "for example: endpoints:chat=acme-chat")
+        pins[key] = distribution
+    return pins
+
+
+def _commands(registry: Registry, *, only: str = "", everything: bool = False) -> list[Subcommand]:
+    """Every subcommand.  Reading options costs time: unless *everything*, only the command named *only* has them."""
+    commands = [_profile_command(registry, whole=everything or canonical(only) == "profile")]
+    plugins = [plugin for plugin in registry.all("commands") if plugin.name != "profile"]
+    if not any(plugin.name == "plugins" for plugin in plugins):
+        from aiperf.cli.plugins import plugins_command
+
+        commands.append(plugins_command(registry, (PINS, DISABLED)))
+    return commands + [
+        _plugin_command(registry, plugin, whole=everything or canonical(only) == canonical(plugin.name)) for plugin in plugins
+    ]
+
+
+def _plugin_command(registry: Registry, plugin: Descriptor, *, whole: bool) -> Subcommand:
+    categories = plugin.capabilities.get("options_of", ()) if whole else ()
+    owners = [plugin, *(owner for category in categories for owner in registry.all(category))]
+
+    def settings(scan: Scan) -> tuple[Any, list[str], PluginOptions]:
+        errors: list[AiperfError] = []
+        options = _validated(registry, owners, scan, errors, own=plugin.key)
+        _raise_all(errors)
+        own = options.pop(plugin.key, None)
+        return own, scan.words, PluginOptions(registry, options, {key: tuple(given) for key, given in scan.values().items()})
+
+    def call(settings: tuple[Any, list[str], PluginOptions]) -> int:
+        from aiperf import logs
+
+        logs.to_console(logs.level_of("info", verbose=False, extra_verbose=False))
+        loaded = registry.load("commands", plugin.name)
+        command = loaded() if isinstance(loaded, type) else loaded
+        command.registry = registry
+        options, words, command_options = settings
+        if categories:
+            command.plugin_options = command_options
+        code: int = command.run(options, words)
+        return code
+
+    arguments, more = (str(plugin.capabilities.get(key, "")) for key in ("arguments", "help"))
+    name = plugin.name.replace("_", "-")
+    return Subcommand(name, plugin.summary, options_of((), owners), settings, call, arguments, more)
+
+
+def _validated(
+    registry: Registry, plugins: Iterable[Descriptor], scan: Scan, errors: list[AiperfError], *, own: str = ""
+) -> dict[str, Any]:
+    """The options of these plugins, by ``category:name``; a plugin with a fault in them is left out.
+
+    All invalid values join *errors*, each with the flag as typed.  A plugin without any option on the line has no error here:
+    the option that it requires is reported when the plugin is selected.  *own*: the plugin of the command itself.
+    """
+    from aiperf.registry.option_specs import conflicts, validate
+
+    values = scan.values()
+    validated: dict[str, Any] = {}
+    for plugin in plugins:
+        key = plugin.key
+        try:
+            options_class = registry.load_options_model(plugin)
+        except AiperfError as error:
+            errors += [error] if key in values or key == own else []
+            registry.mark_broken(plugin, error.message)
+            continue
+        if options_class is None:
+            continue
+        options, wrong = validate(options_class, plugin.options, values.get(key, {}), scan.typed_of(key))
+        errors += wrong if key in values or key == own else []
+        if options is not None:
+            validated[key] = options
+            errors += conflicts(key, options, scan.typed_of(key)) if own not in ("", key) and key in values else []
+    return validated
+
+
+def _run_plugins(registry: Registry) -> list[Descriptor]:
+    """The plugins that a run may use."""
+    return [plugin for category in registry.categories() if category != "commands" for plugin in registry.all(category)]
+
+
+def _profile_command(registry: Registry, *, whole: bool) -> Subcommand:
+    def call(settings: Settings) -> int:
+        from aiperf.run.run import profile
+
+        _warn_of_broken(registry)
+        return profile(settings, registry)
+
+    options: tuple[Option, ...] = ()
+    if whole:
+        options = options_of((*registry.kernel_options, *FIRST), _run_plugins(registry))
+    categories = {spec.field: chosen_by(spec.flags) for spec in registry.kernel_options}
+    return Subcommand(
+        "profile", "Send load to an inference server and report how fast it answers.",
+        options, partial(profile_settings, registry), call, dashes=False,
+        installed={field: registry.names(category) for field, category in categories.items() if category},
+        foreign=FOREIGN,
+    )  # fmt: skip
+
+
+def _warn_of_broken(registry: Registry) -> None:
+    """Warn of each package with plugins that a run can't use; the plugins with one cause share a sentence."""
+    causes: dict[tuple[str, str | None], list[str]] = {}
+    for plugin in registry.broken:
+        if plugin.category != "commands":
+            causes.setdefault((plugin.package, plugin.broken), []).append(plugin.key)
+    for (package, cause), names in causes.items():
+        warn(f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}")
+
+
+def profile_settings(registry: Registry, scan: Scan) -> Settings:
+    """The validated settings of a run.
+
+    Raises:
+        UsageError, ConfigErrors: All invalid values, each with the flag as typed.
+    """
+    from aiperf.planning.kernel_options import KernelOptions
+    from aiperf.planning.problems import Settings
+    from aiperf.registry.option_specs import validate
+
+    first = {spec.field for spec in FIRST}
+    own = {field: text for field, text in scan.values().get("", {}).items() if field not in first}
+    kernel, errors = validate(KernelOptions, registry.kernel_options, own, scan.typed_of(""))
+    plugins = _validated(registry, _run_plugins(registry), scan, errors)
+    _raise_all(errors)
+    assert kernel is not None  # its errors are raised above
+    return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]))

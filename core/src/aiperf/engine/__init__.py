@@ -1,1 +1,0 @@
-"""The measuring loop and its processes."""

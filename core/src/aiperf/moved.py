@@ -1,0 +1,80 @@
+"""Where the modules of earlier versions are now, so that whoever still imports one is told."""
+
+from __future__ import annotations
+
+_KEPT_NAMES = {
+    "cli": "argv commandline",
+    "planning": "addresses certificates configure modes outputs phases sources",
+    "prepare": "build",
+    "processes": "local",
+    "reduce": "answer envelopes grading trace usage",
+    "report": "trust",
+    "run": "children display readiness",
+    "rundir": "artifacts ids intfile journal store",
+    "schedule": "ramps",
+    "sdk": (
+        "columns command dataset definition descriptor draws endpoint exporter grader hooks metric model "
+        "options plan plot rowfile sse summary tokenizer ui"
+    ),
+    "statistics": "fold grouped pipeline totals",
+}
+"""Modules that moved into a room and kept their name."""
+_RENAMED = """
+advice=report.trust application=cli.completion aside=processes.side_process balance=sdk.url_strategy configfile=cli.config_file
+due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
+engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
+engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.sockets
+engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
+engine.transport=worker.http.transport engine.worker=worker.process errorkinds=statistics.error_kinds
+findings=planning.problems helptext=cli.help_text hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
+limits=prepare.due_times loadchecks=planning.load_checks observation=rundir.shard_reader
+optionspec=registry.option_specs pairs=planning.request_fields
+progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
+rundir=rundir.directory sessions=schedule.replay shards=sdk.engine starts=prepare.session_starts
+strangers=registry.third_party survival=statistics.totals uiprocess=run.display
+selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.addresses
+"""
+_PACKAGES = {
+    "comparison": "aiperf_command_report.comparison", "conformance": "aiperf_command_plugins.contracts",
+    "inspection": "aiperf_command_plugins.listing", "metricpage": "aiperf_command_plugins.metric_page",
+    "optionpage": "aiperf_command_plugins.option_page", "scaffold": "aiperf_command_plugins.scaffold",
+}  # fmt: skip
+"""Modules that have left the kernel."""
+_MODULES = _PACKAGES | {name: f"aiperf.{room}.{name}" for room, names in _KEPT_NAMES.items() for name in names.split()}
+_MODULES |= {old: f"aiperf.{new}" for old, _, new in (pair.partition("=") for pair in _RENAMED.split())}
+_ROOMS = {
+    "cli": "cli.main", "reduce": "reduce.reducer", "registry": "registry.registry", "report": "report.report", "run": "run.run",
+    "schedule": "sdk.schedule", "telemetry": "sdk.telemetry",
+}  # fmt: skip
+"""Modules whose names are rooms now."""
+_FUNCTIONS = ("complain", "find_category", "profile", "singular", "write_summary")
+"""What they had beside classes."""
+
+
+class Finder:
+    """The last of ``sys.meta_path``: asked for what nobody has."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raises ImportError, naming the new place, where *name* is a module that moved."""
+        package, _, module = name.partition(".")
+        if package == "aiperf" and module in _MODULES:
+            raise ImportError(_sentence(name, _MODULES[module]), name=name)
+
+
+def absent(room: str, name: str) -> Exception:
+    """The error of a *room* (its full name) that is asked for a name it doesn't have.
+
+    ``from aiperf.schedule import Schedule`` was right when ``aiperf.schedule`` was a module.  AttributeError lets the import
+    system look for a submodule of that name.
+    """
+    new = _ROOMS.get(room.partition(".")[2])
+    if new is None or not (name[:1].isupper() or name in _FUNCTIONS):
+        return AttributeError(f"module {room!r} has no attribute {name!r}")
+    return ImportError(_sentence(f"{room}.{name}", f"aiperf.{new}"), name=room)
+
+
+def _sentence(old: str, new: str) -> str:
+    promised = new.startswith("aiperf.sdk")
+    instead = "plugins import from aiperf and aiperf.sdk" if promised else "it is no part of what plugins may import"
+    return f"{old} has moved to {new}; {instead}"

@@ -1,0 +1,83 @@
+"""The configuration that result files show: the plan in the sections of the configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aiperf.planning.phases import section
+from aiperf.planning.problems import Selection
+from aiperf.redaction import REDACTED, without_secrets
+from aiperf.sdk.options import shown_options
+from aiperf.sdk.plan import ExportLevel, Plan, Secrets
+
+
+def sections(plan: Plan, secrets: Secrets, select: Selection) -> dict[str, Any]:
+    """Set and derived values; unset ones are left out, keys and header values are redacted."""
+    everything: dict[str, Any] = {
+        "models": {
+            "items": [{"name": model} for model in plan.target.models],
+            "strategy": plan.target.model_strategy if len(plan.target.models) > 1 else None,
+        },
+        "endpoint": _endpoint(plan, secrets, select), "datasets": [_dataset(plan)],
+        "phases": [section(phase) for phase in plan.load.phases],
+        "artifacts": {
+            "dir": _typed(select, "artifact_dir"), "prefix": plan.output.export_prefix,
+            "records": False if plan.output.export_level == ExportLevel.SUMMARY else ["jsonl"],
+            "raw": plan.output.export_level == ExportLevel.RAW or None, "trace": plan.output.http_trace or None,
+            "slice_duration": select.problems.kernel.slice_duration_s,
+        },
+        "tokenizer": {"name": plan.data.tokenizer_name},
+        "accuracy": {"grader": None if plan.plugins.grader is None else plan.plugins.grader.name},
+        "plugins": {key: options for key in plan.plugins.options if (options := _plugin(plan, select, key))},
+        "runtime": {
+            "workers": plan.run.workers, "record_processors": plan.run.reducers, "ui": select.problems.kernel.ui,
+            "engine": _typed(select, "engine"),
+        },
+    }
+    set_values: dict[str, Any] = _without_none(everything)
+    return set_values
+
+
+def _endpoint(plan: Plan, secrets: Secrets, select: Selection) -> dict[str, Any]:
+    target = plan.target
+    return {
+        "type": plan.plugins.endpoint.name, "urls": [without_secrets(url) for url in target.urls], "path": target.path,
+        "streaming": target.streaming, "transport": plan.plugins.transport.name, "timeout": _typed(select, "request_timeout_s"),
+        "connection_reuse": _typed(select, "connection_reuse"), "session_header": _typed(select, "session_header"),
+        "use_server_token_count": target.use_server_token_count or None, "per_chunk_usage": target.per_chunk_usage or None,
+        "headers": dict.fromkeys(secrets.headers, REDACTED), "extra": target.extra,
+        "tls": {"insecure": True} if not target.tls.verify else None,
+    }
+
+
+def _dataset(plan: Plan) -> dict[str, Any]:
+    from_file = plan.data.source is not None
+    return {
+        "name": "main", "type": "file" if from_file else plan.plugins.dataset.name,
+        "format": plan.plugins.dataset.name if from_file else None, "path": plan.data.source, "entries": plan.data.entries,
+        "sampling": plan.data.sampling or None,
+    }
+
+
+def _typed(select: Selection, field: str) -> Any:
+    """A kernel option's value if it is on the command line, else None."""
+    value = getattr(select.problems.kernel, field) if field in select.settings.typed else None
+    return str(value) if isinstance(value, Path) else value
+
+
+def _plugin(plan: Plan, select: Selection, key: str) -> dict[str, Any]:
+    """A plugin's options on the command line, secrets redacted."""
+    secret = plan.plugins.secret_options.get(key, ())
+    return {
+        field: REDACTED if field in secret else value
+        for field, value in shown_options(select.settings.plugins[key]).items()
+        if f"{key}.{field}" in select.settings.typed
+    }
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        items = {key: _without_none(item) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item is not None and item != {}}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value

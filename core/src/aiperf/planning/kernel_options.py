@@ -1,0 +1,231 @@
+"""The kernel's own options, each declared once: CLI, help, validation and docs derive from here.
+
+A field is what a person types.  Checks between options live in :mod:`aiperf.planning`, which sees them all.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from aiperf.sdk.options import Finite, Options, Word, option
+from aiperf.sdk.plan import ExportLevel, ModelStrategy
+
+
+class ConnectionReuse(StrEnum):
+    POOLED = "pooled"
+    NEVER = "never"
+    STICKY_USER_SESSIONS = "sticky_user_sessions"
+
+
+class ReadyMode(StrEnum):
+    """What says that a server is ready: its list of models, an answer to a request, or both."""
+
+    MODELS = "models"
+    INFERENCE = "inference"
+    BOTH = "both"
+
+
+class KernelOptions(Options):
+    """Options of ``aiperf profile`` that the kernel itself reads."""
+
+    # Endpoint
+    models: list[str] = option("--model-names", "--model", "-m", default=[], group="Endpoint", metavar="NAME",
+        place="models.items", help="Model name(s) the server serves; several are given to sessions in turn.")
+    model_selection_strategy: ModelStrategy = option("--model-selection-strategy", default=ModelStrategy.ROUND_ROBIN,
+        group="Endpoint", place="models.strategy", help="How sessions get one of several models.")
+    endpoint_path: str | None = option("--custom-endpoint", "--endpoint", group="Endpoint", metavar="PATH",
+        place="endpoint.path", help="Path below the URL instead of the endpoint type's own; empty appends nothing.")
+    endpoint_type: Word = option("--endpoint-type", default="chat", group="Endpoint", metavar="TYPE", place="endpoint.type",
+        help="Request and response dialect: the name of an installed endpoint plugin.")
+    streaming: bool = option("--streaming", default=False, group="Endpoint", place="endpoint.streaming",
+        help="Stream answers; needed for time to first token and inter-token latency.")
+    urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
+        metavar="URL", place="endpoint.urls", help="Base URL(s) of the server; several are given to sessions in turn.")
+    url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", metavar="NAME",
+        place="endpoint.url_strategy",
+        help="How sessions are spread over the URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")
+    request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Endpoint", metavar="SECONDS",
+        place="endpoint.timeout",
+        help="Longest time a request may take, connecting included; after it the request counts as an error.")
+    api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY", place="endpoint.api_key",
+        help="API key, sent as the endpoint's dialect wants it; never written anywhere.")
+    use_server_token_count: bool = option("--use-server-token-count", default=False, group="Endpoint",
+        place="endpoint.use_server_token_count", help="Take token counts from the server's usage instead of counting here.")
+    per_chunk_usage: bool = option("--per-chunk-usage", default=False, group="Endpoint", place="endpoint.per_chunk_usage",
+        help="Ask for the token counts so far with every piece of a stream: inter-token latency leaves out those of the first.")
+    transport: Word = option("--transport", "--transport-type", default="kernel", group="Endpoint", metavar="NAME",
+        place="endpoint.transport", help="What moves the bytes: the name of an installed transport plugin.")
+    connection_reuse: ConnectionReuse = option("--connection-reuse-strategy", default=ConnectionReuse.POOLED, group="Endpoint",
+        place="endpoint.connection_reuse",
+        help="Keep connections open between requests, open one for each, or one for each session.")
+    ready_timeout_s: Finite = option("--wait-for-model-timeout", default=0.0, ge=0, group="Endpoint", metavar="SECONDS",
+        place="endpoint.wait_for_model_timeout",
+        help="Wait so long for the server to be ready before anything is measured; 0 doesn't ask.")
+    ready_mode: ReadyMode = option("--wait-for-model-mode", default=ReadyMode.INFERENCE, group="Endpoint",
+        place="endpoint.wait_for_model_mode",
+        help="What says that it is ready: its list of models, an answer to a request, or both.")
+    ready_interval_s: Finite = option("--wait-for-model-interval", default=5.0, gt=0, group="Endpoint", metavar="SECONDS",
+        place="endpoint.wait_for_model_interval", help="Time between two looks at the server.")
+    session_header: str = option("--session-header", default="X-Correlation-ID", group="Endpoint", metavar="NAME",
+        place="endpoint.session_header", help="Header that carries the session's id.")
+    ca_file: Path | None = option("--ca-file", group="Endpoint", metavar="FILE", place="endpoint.tls.ca_file",
+        help="Certificates to trust, PEM, instead of the system's.")
+    client_cert: Path | None = option("--client-cert", group="Endpoint", metavar="FILE", place="endpoint.tls.client_cert",
+        help="Client certificate, PEM.")
+    client_key: Path | None = option("--client-key", group="Endpoint", metavar="FILE", place="endpoint.tls.client_key",
+        help="Key of the client certificate, PEM.")
+    insecure: bool = option("--insecure", default=False, group="Endpoint", place="endpoint.tls.insecure",
+        help="Don't check the server's certificate.")
+
+    # Input
+    extra_inputs: list[str] = option("--extra-inputs", default=[], group="Input", metavar="KEY:VALUE", commas=False,
+        place="endpoint.extra", help="Fields merged into every request body: key:value pairs or one JSON object.")
+    headers: list[str] = option("--header", "-H", default=[], group="Input", metavar="NAME:VALUE", commas=False, secret=True,
+        place="endpoint.headers", help="Extra HTTP header; repeat for more.")
+    input_file: Path | None = option("--input-file", group="Input", metavar="PATH", place="dataset.path",
+        help="Data set to send: a file, or a directory of files.")
+    dataset_type: Word | None = option("--custom-dataset-type", group="Input", metavar="TYPE", shown="recognised from the file",
+        place="dataset.format", help="Format of the input file: the name of an installed data set plugin.")
+    delay_ratio: Finite = option("--conversation-turn-delay-ratio", "--session-delay-ratio", default=1.0, ge=0, group="Input",
+        metavar="RATIO", place="dataset.turn_delay_ratio", help="Every think time between turns times this; 0 drops them.")
+    random_seed: int | None = option("--random-seed", ge=0, lt=2**64, group="Input", metavar="INT", shown="from the system",
+        place="random_seed", help="Root seed: the same seed gives the same data set, order and arrival times.")
+    sampling: Word | None = option("--dataset-sampling-strategy", group="Input", metavar="NAME", shown="the data set's own",
+        place="dataset.sampling", help="Order in which data set entries are used: sequential, shuffle, random, or a plugin's.")
+    entries: int | None = option("--num-dataset-entries", "--num-prompts", ge=1, group="Input", metavar="INT",
+        shown="sessions, else requests, else 100; of a file all", place="dataset.entries",
+        help="Unique data set entries to generate, or of a file to take, the first ones; they are reused as needed.")
+
+    # Output
+    artifact_dir: Path | None = option("--output-artifact-dir", "--artifact-dir", group="Output", metavar="DIR",
+        shown="artifacts/<model>-<kind>-<endpoint>-<load>", place="artifacts.dir", help="Directory for results.")
+    export_prefix: str | None = option("--profile-export-prefix", "--profile-export-file", group="Output", metavar="NAME",
+        place="artifacts.prefix", help="Base name of the exported files; of a path only the last component is used.")
+    export_level: ExportLevel = option("--export-level", "--profile-export-level", default=ExportLevel.RECORDS, group="Output",
+        place="artifacts.level", help="How much to write: summaries, also one row a request, also the raw journal.")
+    export_http_trace: bool = option("--export-http-trace", default=False, group="Output", place="artifacts.trace",
+        help="Show headers, stamps and reads of every request in the per-request file; values of secret headers are left out.")
+    slice_duration_s: Finite | None = option("--slice-duration", gt=0, group="Output", metavar="SECONDS", shown="no slices",
+        place="artifacts.slice_duration", help="Report every so many seconds of the profiling phase apart, too.")
+
+    # Tokenizer
+    tokenizer: str | None = option("--tokenizer", group="Tokenizer", metavar="NAME", shown="the model's name",
+        place="tokenizer.name", help="Tokenizer for prompts and counts: 'builtin' (no network), a local path, or a hub id.")
+
+    # Load
+    concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT",
+        shown="1 without a rate, else no limit", place="profiling.concurrency", help="Most sessions at a time.")
+    prefill_concurrency: int | None = option("--prefill-concurrency", ge=1, group="Load", metavar="INT", shown="no limit",
+        place="profiling.prefill_concurrency",
+        help="Most requests at a time that wait for their first token; needs --streaming.")
+    request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S", place="profiling.rate",
+        help="Requests started per second, open loop.")
+    arrival_pattern: Word | None = option("--arrival-pattern", "--request-rate-mode", group="Load", metavar="NAME",
+        shown="poisson", place="profiling.type", help="Distribution of the time between arrivals: constant, poisson or gamma.")
+    arrival_smoothness: Finite | None = option("--arrival-smoothness", "--vllm-burstiness", gt=0, group="Load", metavar="K",
+        place="profiling.smoothness",
+        help="Shape of gamma arrivals: 1 is poisson, below is burstier, above more regular; alone it selects gamma.")
+    request_rate_series: Path | None = option("--request-rate-series", group="Load", metavar="FILE",
+        place="profiling.rate_series.path",
+        help="A rate that changes over time, piecewise linear: a JSON file of [seconds, requests per second] points.")
+    concurrency_ramp_s: Finite | None = option("--concurrency-ramp-duration", gt=0, group="Load", metavar="SECONDS",
+        place="profiling.concurrency_ramp.duration", help="Raise the concurrency from 1 to its target over this time.")
+    prefill_ramp_s: Finite | None = option("--prefill-concurrency-ramp-duration", gt=0, group="Load", metavar="SECONDS",
+        place="profiling.prefill_ramp.duration", help="Raise the prefill concurrency from 1 to its target over this time.")
+    rate_ramp_s: Finite | None = option("--request-rate-ramp-duration", gt=0, group="Load", metavar="SECONDS",
+        place="profiling.rate_ramp.duration", help="Raise the request rate to its target over this time.")
+    ramp: Word = option("--ramp", default="linear", group="Load", metavar="NAME", place="profiling.ramp",
+        help="How ramps rise: linear, exponential, or a plugin's.")
+    scheduling_mode: Word | None = option("--scheduling-mode", group="Load", metavar="NAME", shown="from the other options",
+        place="profiling.scheduling_mode",
+        help="What says when requests start: burst, request_rate, fixed_schedule, user_centric, or a plugin's schedule.")
+    user_centric_rate: Finite | None = option("--user-centric-rate", gt=0, group="Load", metavar="REQ/S",
+        place="profiling.rate (user_centric)",
+        help="Requests per second over all users, each of whom keeps a constant time between its turns.")
+    users: int | None = option("--num-users", ge=1, group="Load", metavar="INT", place="profiling.users",
+        help="Simulated users; with, and only with, a user-centric rate.")
+    fixed_schedule: bool = option("--fixed-schedule", default=False, negative="--no-fixed-schedule", group="Load",
+        shown="on for a trace type with timestamps", place="profiling.type (fixed_schedule)",
+        help="Replay a trace at its recorded times.")
+    fixed_auto_offset: bool = option("--fixed-schedule-auto-offset", default=True, negative="--no-fixed-schedule-auto-offset",
+        group="Load", place="profiling.auto_offset", help="Shift a trace so that its first request is due at once.")
+    fixed_start_ms: int | None = option("--fixed-schedule-start-offset", ge=0, group="Load", metavar="MS",
+        place="profiling.start_offset", help="Leave out what a trace has before this time, which becomes time zero.")
+    fixed_end_ms: int | None = option("--fixed-schedule-end-offset", ge=0, group="Load", metavar="MS",
+        place="profiling.end_offset", help="Leave out what a trace has after this time.")
+    request_count: int | None = option("--request-count", "--num-requests", ge=1, group="Load", metavar="INT",
+        shown="10, or twice the concurrency", place="profiling.requests", help="Stop after this many requests.")
+    session_count: int | None = option("--conversation-num", "--num-conversations", "--num-sessions", ge=1, group="Load",
+        metavar="INT", place="profiling.sessions", help="Stop after this many sessions; each finishes its turns.")
+    benchmark_duration_s: Finite | None = option("--benchmark-duration", gt=0, group="Load", metavar="SECONDS",
+        place="profiling.duration", help="Stop sending after this time.")
+    benchmark_grace_s: float | None = option("--benchmark-grace-period", ge=0, group="Load", metavar="SECONDS", shown="30",
+        place="profiling.grace_period", help="Time that requests in flight get after the duration; inf waits for all.")
+
+    failed_threshold: Finite | None = option("--failed-request-threshold", ge=0, le=1, group="Load", metavar="SHARE",
+        place="profiling.failed_request_threshold",
+        help="Stop when a larger share of the requests than this has failed, after at least ten and the concurrency.")
+    cancellation_pct: Finite | None = option("--request-cancellation-rate", ge=0, le=100, group="Load", metavar="PERCENT",
+        place="profiling.cancellation.rate", help="Share of requests to cancel.")
+    cancellation_delay_s: Finite | None = option("--request-cancellation-delay", ge=0, group="Load", metavar="SECONDS",
+        shown="0", place="profiling.cancellation.delay", help="Cancel so long after the request is fully sent.")
+
+    # Warmup
+    warmup_request_count: int | None = option("--warmup-request-count", "--num-warmup-requests", ge=1, group="Warmup",
+        metavar="INT", place="warmup.requests", help="Warm up with this many requests.")
+    warmup_session_count: int | None = option("--num-warmup-sessions", ge=1, group="Warmup", metavar="INT",
+        place="warmup.sessions", help="Warm up with this many sessions.")
+    warmup_duration_s: Finite | None = option("--warmup-duration", gt=0, group="Warmup", metavar="SECONDS",
+        place="warmup.duration", help="Warm up for this time.")
+    warmup_concurrency: int | None = option("--warmup-concurrency", ge=1, group="Warmup", metavar="INT", shown="--concurrency",
+        place="warmup.concurrency", help="Most sessions at a time while warming up.")
+    warmup_prefill_concurrency: int | None = option("--warmup-prefill-concurrency", ge=1, group="Warmup", metavar="INT",
+        shown="--prefill-concurrency", place="warmup.prefill_concurrency",
+        help="Most requests at a time that wait for their first token while warming up.")
+    warmup_request_rate: Finite | None = option("--warmup-request-rate", gt=0, group="Warmup", metavar="REQ/S",
+        shown="--request-rate", place="warmup.rate", help="Requests started per second while warming up.")
+    warmup_arrival_pattern: Word | None = option("--warmup-arrival-pattern", group="Warmup", metavar="NAME",
+        shown="--arrival-pattern", place="warmup.type", help="Distribution of the time between arrivals while warming up.")
+    warmup_alone: bool = option("--warmup-alone", default=False, group="Warmup", place="warmup.alone",
+        help="Warm up with the warmup's own options alone: without a rate of its own it is a burst.")
+    warmup_grace_s: float | None = option("--warmup-grace-period", ge=0, group="Warmup", metavar="SECONDS", shown="inf",
+        place="warmup.grace_period", help="Time that requests in flight get after the warmup's duration.")
+
+    warmup_concurrency_ramp_s: Finite | None = option("--warmup-concurrency-ramp-duration", gt=0, group="Warmup",
+        metavar="SECONDS", shown="--concurrency-ramp-duration", place="warmup.concurrency_ramp.duration",
+        help="Raise the warmup's concurrency over this time.")
+    warmup_prefill_ramp_s: Finite | None = option("--warmup-prefill-concurrency-ramp-duration", gt=0, group="Warmup",
+        metavar="SECONDS", shown="--prefill-concurrency-ramp-duration", place="warmup.prefill_ramp.duration",
+        help="Raise the warmup's prefill concurrency over this time.")
+    warmup_rate_ramp_s: Finite | None = option("--warmup-request-rate-ramp-duration", gt=0, group="Warmup", metavar="SECONDS",
+        shown="--request-rate-ramp-duration", place="warmup.rate_ramp.duration",
+        help="Raise the warmup's request rate over this time.")
+
+    # Accuracy
+    accuracy_grader: Word | None = option("--accuracy-grader", group="Accuracy", metavar="NAME", shown="no grading",
+        place="accuracy.grader",
+        help="Compare answers with those the data set expects: the name of an installed grader plugin.")
+
+    # Processes and display
+    log_level: Word = option("--log-level", default="info", group="Service",
+        choices=("trace", "debug", "info", "notice", "warning", "success", "error", "critical"), place="logging.level",
+        help="How much to log.")
+    verbose: bool = option("--verbose", "-v", default=False, group="Service",
+        help="Log at debug level; print the measurement table.")
+    extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service", help="Log at trace level.")
+    ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",
+        place="runtime.ui", help="Live display: simple, none, or the name of an installed one (dashboard).")
+    stats_interval_s: Finite = option("--stats-interval", default=0.0, ge=0, le=1000, group="Service", metavar="SECONDS",
+        place="runtime.stats_interval", help="Log the live numbers every so often; 0 doesn't.")
+    workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
+        shown="from the CPUs", place="runtime.workers", help="Most worker processes; how many run is decided from the load.")
+    engine: Word = option("--engine", default="local", group="Service", metavar="NAME", place="runtime.engine",
+        help="Where workers run: local processes, or the name of an installed engine.")
+    record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",
+        metavar="INT", shown="1 per 4 workers", place="runtime.record_processors",
+        help="Processes that turn the journal into metrics.")
+    zmq_host: str | None = option("--zmq-host", group="Service", metavar="HOST", place="runtime.communication.host",
+        help="Use TCP on this host for control messages between processes.")
+    zmq_ipc_path: Path | None = option("--zmq-ipc-path", group="Service", metavar="DIR", shown="a temporary directory",
+        place="runtime.communication.path", help="Directory of the sockets for control messages between processes.")

@@ -1,0 +1,161 @@
+"""The settings of a run, the problems with them, and the plugins that they select."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from aiperf.errors import AiperfError, ConfigError, ConfigErrors
+from aiperf.planning.kernel_options import KernelOptions
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import Options
+
+if TYPE_CHECKING:
+    from aiperf.registry.registry import Registry
+
+log = logging.getLogger(__name__)
+
+_USUAL = {
+    "models": "--model", "endpoint_path": "--endpoint", "artifact_dir": "--artifact-dir", "session_count": "--num-sessions",
+}
+"""Options that messages name by another flag than the canonical one."""
+
+
+class Settings(Struct, frozen=True):
+    """Validated options.
+
+    plugins: the options of installed plugins, by ``category:name``.
+    typed: the flag as typed, by field (``request_rate``, or ``datasets:synthetic.isl`` for a plugin's).
+    command: the command line as typed, secrets redacted.
+    """
+
+    kernel: KernelOptions
+    plugins: dict[str, Options]
+    typed: dict[str, str]
+    command: str
+
+    def flag(self, field: str, canonical: str) -> str:
+        """The flag to name in a message: as typed, else *canonical*."""
+        return self.typed.get(field, canonical)
+
+
+class Problems:
+    """Collects errors and warnings, each naming the flag as the person typed it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.kernel = settings.kernel
+        self.errors: list[AiperfError] = []
+        self._notes: list[tuple[int, str]] = []
+
+    def refuse(self, message: str, *hints: str) -> None:
+        self.errors.append(ConfigError(message, *hints))
+
+    def warn(self, message: str) -> None:
+        """Log a warning if the run starts."""
+        self._notes.append((logging.WARNING, message))
+
+    def hint(self, message: str) -> None:
+        """Log a remark if the run starts."""
+        self._notes.append((logging.INFO, message))
+
+    @contextmanager
+    def collected(self, flag: str = "") -> Iterator[None]:
+        """Collect the errors raised inside, with *flag* before them."""
+        try:
+            yield
+        except ConfigErrors as errors:
+            self.errors += errors.errors
+        except AiperfError as error:
+            if flag:
+                error.message = f"{flag}: {error.message}"
+            self.errors.append(error)
+
+    def refuse_if_any(self) -> None:
+        """Raise the errors, if there are any.
+
+        Raises:
+            ConfigErrors: All errors, without repetitions.
+        """
+        if self.errors:
+            raise ConfigErrors(list({tuple(error.lines()): error for error in self.errors}.values()))
+
+    def settle(self) -> None:
+        """Raise the errors; without errors log the warnings and hints."""
+        self.refuse_if_any()
+        for level, message in self._notes:
+            log.log(level, "%s", message)
+        self._notes.clear()
+
+    # Kernel options
+
+    def given(self, field: str) -> bool:
+        """Whether the person gave it, with a value that asks for something."""
+        value = getattr(self.kernel, field)
+        return value is not None and value is not False
+
+    def typed(self, field: str) -> bool:
+        """Whether the person gave it, whatever the value: its default stands for something too."""
+        return field in self.kernel.fields_set
+
+    def flag(self, field: str) -> str:
+        """The option's flag as typed, else the one that people know it by."""
+        return self.settings.flag(field, _USUAL.get(field, self.kernel.option_faces[field].spec.flags[0]))
+
+    def flags(self, fields: Sequence[str]) -> str:
+        """``--a, --b or --c``."""
+        flags = [self.flag(field) for field in fields]
+        return " or ".join((", ".join(flags[:-1]), flags[-1])) if len(flags) > 1 else flags[0]
+
+    def exclusive(self, first: str, second: str, why: str) -> None:
+        """Refuse two options together."""
+        if self.given(first) and self.given(second):
+            one, other = self.flag(first), self.flag(second)
+            self.refuse(f"{one} and {other} exclude each other: {why}", f"keep {one} and drop {other}, or the other way round")
+
+    def needs(self, field: str, needed: Sequence[str], why: str) -> None:
+        """Refuse an option without any of those that it depends on."""
+        if self.given(field) and not any(map(self.given, needed)):
+            wanted = self.flags(needed)
+            self.refuse(f"{self.flag(field)} needs {wanted}: {why}", f"add {wanted}, or drop {self.flag(field)}")
+
+
+class Selection:
+    """Resolves names of plugins.  Unresolvable names are reported against the flag that requested them.
+
+    *used*: plugins chosen by name.  *missing*: categories with an unresolvable name.
+    """
+
+    def __init__(self, problems: Problems, registry: Registry) -> None:
+        self.problems, self.registry = problems, registry
+        self.settings = problems.settings
+        self.used: list[PluginRef] = []
+        self.missing: set[str] = set()
+
+    def chosen(self, category: str, name: str, field: str | None = None) -> PluginRef | None:
+        """The plugin of that name; None where there is none, which is reported against the option *field*."""
+        with self.problems.collected("" if field is None else self.problems.flag(field)):
+            ref = self.registry.ref(category, name)
+            if ref not in self.used:
+                self.used.append(ref)
+            return ref
+        self.missing.add(category)
+        return None
+
+    def everything(self, category: str) -> tuple[PluginRef, ...]:
+        """Every usable plugin of a category, without those whose required option is not given.
+
+        Hooks are registered first: a hook that can't be registered is out of use before another process loads it.
+        """
+        if category == "hooks" and self.registry.all(category):
+            self.registry.hooks()
+        plugins = self.registry.all(category)
+        given = self.settings.plugins
+        lacking = [plugin.key for plugin in plugins if plugin.options_model is not None and plugin.key not in given]
+        for key in lacking:
+            log.debug("the plugin %s is left out: it needs an option that was not given", key)
+        return tuple(plugin.ref for plugin in plugins if plugin.key not in lacking)

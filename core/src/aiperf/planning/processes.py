@@ -1,0 +1,104 @@
+"""The processes of a run: how many workers and reducers, the engine's limits, the display, readiness and channels."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+
+from aiperf import environment
+from aiperf.planning.kernel_options import KernelOptions
+from aiperf.planning.problems import Problems, Selection
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.model import names
+from aiperf.sdk.plan import PhasePlan
+
+RATE_PER_WORKER = 20_000
+"""Requests/s that one worker sends with CPU time to spare."""
+SESSIONS_PER_WORKER = 5_000
+
+
+def counts(select: Selection, engine: PluginRef | None, phases: tuple[PhasePlan, ...]) -> tuple[int, int]:
+    """Workers and reducers.  One worker runs limits that workers without shared memory can't count together."""
+    workers, reducers = processes(select.problems, phases)
+    if engine is None or workers == 1 or select.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
+        return workers, reducers
+    together = [phase.name for phase in phases if not phase.paced or phase.concurrency or phase.prefill_concurrency]
+    if not together:
+        return workers, reducers
+    select.problems.warn(
+        f"one worker instead of {workers}: those of the engine {engine.name} share no memory, and the limits of"
+        f" {names(together)} count for all of them together"
+    )
+    return 1, 1
+
+
+def processes(problems: Problems, phases: Sequence[PhasePlan]) -> tuple[int, int]:
+    """Workers and reducers; ``AIPERF_WORKERS`` forces a number of workers.
+
+    A fixed schedule has one worker: its rate is unknown until the trace is read.
+    """
+    with problems.collected():
+        return _processes(problems.kernel, phases)
+    return 1, 1
+
+
+def _processes(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int, int]:
+    limits = [level for phase in phases for level in (phase.concurrency, phase.prefill_concurrency) if level is not None]
+    users = [phase.users for phase in phases if phase.users is not None]
+    sessions = max([phase.concurrency or 0 for phase in phases] + users)
+    rate = max(_most_rate(phase) for phase in phases)
+    wanted = max(math.ceil(rate / RATE_PER_WORKER), math.ceil(sessions / SESSIONS_PER_WORKER))
+    share, cap = environment.worker_cpu_share(), environment.workers_cap()
+    most = kernel.workers_max or min(math.floor(share * cpus()) - 1, cap)
+    # More workers than sessions would idle.
+    workers = max(1, min([wanted, most, *limits, *users]))
+    forced = environment.whole("AIPERF_WORKERS", 1, 1024)
+    if forced is not None:
+        workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
+    reducers = kernel.record_processors or math.ceil(workers / environment.workers_per_reducer())
+    return workers, min(workers, reducers)
+
+
+def _most_rate(phase: PhasePlan) -> float:
+    return phase.rate or max((rate for _, rate in phase.rate_series or ()), default=0.0)
+
+
+def cpus() -> int:
+    """CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ui(select: Selection) -> PluginRef | None:
+    """The live display.  A dashboard that isn't installed, or has no terminal, is replaced by the simple display."""
+    problems, registry = select.problems, select.registry
+    name, terminal = problems.kernel.ui, sys.stderr.isatty()
+    if name is None:
+        loud = problems.kernel.verbose or problems.kernel.extra_verbose
+        return select.chosen("uis", "simple" if terminal or loud else "none")
+    descriptor = registry.find("uis", name)
+    if descriptor is None and name == "dashboard":
+        problems.warn("no dashboard is installed; using the simple display")
+    elif descriptor is not None and descriptor.capabilities.get("terminal") and not terminal:
+        problems.warn(f"the display {name} needs a terminal; using the simple one")
+    else:
+        with problems.collected(problems.flag("ui")):
+            registry.load("uis", name)  # the display's process would report an import error too late
+        return select.chosen("uis", name, "ui")
+    return select.chosen("uis", "simple")
+
+
+def check(select: Selection) -> None:
+    """Refuse contradictory options of channels and readiness, and bad environment variables."""
+    problems, kernel = select.problems, select.problems.kernel
+    problems.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
+    ipc = kernel.zmq_ipc_path
+    if ipc is not None and ipc.exists() and not ipc.is_dir():
+        problems.refuse(f"{problems.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")
+    with problems.collected():
+        environment.check()
+    timeout = problems.flag("ready_timeout_s")
+    for flag in (problems.flag(field) for field in ("ready_mode", "ready_interval_s") if problems.typed(field)):
+        if not kernel.ready_timeout_s:
+            problems.refuse(f"{flag} needs {timeout}: without it nobody waits", f"add {timeout}, or drop {flag}")

@@ -1,0 +1,1 @@
+"""Builds data set, due times, session starts and ramped limits before load."""

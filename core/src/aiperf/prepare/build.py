@@ -1,0 +1,269 @@
+"""Builds everything that must exist before load: the encoded data set, files of data set exporters, and due times.
+
+It runs in its own process, streams the data set, and depends on the plan alone: the same plan gives the same bytes for any
+number of workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
+from aiperf.prepare.due_times import with_due_times, with_limits
+from aiperf.prepare.exports import DatasetExport
+from aiperf.registry.hooks import Hooks
+from aiperf.registry.third_party import blamed, made, why
+from aiperf.registry.third_party import load as load
+from aiperf.rundir.artifacts import dataset_exporters, target_for
+from aiperf.rundir.directory import RunClock
+from aiperf.rundir.store import Store, StoreWriter
+from aiperf.sdk.dataset import Dataset, DatasetContext
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.headers import check_header_name, check_header_value, merged
+from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
+from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
+from aiperf.sdk.tokenizer import Tokenizer
+from aiperf.statistics.catalogue import catalogue
+
+log = logging.getLogger(__name__)
+
+
+def build(plan: Plan) -> Plan:
+    """Write the data set and the due times below ``plan.output.journal``.
+
+    Returns:
+        The plan with the number of entries, their order, and the entries, due times, sessions and limits of each phase.
+
+    Raises:
+        BadTokenizer, BadDataset, PluginError, ConfigError: With a message for the user.
+    """
+    plugins, data, run = plan.plugins, plan.data, plan.run
+    endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
+    catalogue(plan, endpoint.capabilities)  # refuses metrics whose options contradict each other
+    if plugins.grader is not None:
+        made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
+    tokenizer = open_tokenizer(plan)
+    source = None if data.source is None else Path(data.source)
+    context = DatasetContext(data.entries, run.seed, run.seeded, tokenizer, endpoint.capabilities, source)
+    try:
+        with blamed(plugins.dataset, "can't be used"):
+            dataset: Dataset = load(plugins.dataset)(plugins.options_of(plugins.dataset), context)
+        order = data.sampling or dataset.preferred_sampling
+        if order not in plugins.samplers:
+            raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {names(sorted(plugins.samplers))}")
+        entries = _write(plan, dataset, Encoder(plan, endpoint, tokenizer))
+        config = {**run.config}
+        if config.get("datasets"):
+            first, *plugin_options = config["datasets"]
+            config["datasets"] = [{**first, "entries": entries, "sampling": order}, *plugin_options]
+        plan = plan.replacing(sampling=order, entries=entries, config=config)
+        plan = plan.replacing(phases=_fitted(plan))
+        store = Store(Path(plan.output.journal))
+        _log_reuse(plan, store)
+        hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
+        phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
+        return plan.replacing(phases=phases)
+    except OSError as error:
+        raise ConfigError(
+            f"the data set can't be written to {plan.output.journal}: {error.strerror or error}",
+            "choose another --artifact-dir",
+        ) from error
+
+
+def open_tokenizer(plan: Plan) -> Tokenizer | None:
+    """The run's tokenizer; None where nothing is tokenized.
+
+    Raises:
+        BadTokenizer: The tokenizer can't be opened.
+    """
+    ref, name = plan.plugins.tokenizer, plan.data.tokenizer_name
+    if ref is None or name is None:
+        return None
+    try:
+        tokenizer: Tokenizer = load(ref)(plan.plugins.options_of(ref)).open(name)
+    except AiperfError:
+        raise
+    except Exception as error:  # third-party code; no run is possible without it
+        raise BadTokenizer(
+            f"the tokenizer {name!r} can't be opened: {why(error)}",
+            "use --tokenizer builtin, which needs no download",
+        ) from error
+    return tokenizer
+
+
+def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
+    """Write the conversations to the store and to the exporters' files; the number of entries."""
+    unenforced_length = False
+    models, end = len(plan.target.models), object()
+    exporters = dataset_exporters(plan, target_for(plan, RunClock(0, 0)))  # these exporters use no time
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(StoreWriter(Path(plan.output.journal), models))
+        exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in exporters]
+        with blamed(plan.plugins.dataset, "failed after 0 conversations"):
+            conversations = islice(dataset, plan.data.first)
+        while True:
+            with blamed(plan.plugins.dataset, f"failed after {store.entries} conversations"):
+                conversation = next(conversations, end)
+                if conversation is end:
+                    break
+                if not isinstance(conversation, Conversation):
+                    raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
+            if plan.data.delay_ratio != 1.0:
+                conversation = _delays_scaled(conversation, plan.data.delay_ratio)
+            requests = encoder.requests(conversation)
+            unenforced_length = unenforced_length or encoder.unenforced_length(conversation)
+            # With models in turn and entries in order, this is the body that is sent first.
+            model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
+            store.add(conversation, requests, [encoder.input_tokens(conversation, i) for i in range(len(requests))])
+            for export in exports:
+                export.entry(conversation, [by_model[model].body for by_model in requests])
+        if store.entries == 0:
+            raise BadDataset("the data set is empty: there is nothing to send")
+        grader = plan.plugins.grader
+        if grader is not None and not store.graded:
+            raise BadDataset(
+                f"--accuracy-grader {grader.name} has nothing to grade: the data set {plan.plugins.dataset.name!r}"
+                " has no expected answers",
+                f"remove --accuracy-grader {grader.name}, or use a data set with expected answers",
+            )
+        for export in exports:
+            export.finish()
+    if unenforced_length:
+        log.warning(
+            "answers may be shorter than the length asked for, because a model may stop early; where the server supports it,"
+            " --extra-inputs ignore_eos:true prevents that"
+        )
+    return store.entries
+
+
+def _delays_scaled(conversation: Conversation, ratio: float) -> Conversation:
+    """The conversation with each think time multiplied by *ratio*."""
+    turns = (replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in conversation.turns)
+    return replace(conversation, turns=tuple(turns))
+
+
+class Encoder:
+    """Encodes each turn on its own.  *tokenizer*: None where nothing is tokenized."""
+
+    def __init__(self, plan: Plan, endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
+        self._plan, self._endpoint = plan, endpoint
+        self._capabilities = endpoint.capabilities
+        counts = self._capabilities.tokenizes_input and not plan.target.use_server_token_count
+        self._tokenizer = tokenizer if counts else None
+
+    def requests(self, conversation: Conversation) -> list[list[HttpRequest]]:
+        """The requests by turn, and for each turn by model.
+
+        Raises:
+            BadDataset: The endpoint doesn't accept the conversation.
+            PluginError: The endpoint failed.
+        """
+        self._check(conversation)
+        target, requests = self._plan.target, []
+        for index, authored in enumerate(conversation.turns):
+            # Workers add earlier turns, because their live answers exist only in the run.
+            history = conversation.prelude if index == 0 or conversation.alone else ()
+            extra = {**target.extra, **authored.extra}
+            by_model = []
+            for model in (authored.model,) if authored.model else target.models:
+                turn = replace(
+                    authored, model=model, stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
+                    history=history, extra=extra,
+                )  # fmt: skip
+                with blamed(self._plan.plugins.endpoint, f"can't encode turn {index} of conversation {conversation.id!r}"):
+                    request = self._endpoint.encode(turn)
+                    if not isinstance(request, HttpRequest):
+                        raise TypeError(f"encode returned {type(request).__name__}, not HttpRequest")
+                    if turn.payload is not None:
+                        request = replace(request, body=msgspec.json.encode(turn.payload))
+                by_model.append(replace(request, headers=merged(request.headers, turn.headers)) if turn.headers else request)
+            requests.append(by_model * (len(target.models) // len(by_model)))
+        return requests
+
+    def input_tokens(self, conversation: Conversation, index: int) -> int | None:
+        """Tokens of all text parts of the turn's payload joined with one space (spec: metrics §5).
+
+        None where the server counts, and behind live answers, which only the run knows.
+        """
+        turn = conversation.turns[index]
+        if self._tokenizer is None or (index > 0 and not conversation.alone):
+            return None
+        parts = [*(text for message in conversation.prelude for text in message.texts), *turn.texts]
+        if turn.input_tokens is not None and len(parts) == len(turn.texts) <= 1:
+            return turn.input_tokens
+        return self._tokenizer.count(" ".join(parts))
+
+    def unenforced_length(self, conversation: Conversation) -> bool:
+        """Whether a turn asks for an output length without a field that makes the server keep to it."""
+        if not self._capabilities.produces_tokens or LENGTH_FIELDS & self._plan.target.extra.keys():
+            return False
+        return any(
+            turn.max_tokens is not None and turn.payload is None and not LENGTH_FIELDS & turn.extra.keys()
+            for turn in conversation.turns
+        )
+
+    def _check(self, conversation: Conversation) -> None:
+        where, kind = f"conversation {conversation.id!r}", self._plan.plugins.endpoint.name
+        if not conversation.turns:
+            raise BadDataset(f"{where} has no turns")
+        if len(conversation.turns) > 1 and not conversation.alone and not self._capabilities.multi_turn:
+            raise BadDataset(
+                f"{where} has {len(conversation.turns)} turns, and the endpoint type {kind!r} sends single turns only",
+                "use an endpoint type with a history (chat), or a data set with one turn per conversation",
+            )
+        accepted = self._capabilities.media_in
+        for index, turn in enumerate(conversation.turns):
+            for media in turn.media:
+                if media.kind not in accepted:
+                    takes = f"takes {names(accepted)}" if accepted else "takes text alone"
+                    raise BadDataset(f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}")
+            for name, value in turn.headers.items():
+                try:
+                    check_header_name(name)
+                    check_header_value(name, value)
+                except ConfigError as error:
+                    raise BadDataset(f"turn {index} of {where}: {error.message}", *error.hints) from error
+
+
+def _log_reuse(plan: Plan, store: Store) -> None:
+    """Log how often the run repeats each entry: a server may answer repeated entries from its cache."""
+    for phase in plan.load.phases:
+        sessions = phase.session_count
+        if sessions is None and phase.request_count is not None:
+            entries = range(phase.first_entry, phase.first_entry + phase.entries)
+            sessions = -(-phase.request_count * phase.entries // max(1, sum(map(store.turns, entries))))
+        if phase.kind == "profiling" and sessions is not None and sessions > phase.entries:
+            log.info(
+                "%d sessions use %d data set entries, each about %.3g times: a server may have them in its cache",
+                sessions, phase.entries, sessions / phase.entries,
+            )  # fmt: skip
+
+
+def _fitted(plan: Plan) -> tuple[PhasePlan, ...]:
+    """The phases with their parts of the real entries: a data set may give fewer or more than requested.
+
+    Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.  A
+    trace is replayed whole, and a warmup before it shares its entries.
+    """
+    requested = sum(phase.entries for phase in plan.load.phases)
+    entries = plan.data.entries
+    trace = any(phase.replay is not None for phase in plan.load.phases)
+    if entries == requested and not trace:
+        return plan.load.phases
+    warmups = [min(phase.entries, entries) for phase in plan.load.phases if phase.kind == "warmup"]
+    separate = entries > 2 * sum(warmups) and not trace
+    if warmups and not separate:
+        log.warning("the data set has %d entries: warmup and profiling use the same ones", entries)
+    rest = entries - sum(warmups) if separate else entries
+    return tuple(
+        replace(phase, first_entry=max(0, entries - phase.entries), entries=min(phase.entries, entries))
+        if phase.kind == "warmup"
+        else replace(phase, first_entry=0, entries=rest)
+        for phase in plan.load.phases
+    )

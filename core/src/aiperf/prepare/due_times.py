@@ -1,0 +1,182 @@
+"""Due times and rising limits of a phase: from its schedule and its ramps to files that workers map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from msgspec.structs import replace
+
+from aiperf.errors import ConfigError, PluginError
+from aiperf.prepare.session_starts import PhaseConversations, with_sessions
+from aiperf.registry.hooks import Hooks
+from aiperf.registry.third_party import blamed, load
+from aiperf.rundir import intfile
+from aiperf.rundir.store import Store
+from aiperf.schedule.ramps import levels_ns
+from aiperf.schedule.samplers import sampler_of
+from aiperf.sdk.columns import Floats, Ints
+from aiperf.sdk.draws import BLOCK
+from aiperf.sdk.model import names
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.ramp import Ramp
+from aiperf.sdk.schedule import Conversations, DrivenSchedule, Schedule, ScheduleContext, SessionSchedule
+
+_TOLERANCE = 1e-9
+_SPARE_NS = 3600 * 10**9
+_MOST_SPARE = 1 << 22
+
+
+def with_due_times(plan: Plan, phase: PhasePlan, store: Store, hooks: Hooks) -> PhasePlan:
+    """The phase with its driver, its due file and the most requests it can make; without pacing there is no file.
+
+    A schedule that starts sessions says all there is to say of them (:mod:`aiperf.prepare.session_starts`). Others give
+    ticks: below the request count, before the end of the duration. Under a session count every turn takes a tick, and a
+    tick that finds no turn ready and every session started is nobody's: how many there will be depends on the answers. So
+    the file then holds the sessions' turns, and spare ticks behind them for an hour of waiting (at most four million); the
+    worker stops at the sessions' end, not at the file's.
+
+    Raises:
+        ConfigError: No request is due before the phase ends.
+        PluginError: The schedule breaks its contract.
+    """
+    phase = replace(phase, turns=_turns(plan, phase, store))
+    data = PhaseConversations(phase, store, sampler_of(plan), plan.run.seed)
+    schedule, maker = make_schedule(plan, phase, data, hooks)
+    phase = replace(phase, driver=_driver(plan, schedule, maker))
+    if not schedule.paced:
+        # Without pacing a limit must hold requests back; a plugin's schedule may come without one.
+        return replace(phase, concurrency=1) if phase.concurrency is None and phase.prefill_concurrency is None else phase
+    if isinstance(schedule, SessionSchedule):
+        timed = with_sessions(plan, phase, data, schedule, maker)
+    else:
+        timed = _with_ticks(plan, phase, store, schedule, maker)
+    if timed.due_file is None or Path(timed.due_file).stat().st_size == 0:
+        lasts = "" if phase.duration_ns is None else f" of {phase.duration_ns / 1e9:g} s"
+        rate = "" if phase.rate is None else f" at {phase.rate:g} requests/s"
+        raise ConfigError(f"no request is due within the {phase.name}{lasts}{rate}", "raise the rate, or the duration")
+    return timed
+
+
+def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
+    """The name of the driver that fits the schedule."""
+    if not isinstance(schedule, DrivenSchedule):
+        return "sessions" if isinstance(schedule, SessionSchedule) else "paced" if schedule.paced else "burst"
+    if schedule.driver not in plan.plugins.drivers:
+        raise PluginError(f"{maker} wants the driver {schedule.driver!r}; installed are {names(sorted(plan.plugins.drivers))}")
+    return schedule.driver
+
+
+def _with_ticks(plan: Plan, phase: PhasePlan, store: Store, schedule: Schedule, maker: str) -> PhasePlan:
+    """The phase with a due file of ticks."""
+    path = Path(plan.output.journal) / f"due-{phase.index}.bin"
+    spare = store.max_turns > 1 and phase.session_count is not None and phase.request_count is None
+    ticks = 0
+    with path.open("wb") as file:
+        for due in _blocks(schedule, maker, phase, phase.turns, spare=spare):
+            intfile.append(file, due)
+            ticks += len(due)
+    return replace(phase, planned=None if spare else ticks, due_file=str(path))
+
+
+def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None, hooks: Hooks) -> tuple[Schedule, str]:
+    """The schedule of a phase, and the plugin that made it, for messages.
+
+    Raises:
+        PluginError, ConfigError: No plugin makes it, or the plugin refuses the phase.
+    """
+    gaps = None if phase.pattern is None else load(plan.plugins.arrivals[phase.pattern])
+    ramp = ramp_of(plan, phase) if phase.rate_ramp_ns else None
+    context = ScheduleContext(plan.run.seed, phase, gaps, ramp, data, plan.data.source)
+    schedule: Schedule | None = hooks.call("aiperf_make_schedule", plan=plan, phase=phase, context=context)
+    if schedule is None:
+        raise PluginError(f"no plugin makes the schedule {phase.schedule!r} of the phase {phase.name!r}")
+    named = plan.plugins.schedules.get(phase.schedule)
+    maker = named if named is not None and load(named) is type(schedule) else hooks.author("aiperf_make_schedule")
+    return schedule, str(maker)
+
+
+def _turns(plan: Plan, phase: PhasePlan, store: Store) -> int | None:
+    """The upper bound of the phase's requests; None where only time ends the phase."""
+    if phase.request_count is not None or phase.session_count is None:
+        return phase.request_count
+    if store.max_turns == 1:
+        return phase.session_count
+    sampler = sampler_of(plan)
+    entries = (phase.first_entry + sampler(plan.run.seed, s, phase.entries) for s in range(phase.session_count))
+    return sum(map(store.turns, entries))
+
+
+def _blocks(schedule: Schedule, maker: str, phase: PhasePlan, limit: int | None, *, spare: bool) -> Iterator[Ints]:
+    """Due times in blocks, until the phase ends or the schedule does."""
+    end_ns = math.inf if phase.duration_ns is None else phase.duration_ns
+    most = math.inf if limit is None else limit + (_MOST_SPARE if spare else 0)
+    n, last_ns = 0, 0
+    while n < most:
+        count = int(min(BLOCK, most - n))
+        if spare and limit is not None and n < limit:
+            count = min(count, limit - n)
+        due = _drawn(schedule, maker, n, count, last_ns)
+        kept = due[: int(np.searchsorted(due, end_ns, side="left"))] if end_ns != math.inf else due
+        yield kept
+        if len(kept) < count:
+            return
+        n += count
+        last_ns = int(kept[-1])
+        if spare and n == limit:
+            end_ns = min(end_ns, last_ns + _SPARE_NS)
+
+
+def _drawn(schedule: Schedule, maker: str, first: int, count: int, last_ns: int) -> Ints:
+    """A block of the schedule, checked against the contract."""
+    with blamed(maker, f"failed at arrival {first}"):
+        due: Ints = np.asarray(schedule.due_block(first, count))
+    if due.dtype != np.int64 or due.ndim != 1 or len(due) > count:
+        raise PluginError(f"{maker} gave {due.dtype} of shape {due.shape} for {count} arrivals; due times are int64, one each")
+    if len(due) and (due[0] < last_ns or (np.diff(due) < 0).any()):
+        raise PluginError(f"{maker} gave due times that go back in time, at or after arrival {first}")
+    return due
+
+
+def with_limits(plan: Plan, phase: PhasePlan) -> PhasePlan:
+    """The phase with a file for each rising limit: the time of each level, in ns after the phase's start.
+
+    Raises:
+        PluginError: The ramp breaks its contract.
+    """
+    return replace(
+        phase,
+        limits_file=_limits(plan, phase, "limits", phase.concurrency, phase.concurrency_ramp_ns),
+        prefill_limits_file=_limits(plan, phase, "prefill-limits", phase.prefill_concurrency, phase.prefill_ramp_ns),
+    )
+
+
+def _limits(plan: Plan, phase: PhasePlan, name: str, target: int | None, ramp_ns: int | None) -> str | None:
+    if target is None or target == 1 or not ramp_ns:
+        return None
+    levels = levels_ns(ramp_of(plan, phase), ramp_ns, target)
+    return intfile.write(Path(plan.output.journal) / f"{name}-{phase.index}.bin", levels)
+
+
+def ramp_of(plan: Plan, phase: PhasePlan) -> Ramp:
+    """The curve that the phase names; each call checks its contract.
+
+    Raises:
+        PluginError: The curve can't be loaded.  Calls raise it where the curve fails or doesn't rise from 0 to 1.
+    """
+    ref = plan.plugins.ramps[phase.ramp]
+    maker, curve = str(ref), load(ref)
+
+    def shares(x: Floats) -> Floats:
+        with blamed(maker, "failed"):
+            y = np.asarray(curve(x), dtype=np.float64)
+        if y.shape != x.shape:
+            raise PluginError(f"{maker} gave shares of shape {y.shape} for {x.shape}")
+        begins, ends = y[x <= 0], y[x >= 1]
+        if not ((np.abs(begins) < _TOLERANCE).all() and (np.abs(ends - 1) < _TOLERANCE).all() and (np.diff(y) >= 0).all()):
+            raise PluginError(f"{maker} doesn't rise from 0 at 0 to 1 at 1")
+        return np.clip(y, 0.0, 1.0)
+
+    return shares

@@ -1,0 +1,197 @@
+"""The control channel between the parent and its workers and reducers.
+
+It carries phase barriers, stops and live counters, a few messages a second; never anything per request.
+ZeroMQ, on a socket in a private directory or on a TCP port of loopback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+import zmq
+from msgspec import Struct
+
+from aiperf.sdk.plan import Secrets
+
+
+class Hello(Struct, frozen=True, tag=True):
+    """A child is up.  role: ``worker`` or ``reducer``."""
+
+    role: str
+    index: int
+
+
+class Load(Struct, frozen=True, tag=True):
+    """The plan is in *journal*; be ready to run it."""
+
+    journal: str
+    secrets: Secrets | None = None
+
+
+class Ready(Struct, frozen=True, tag=True):
+    """Loaded; *trouble* says why not."""
+
+    role: str
+    index: int
+    trouble: str | None = None
+
+
+class Begin(Struct, frozen=True, tag=True):
+    """Start phase *phase* at the monotonic instant *start_ns*.
+
+    *resumed*: it began then, with a worker that died; go on where that one stood.
+    """
+
+    phase: int
+    start_ns: int
+    resumed: bool = False
+
+
+class Stop(Struct, frozen=True, tag=True):
+    """Send nothing more; what is in flight may finish for *drain_ns*, then it is aborted."""
+
+    drain_ns: int
+
+
+class Counters(Struct, frozen=True, tag=True):
+    """Where a worker stands in its phase."""
+
+    index: int
+    phase: int
+    sent: int
+    completed: int
+    errors: int
+    in_flight: int
+
+
+class PhaseEnded(Struct, frozen=True, tag=True):
+    """Everything this worker sent in the phase has returned or was given up."""
+
+    index: int
+    phase: int
+    last_answer_ns: int
+
+
+class Trouble(Struct, frozen=True, tag=True):
+    """Something that ends the run early (a full disk), in a sentence."""
+
+    message: str
+
+
+class Notice(Struct, frozen=True, tag=True):
+    """Something that doesn't end the run but belongs into its report."""
+
+    message: str
+
+
+class Live(Struct, frozen=True, tag=True):
+    """What a reducer has seen so far: requests reduced, mean TTFT and ITL in ms."""
+
+    index: int
+    done: int
+    ttft_ms: float | None
+    itl_ms: float | None
+
+
+class Finish(Struct, frozen=True, tag=True):
+    """Workers have ended: reduce what is left and fold it."""
+
+
+class Reduced(Struct, frozen=True, tag=True):
+    """The answer to Finish; *trouble* says why the reducer could not."""
+
+    index: int
+    trouble: str | None = None
+
+
+class Summarize(Struct, frozen=True, tag=True):
+    """All folds are there: make the summary (reducer 0)."""
+
+    cancelled: bool
+    incomplete_reason: str | None
+    warnings: tuple[str, ...]
+
+
+class Summarized(Struct, frozen=True, tag=True):
+    """The answer to Summarize; *trouble* says why there is no summary."""
+
+    trouble: str | None = None
+
+
+class Exit(Struct, frozen=True, tag=True):
+    pass
+
+
+Message: TypeAlias = (
+    Hello | Load | Ready | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Live | Finish | Reduced | Summarize
+    | Summarized | Exit
+)  # fmt: skip
+
+encode = msgspec.msgpack.Encoder().encode
+decode: Callable[[bytes], Message] = msgspec.msgpack.Decoder(Message).decode
+
+
+class _End:
+    """A socket with its context."""
+
+    def __init__(self, kind: int, linger_ms: int) -> None:
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(kind)
+        self._socket.setsockopt(zmq.LINGER, linger_ms)
+
+    def close(self) -> None:
+        self._socket.close()
+        self._context.term()
+
+
+class Line(_End):
+    """A child's end of the channel; sends never block, receives return None when there is nothing."""
+
+    def __init__(self, address: str, identity: str) -> None:
+        super().__init__(zmq.DEALER, 2000)
+        self._socket.setsockopt(zmq.IDENTITY, identity.encode())
+        self._socket.connect(address)
+
+    @property
+    def fd(self) -> int:
+        """Readable on news; edge-triggered: read until None after each wake-up and after each send."""
+        return int(self._socket.getsockopt(zmq.FD))
+
+    def send(self, message: Message) -> None:
+        with contextlib.suppress(zmq.Again):  # the parent is gone or swamped; counters are not worth waiting for
+            self._socket.send(encode(message), zmq.DONTWAIT)
+
+    def receive(self, wait_ms: int = 0) -> Message | None:
+        if wait_ms and not self._socket.poll(wait_ms):
+            return None
+        with contextlib.suppress(zmq.Again):
+            return decode(self._socket.recv(zmq.DONTWAIT))
+        return None
+
+
+class Switchboard(_End):
+    """The parent's end: one socket, children told apart by identity (``worker-0``).
+
+    Raises:
+        OSError: The address can't be used.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(zmq.ROUTER, 1000)
+        try:
+            self._socket.bind(address)
+        except zmq.ZMQError as error:
+            self.close()
+            raise OSError(error.errno, os.strerror(error.errno or 0)) from error
+        self.address = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
+
+    def send(self, to: str, message: Message) -> None:
+        self._socket.send_multipart([to.encode(), encode(message)])
+
+    def receive(self, wait_ms: int) -> Message | None:
+        """The next message of any child; None if none comes within *wait_ms*."""
+        return decode(self._socket.recv_multipart(zmq.DONTWAIT)[1]) if self._socket.poll(wait_ms) else None

@@ -1,0 +1,49 @@
+"""Hides secrets in texts, URLs and headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+REDACTED = "<redacted>"
+"""Replaces a secret."""
+
+_CREDENTIAL = re.compile(
+    r"authori[sz]ation|cookie|secret|passw|credential|signature|api[-_]?key|(?:auth|access|security|session|csrf)[-_]?token",
+    re.IGNORECASE,
+)
+_SECRET = (
+    r"(?:(?:api|access)[-_]?key|(?:access|auth|api|bearer|refresh|id|hf)[-_]?token"
+    r"|secret|passw(?:or)?d|authorization|credential)"
+)
+_IN_QUERY = r"(?:key|token|secret|passw|auth|sig|credential)"
+_REDACTIONS = (
+    (re.compile(r"([a-zA-Z][\w+.-]*://)[^/?#\s]+@"), rf"\1{REDACTED}@"),
+    (re.compile(r"^[^/?#\s@:=\"{]+:[^/?#\s@]+@(?=[\w.\[])"), f"{REDACTED}@"),
+    (re.compile(rf"([?&;][^=&#\s]*{_IN_QUERY}[^=&#\s]*=)[^&#\s]*", re.IGNORECASE), rf"\1{REDACTED}"),
+    (re.compile(rf"(\"[\w-]*{_SECRET}[\w-]*\"\s*:\s*)\"(?:[^\"\\]|\\.)*\"", re.IGNORECASE), rf'\1"{REDACTED}"'),
+    (re.compile(rf"((?:^|[\s,])[\w-]*{_SECRET}[\w-]*[:=])[^\s,]+", re.IGNORECASE), rf"\1{REDACTED}"),
+)
+
+
+def redact(text: str) -> str:
+    """*text* without passwords in URLs, and without keys and tokens in queries, maps and JSON."""
+    for pattern, instead in _REDACTIONS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def without_secrets(url: str) -> str:
+    """The URL for people: without user, password and query."""
+    address, mark, _ = url.partition("?")
+    url = f"{address}?<redacted>" if mark else address
+    scheme, mark, rest = url.rpartition("://")
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    return f"{scheme}{mark}<redacted>@{host}{slash}{path}" if at and user else url
+
+
+def shown_headers(headers: Mapping[str, str], hidden: Iterable[str] = ()) -> dict[str, str]:
+    """Headers for logs and files: values of *hidden* headers and of credentials are redacted."""
+    names = {name.lower() for name in hidden}
+    return {name: REDACTED if name.lower() in names or _CREDENTIAL.search(name) else value for name, value in headers.items()}

@@ -1,0 +1,255 @@
+"""Batches of finished requests: collected row by row, stored as frames of ``columns-<r>.<k>``, and read back as columns."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from aiperf.errors import BadJournal
+from aiperf.reduce.answer import MARKED, Answer
+from aiperf.reduce.grading import Graded, grade_columns
+from aiperf.reduce.usage import Usage
+from aiperf.rundir import journal
+from aiperf.rundir.ids import request_prefix, session_prefix
+from aiperf.rundir.shard_reader import News, Position, ShardEvent
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, Ints, Ragged, RecordBatch, Row
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import Plan
+from aiperf.statistics.fold import Buckets
+
+BATCH_REQUESTS = 2048
+BATCH_CHUNKS = 1 << 18
+_pack_row = struct.Struct(f"{len(NUMBERS)}d").pack
+FILE_BYTES = 64 << 20
+"""A file of columns that is longer is full."""
+_VERSION = 1
+_HINT = "report it with the version that made the run"
+_pack_batch = msgspec.msgpack.Encoder().encode
+
+
+class StoredBatch(Struct, frozen=True, omit_defaults=True):
+    """A batch on disk.
+
+    numbers: float64 of the columns *names*, one column after the other.  stamps, kinds: of each piece of content, its instant
+    (int64 ns since the run's start) and the bits of :mod:`aiperf.reduce.answer`; lengths: pieces per request (int64).
+    errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.reduce.trace.Trace`, where the run keeps them;
+    grades: of requests with something to grade.
+    events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
+    since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which
+    marked pieces came; both in ns.
+    """
+
+    count: int
+    numbers: bytes
+    stamps: bytes
+    kinds: bytes
+    lengths: bytes
+    errors: dict[int, str] = {}
+    traces: dict[int, str] = {}
+    events: list[ShardEvent] = []
+    positions: dict[int, Position] = {}
+    steps: int = 0
+    lateness: Buckets | None = None
+    intervals: Buckets | None = None
+    version: int = _VERSION  # of this layout
+    names: tuple[str, ...] = ()  # NUMBERS where empty
+    grades: dict[int, Graded] = {}
+
+    def columns(self) -> dict[str, Floats]:
+        """The columns of NUMBERS; one that was not stored is absent."""
+        stored = self.names or NUMBERS
+        table = np.frombuffer(self.numbers, dtype=np.float64).reshape(len(stored), self.count)
+        known = dict(zip(stored, table, strict=True))
+        return known if stored == NUMBERS else {name: known.get(name, np.full(self.count, ABSENT)) for name in NUMBERS}
+
+
+def read_batches(path: Path) -> Iterator[tuple[StoredBatch, int]]:
+    """The batches of a file of columns, each with the offset of its end.
+
+    Raises:
+        BadJournal: Another version of this program wrote it.
+    """
+    for frame in journal.frames(path):
+        try:
+            stored = msgspec.msgpack.decode(frame.payload, type=StoredBatch)
+        except msgspec.MsgspecError as error:
+            raise BadJournal(f"{path} can't be read: {error}", _HINT) from error
+        if stored.version != _VERSION or len(stored.numbers) != stored.count * len(stored.names or NUMBERS) * 8:
+            raise BadJournal(f"{path} has columns of version {stored.version}, and not {_VERSION} as this program", _HINT)
+        yield stored, frame.end
+
+
+def stored_batches(directory: Path) -> Iterator[StoredBatch]:
+    """The batches of a journal, with requests or without.
+
+    Raises:
+        BadJournal: Another version of this program wrote them.
+    """
+    for path in journal.numbered(directory, "columns-*.*"):
+        yield from (stored for stored, _ in read_batches(path))
+
+
+class ColumnsWriter:
+    """Appends batches to the files of one reducer."""
+
+    def __init__(self, directory: Path, reducer: int) -> None:
+        self._directory, self._reducer = directory, reducer
+        self._file, self._number, self._bytes = -1, 0, 0
+
+    def resume(self, path: Path, end: int) -> None:
+        """Go on in *path* at *end*: what is behind it, a kill left half written."""
+        os.truncate(path, end)
+        self._number, self._bytes = int(path.name.split(".")[1]), end
+
+    def append(self, stored: StoredBatch) -> None:
+        """Write the batch; OSError (a full disk) is the caller's to handle."""
+        if self._file >= 0 and self._bytes > FILE_BYTES:
+            self.close()
+            self._bytes, self._number = 0, self._number + 1
+        if self._file < 0:
+            path = journal.columns_path(self._directory, self._reducer, self._number)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        data = journal.pack(journal.COLUMNS, _pack_batch(stored), time.monotonic_ns(), time.time_ns(), stored.count)
+        journal.write_all(self._file, data)
+        self._bytes += len(data)
+
+    def close(self) -> None:
+        """Make what was written durable."""
+        if self._file >= 0:
+            os.fdatasync(self._file)
+            os.close(self._file)
+            self._file = -1
+
+
+class OpenBatch:
+    """Finished requests that are not stored yet."""
+
+    def __init__(self) -> None:
+        self._numbers = bytearray()
+        self._stamps: list[int] = []
+        self._kinds = bytearray()
+        self._lengths: list[int] = []
+        self._intervals: list[int] = []
+        self._errors: dict[int, str] = {}
+        self._traces: dict[int, str] = {}
+        self._grades: dict[int, Graded] = {}
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def full(self) -> bool:
+        return len(self._lengths) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS
+
+    def add(
+        self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None
+    ) -> None:
+        """Take a finished request."""
+        number = len(self._lengths)
+        self._lengths.append(len(answer.stamps))
+        counts = [ABSENT if count is None else count for count in astuple(usage)]
+        self._numbers += _pack_row(*counts, *astuple(row))
+        self._stamps += answer.stamps
+        self._kinds += answer.kinds
+        self._intervals += answer.intervals
+        if error is not None:
+            self._errors[number] = _text(error)
+        if trace is not None:
+            self._traces[number] = trace
+        if grade is not None:
+            self._grades[number] = grade
+
+    def close(self, news: Iterable[News], positions: dict[int, Position]) -> StoredBatch:
+        """The batch as it is stored, with the *news* of the shards since the batch before."""
+        rows = np.frombuffer(self._numbers, dtype=np.float64).reshape(len(self), len(NUMBERS))
+        lateness, intervals = Buckets(), Buckets()
+        lateness.add(np.concatenate([np.empty(0), *(part for each in news for part in each.lateness)]))
+        intervals.add(np.array(self._intervals, dtype=np.float64))
+        return StoredBatch(
+            len(self), rows.T.tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(), bytes(self._kinds),
+            np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._traces, names=NUMBERS, grades=self._grades,
+            events=[event for each in news for event in each.events], positions=positions,
+            steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,
+        )  # fmt: skip
+
+
+def batches(directory: Path, plan: Plan) -> Iterator[RecordBatch]:
+    """The finished requests in a journal's columns, batch by batch."""
+    store = Store(directory)
+    for stored in stored_batches(directory):
+        if stored.count:
+            yield batch_of(stored, plan, store)
+
+
+def batch_of(stored: StoredBatch, plan: Plan, store: Store) -> RecordBatch:
+    """A stored batch as metrics and exporters see it."""
+    numbers = stored.columns()
+    columns: dict[str, Column] = dict(numbers)
+    stamps, lengths = np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.lengths, dtype=np.int64)
+    kinds = np.frombuffer(stored.kinds, dtype=np.uint8)
+    columns["chunk_ns"], columns["gap_ns"], columns["piece_count"] = _instants(stamps, kinds, lengths)
+    columns |= grade_columns(stored.grades, stored.count)
+    entries, models, urls, shards, requests, phases, sessions = (
+        numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
+    )
+    request_prefixes = {shard: request_prefix(plan.run.run_id, shard) for shard in set(shards)}
+    session_prefixes = {phase: session_prefix(plan.run.run_id, phase) for phase in set(phases)}
+    ids = {entry: store.id(entry) for entry in set(entries)}
+    texts = {
+        "conversation_id": [ids[entry] for entry in entries],
+        "request_id": [f"{request_prefixes[shard]}{request:012x}" for shard, request in zip(shards, requests, strict=True)],
+        "session_id": [f"{session_prefixes[phase]}{session:012x}" for phase, session in zip(phases, sessions, strict=True)],
+        "model": [plan.target.models[model] for model in models],
+        "url": [plan.target.urls[url] for url in urls],
+        "worker": [f"worker-{shard}" for shard in shards],
+        "error": _by_row(stored.errors, stored.count),
+    }
+    if plan.plugins.grader is not None:
+        texts["grade"] = _by_row({row: _text(grade) for row, grade in stored.grades.items()}, stored.count)
+    if plan.output.http_trace:
+        texts["trace"] = _by_row(stored.traces, stored.count)
+    return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, texts)
+
+
+def _by_row(texts: dict[int, str], count: int) -> list[str | None]:
+    return [texts.get(row) for row in range(count)] if texts else [None] * count
+
+
+def _text(value: ErrorDetails | Graded) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _instants(stamps: Ints, kinds: Any, lengths: Ints) -> tuple[Ragged, Ragged, Ragged]:
+    """The columns of LIST_COLUMNS: distinct instants, gaps between neighbours that are both known, pieces at each instant."""
+    count = len(lengths)
+    if not len(stamps):
+        nothing = Ragged(np.empty(0), np.zeros(count + 1, dtype=np.int64), np.empty(0))
+        return nothing, nothing, nothing
+    owners = np.repeat(np.arange(count), lengths)
+    is_new = np.ones(len(stamps), dtype=bool)
+    is_new[1:] = (owners[1:] != owners[:-1]) | (stamps[1:] != stamps[:-1])
+    starts = np.flatnonzero(is_new)
+    marked = np.maximum.reduceat((kinds & MARKED).astype(np.int64), starts) > 0
+    at, owners = stamps[starts].astype(np.float64), owners[starts]
+    instants = Ragged(at, _offsets(owners, count), at)
+    known = np.zeros(len(starts), dtype=bool)
+    # A marked piece came at an unknown instant since the read before: the gap that ends with it is unknown.
+    known[1:] = (owners[1:] == owners[:-1]) & ~marked[1:]
+    ends = np.flatnonzero(known)
+    gaps = Ragged(at[ends] - at[ends - 1], _offsets(owners[ends], count), at[ends])
+    pieces = np.diff(starts, append=len(stamps)).astype(np.float64)
+    return instants, gaps, Ragged(pieces, instants.offsets, at)
+
+
+def _offsets(owners: Ints, count: int) -> Ints:
+    return np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)

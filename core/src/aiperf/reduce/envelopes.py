@@ -1,0 +1,122 @@
+"""Events of a stream, read by their envelope.
+
+Nearly all events of an answer differ in one JSON string, the piece of text; the bytes around it, the envelope, are the same.
+Where an endpoint promises that such events say nothing but that string (``Endpoint.repeats_envelope``), the first is decoded to
+find its string, the strings of the others are cut out and read together, and the last is decoded and must agree.  This takes a
+third of the time of decoding each event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice, repeat
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
+
+from aiperf.sdk.model import Delta
+
+_MISSES = 3
+"""After so many events whose neighbour has another envelope, every event is decoded."""
+NOTHING = Delta()
+_strings = msgspec.json.Decoder(list[str]).decode
+_encoded = msgspec.json.Encoder().encode
+
+
+class EventFields(NamedTuple):
+    """Fields of the events of a stream.
+
+    The first four have a value for each event, in order; the others may leave out None.  first_usage: with the first content.
+    """
+
+    texts: Sequence[str]
+    reasonings: Sequence[str]
+    tools: Sequence[str]
+    items: Sequence[int]
+    usages: Sequence[dict[str, Any] | None]
+    finishes: Sequence[str | None]
+    extras: Sequence[dict[str, float] | None]
+    first_usage: dict[str, Any] | None
+
+
+def read_envelopes(events: Sequence[bytes], decode: Callable[[bytes], Delta | None]) -> EventFields | None:
+    """The fields of the events, as *decode* gives them; None where every event must be decoded."""
+    count = len(events)
+    texts, reasonings = [""] * count, [""] * count
+    usages: list[dict[str, Any] | None] = []
+    finishes: list[str | None] = []
+    extras: list[dict[str, float] | None] = []
+    first_usage: dict[str, Any] | None = None
+    shown = False
+    at = misses = 0
+    while at < count:
+        delta = decode(events[at]) or NOTHING
+        if delta.tool or delta.items:
+            return None
+        texts[at], reasonings[at] = delta.text, delta.reasoning
+        usages.append(delta.usage)
+        finishes.append(delta.finish)
+        extras.append(delta.extra)
+        at += 1
+        if not shown and (delta.text or delta.reasoning):
+            shown, first_usage = True, delta.usage
+        is_reasoning = not delta.text
+        string = delta.reasoning if is_reasoning else delta.text
+        if not string or delta != _delta(string, reasoning=is_reasoning):
+            continue
+        strings = _following_strings(events[at - 1], string, events[at:])
+        if not strings:
+            misses += 1
+            if misses == _MISSES:
+                return None
+            continue
+        end = at + len(strings)
+        if decode(events[end - 1]) != _delta(strings[-1], reasoning=is_reasoning):
+            return None
+        (reasonings if is_reasoning else texts)[at:end] = strings
+        at = end
+    return EventFields(texts, reasonings, [""] * count, [0] * count, usages, finishes, extras, first_usage)
+
+
+def decode_events(events: Sequence[bytes], decode: Callable[[bytes], Delta | None]) -> EventFields:
+    """The fields of the events, each decoded."""
+    deltas = [delta or NOTHING for delta in map(decode, events)]
+    texts, reasonings, tools, usages, finishes, items, extras = islice(zip(*map(astuple, deltas), strict=True), 7)
+    first_usage = next((delta.usage for delta in deltas if delta.content), None) if any(usages) else None
+    return EventFields(texts, reasonings, tools, items, usages, finishes, extras, first_usage)
+
+
+def _delta(string: str, *, reasoning: bool) -> Delta:
+    return Delta(reasoning=string) if reasoning else Delta(string)
+
+
+def _following_strings(event: bytes, string: str, following: Sequence[bytes]) -> list[str]:
+    """The strings of the events that directly follow *event* in its envelope; *string* is its own."""
+    quoted = _encoded(string)
+    begin = event.find(quoted)
+    if begin < 0 or event.find(quoted, begin + 1) >= 0:
+        return []
+    before, behind = event[: begin + 1], event[begin + len(quoted) - 1 :]
+    if not following or not following[0].startswith(before):
+        return []
+    same = min(_count_fitting(bytes.startswith, following, before), _count_fitting(bytes.endswith, following, behind))
+    events = following[:same]
+    if not events or min(map(len, events)) < len(before) + len(behind):
+        return []
+    first, last = len(before), -len(behind)
+    inside = b'","'.join([part[first:last] for part in events])
+    # A backslash at the end of a string would escape the quote behind it.
+    if inside.endswith(b"\\") or b'\\","' in inside:
+        return []
+    try:
+        strings = _strings(b'["%b"]' % inside)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+    return strings if len(strings) == len(events) else []
+
+
+def _count_fitting(fits: Callable[[bytes, bytes], bool], events: Sequence[bytes], part: bytes) -> int:
+    """Number of the first events that fit."""
+    fitting = list(map(fits, events, repeat(part)))
+    return fitting.index(False) if False in fitting else len(fitting)

@@ -1,0 +1,71 @@
+"""Grading in the reducer: the run's grader on every answer with an expectation in the data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from msgspec import Struct
+
+from aiperf.reduce.answer import Answer
+from aiperf.registry.third_party import failure, load, why
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import GRADE_COLUMNS, Column
+from aiperf.sdk.grader import Grade, Grader
+from aiperf.sdk.plan import Plan
+
+
+class Graded(Struct, frozen=True, omit_defaults=True):
+    """The grade of a request with an expected answer, and all that grading it again takes.
+
+    response: the text that the grader read.  grade: None where grading was impossible; *ungraded* says why.
+    """
+
+    expected: str
+    task: str | None = None
+    response: str = ""
+    grade: Grade | None = None
+    ungraded: str | None = None
+
+
+class Grading:
+    """The run's grader.  *report* gets its failures: the plugin, and a sentence."""
+
+    def __init__(self, plan: Plan, store: Store, report: Callable[[str, str], None]) -> None:
+        self._ref, self._store, self._report = plan.plugins.grader, store, report
+        options = plan.plugins.options_of
+        self._grader: Grader | None = None if self._ref is None else load(self._ref)(options(self._ref))
+
+    def of(self, entry: int, turn: int, answer: Answer, failed: str | None) -> Graded | None:
+        """The answer's grade; None where nothing is expected.
+
+        *failed*: why there is no answer.  A missing answer says nothing about the model, and counts apart.
+        """
+        if self._grader is None or self._ref is None:
+            return None
+        asked = self._store.expectation(entry, turn)
+        if asked is None or asked.expected is None:
+            return None
+        if failed is not None:
+            return Graded(asked.expected, asked.task, ungraded=failed)
+        response = answer.text or answer.reasoning
+        try:
+            grade = self._grader.grade(asked.expected, response)
+            if not isinstance(grade, Grade):
+                raise TypeError(f"it gives {type(grade).__name__}, not Grade")
+        except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
+            self._report(str(self._ref), failure(self._ref, "failed", error).message)
+            return Graded(asked.expected, asked.task, response, ungraded=f"the grader failed: {why(error)}")
+        return Graded(asked.expected, asked.task, response, grade)
+
+
+def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]:
+    """The columns of :data:`GRADE_COLUMNS` for *count* requests.  *grades*: by row, where there is something to grade."""
+    columns = {name: np.full(count, np.nan) for name in GRADE_COLUMNS}
+    for row, graded in grades.items():
+        grade = graded.grade
+        columns["graded"][row] = grade is not None
+        if grade is not None:
+            columns["correct"][row], columns["unparsed"][row] = grade.correct, grade.unparsed
+            columns["score"][row] = grade.correct if grade.score is None else grade.score
+    return dict(columns)

@@ -1,0 +1,256 @@
+"""Journal segments to columns to folded metrics.
+
+A :class:`Reducer` follows the segments of its shards and turns finished requests into batches.  A batch is first made
+durable as a frame of ``columns-<r>.<k>``, then scored, folded and handed to exporters and hooks.  A reducer that starts again
+reads its own columns and goes on behind them: no request is lost, and none is counted twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from aiperf.prepare.build import load
+from aiperf.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
+from aiperf.reduce.outlets import Failures, Outlets
+from aiperf.reduce.rows import RowMaker
+from aiperf.rundir import journal
+from aiperf.rundir.directory import RunClock
+from aiperf.rundir.shard_reader import JournalRequest, ShardEvent, ShardReader
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import NUMBERS
+from aiperf.sdk.model import names
+from aiperf.sdk.plan import Plan
+from aiperf.statistics.catalogue import catalogue
+from aiperf.statistics.fold import Buckets, Samples
+from aiperf.statistics.grouped import BySlice, ByUrl, Grouped, Grouping
+from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.statistics.pipeline import Pipeline
+
+_LIVE_BATCH_NS = 250_000_000
+
+RARELY = (50_000, 20, 100)
+"""Thresholds for the garbage collector of a process that reduces, whose default is 700.
+
+Every read is a tuple that goes with its request.  None of them is garbage, and the search for it took 7 % of the time.
+"""
+
+
+@contextlib.contextmanager
+def collecting_rarely() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class Reduction(Struct):
+    """What a reducer leaves for the summary: in memory, and as ``folds-<r>`` where several reducers are merged.
+
+    folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
+    off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damaged
+    columns whose requests are missing.  raw_values: (phase, tag, state) of the values kept for analyses.
+    """
+
+    folds: list[tuple[int, str, Samples]] = []
+    counts: dict[int, PhaseCounts] = {}
+    events: list[ShardEvent] = []
+    clock_steps: int = 0
+    lateness: Buckets = msgspec.field(default_factory=Buckets)
+    intervals: Buckets = msgspec.field(default_factory=Buckets)
+    failures: list[str] = []
+    off: dict[str, str] = {}
+    groups: list[Grouped] = []
+    notes: list[str] = []
+    lost: list[str] = []
+    raw_values: list[tuple[int, str, bytes]] = []
+
+    def save(self, journal: Path, reducer: int) -> None:
+        draft = journal / f"folds-{reducer}.draft"
+        draft.write_bytes(msgspec.msgpack.encode(self, enc_hook=_encoded))
+        draft.replace(journal / f"folds-{reducer}")
+
+
+def saved_reductions(journal: Path) -> list[Reduction]:
+    """Those of all reducers, in their order."""
+    paths = sorted(journal.glob("folds-[0-9]*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    return [msgspec.msgpack.decode(path.read_bytes(), type=Reduction, dec_hook=_decoded) for path in paths]
+
+
+def _encoded(samples: Any) -> bytes:
+    assert isinstance(samples, Samples)
+    return samples.dump()
+
+
+def _decoded(kind: type, state: bytes) -> Samples:
+    return Samples.load(state)
+
+
+class Reducer:
+    """Reduces the shards whose number modulo *of* is *index*.
+
+    *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
+    of every reducer are read.
+    """
+
+    def __init__(self, plan: Plan, directory: Path, index: int, of: int, *, clock: RunClock, durable: bool = True) -> None:
+        self.plan, self.journal, self.index = plan, directory, index
+        self._zero_ns, self._durable = clock.started_mono_ns, durable
+        self._store, self._failures = Store(directory), Failures()
+        # A report of columns alone counts no tokens, and may be made where the tokenizer is missing.
+        self._rows = RowMaker(plan, self._store, self._failures.report, zero_ns=self._zero_ns, counting=durable)
+        self.live = self._rows.live
+        capabilities = load(plan.plugins.endpoint).capabilities
+        self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
+        self._outlets = Outlets(plan, directory, index, self._failures, clock=clock, background=not durable)
+        self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
+        self._writer, self._batch = ColumnsWriter(directory, index), OpenBatch()
+        self._emitted_ns = time.monotonic_ns()
+        self.reduction = Reduction()
+        self._recover()
+
+    def step(self, budget_s: float) -> bool:
+        """Reduce what is new, for about *budget_s*; True if there was something."""
+        until_ns = time.monotonic_ns() + round(budget_s * 1e9)
+        moved = False
+        for shard, reader in self._readers.items():
+            before = reader.position
+            self._finish_requests(reader.finished(until_ns), shard)
+            moved |= reader.position != before
+        if len(self._batch) and time.monotonic_ns() - self._emitted_ns > _LIVE_BATCH_NS:
+            self.emit()
+        return moved
+
+    def _finish_requests(self, requests: Iterable[JournalRequest], shard: int) -> None:
+        for request in requests:
+            self._rows.finish_request(request, shard, self._batch)
+            if self._batch.full:
+                self.emit()
+
+    def emit(self) -> None:
+        """Make the finished requests durable, then score, fold and export them."""
+        self._emitted_ns = time.monotonic_ns()
+        if not len(self._batch) and not any(reader.has_news for reader in self._readers.values()):
+            return
+        news = [reader.take_news() for reader in self._readers.values()]
+        stored = self._batch.close(news, {shard: reader.position for shard, reader in self._readers.items()})
+        if self._durable:
+            self._writer.append(stored)
+        self._batch = OpenBatch()
+        self._take(stored)
+        self._drop_segments()
+
+    def finish(self, *, save: bool = True) -> Reduction:
+        """Read to the end, and close what is still open as unfinished.  *save*: as a file, for who merges several."""
+        while self.step(3600.0):
+            pass
+        for shard, reader in self._readers.items():
+            self._finish_requests(reader.unfinished(), shard)
+        self.emit()
+        self._outlets.close()
+        reduction, pipeline = self.reduction, self._pipeline
+        reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.dump_groups()
+        reduction.raw_values, reduction.off = pipeline.dump_raw_values(), pipeline.off
+        reduction.failures = list(self._failures.sentences.values())
+        # What a killed reducer left half written is in the segments, too.
+        gaps = any(reader.gaps for reader in self._readers.values())
+        if not gaps and journal.numbered(self.journal, "shard-*.seg"):
+            reduction.lost = []
+        if save:
+            reduction.save(self.journal, self.index)
+        self._writer.close()
+        self._drop_segments(ended=True)
+        return reduction
+
+    def _take(self, stored: StoredBatch) -> None:
+        """Score, fold and export a batch."""
+        reduction = self.reduction
+        reduction.events += stored.events
+        for _, kind, value in stored.events:
+            if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
+                self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)
+        reduction.clock_steps += stored.steps
+        for total, part in ((reduction.lateness, stored.lateness), (reduction.intervals, stored.intervals)):
+            if part is not None:
+                total.merge(part)
+        if stored.count:
+            scored = self._pipeline.score(batch_of(stored, self.plan, self._store))
+            self._pipeline.feed(scored)
+            self._outlets.give(scored)
+
+    def _drop_segments(self, *, ended: bool = False) -> None:
+        """Delete segments whose requests are all in the columns, unless a plugin failed: its author needs them."""
+        failed = self._failures.sentences or self._pipeline.off
+        if not self._durable or failed or self.plan.output.export_level == "raw":
+            return
+        for shard, reader in self._readers.items():
+            for path in journal.numbered(self.journal, f"shard-{shard}.*.seg"):
+                if ended or int(path.name.split(".")[1]) < reader.oldest_segment:
+                    path.unlink()
+
+    def _recover(self) -> None:
+        """Take what earlier reducers made durable; go on behind it."""
+        pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
+        for path in [] if self._prefers_segments() else journal.numbered(self.journal, pattern):
+            whole = 0
+            for stored, end in read_batches(path):
+                self._skip(stored)
+                self._take(stored)
+                whole = end
+            if self._durable:
+                self._writer.resume(path, whole)
+            elif damaged := path.stat().st_size - whole:
+                self.reduction.lost.append(f"the last {damaged:,} bytes of {path.name} are damaged")
+        for reader in self._readers.values():
+            reader.skip_dropped()
+
+    def _skip(self, stored: StoredBatch) -> None:
+        """Leave the batch's requests out of what the segments still hold."""
+        numbers = stored.columns()
+        shards, requests = numbers["shard"].astype(np.int64), numbers["request"].astype(np.int64)
+        for shard in np.unique(shards).tolist():
+            self._readers[shard].skip_stored(requests[shards == shard])
+        for shard, position in stored.positions.items():
+            self._readers[shard].skip_events(position)
+        self.live.done += stored.count
+        self.live.errors += int((numbers["outcome"] == journal.ERROR).sum())
+
+    def _prefers_segments(self) -> bool:
+        """Whether a report reads the segments again, because the columns of another version lack some that they have.
+
+        A note names the missing columns where the segments are gone.
+        """
+        first = None if self._durable else next(iter(journal.numbered(self.journal, "columns-*.*")), None)
+        stored = None if first is None else next(read_batches(first), None)
+        missing = [] if stored is None else [name for name in NUMBERS if name not in (stored[0].names or NUMBERS)]
+        if not missing:
+            return False
+        if self.plan.output.export_level == "raw" and all(
+            journal.segment_path(self.journal, shard, 0).exists() for shard in self._readers
+        ):
+            return True
+        self.reduction.notes.append(
+            f"{names(missing)} can't be computed again, nor what needs it: version {self.plan.run.version} kept no such"
+            " column, and the answers themselves are gone (--export-level raw keeps them)"
+        )
+        return False
+
+
+def groupings(plan: Plan) -> dict[int, list[Grouping]]:
+    """The groupings of each profiling phase's requests: by slice, by URL."""
+    wanted: list[Grouping] = []
+    if plan.output.slice_ns is not None:
+        wanted.append(BySlice(plan.output.slice_ns))
+    if len(plan.target.urls) > 1:
+        wanted.append(ByUrl())
+    return {phase.index: wanted for phase in plan.load.phases if phase.kind == "profiling"} if wanted else {}

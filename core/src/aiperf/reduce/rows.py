@@ -1,0 +1,202 @@
+"""A finished request to a row: what was answered, how many tokens it has, and whether it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from aiperf.errors import ENDPOINT_ERROR
+from aiperf.prepare.build import load, open_tokenizer
+from aiperf.reduce.answer import MARKED, Answer, read_answer
+from aiperf.reduce.batches import OpenBatch
+from aiperf.reduce.grading import Grading
+from aiperf.reduce.trace import traced
+from aiperf.reduce.usage import Usage, read_usage
+from aiperf.registry.third_party import failure
+from aiperf.rundir import journal
+from aiperf.rundir.shard_reader import JournalRequest
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import ABSENT, Row
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
+from aiperf.statistics.grouped import CUT, EMPTY, FAILED
+
+Report: TypeAlias = Callable[[str, str], None]
+"""Reports a failure: the plugin, a sentence that names it."""
+_NO_USAGE = Usage()
+_INVALID = "InvalidInferenceResultError"
+
+
+class LiveMeans:
+    """Counts and means over the requests so far, for the live display."""
+
+    def __init__(self, *, streaming: bool) -> None:
+        self.done = self.errors = 0
+        self._streaming = streaming
+        self._ttft_sum = self._itl_sum = 0.0
+        self._ttft_count = self._itl_count = 0
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Mean time to first token; None before the first."""
+        return self._ttft_sum / self._ttft_count / 1e6 if self._ttft_count else None
+
+    @property
+    def itl_ms(self) -> float | None:
+        """Mean inter-token latency; None before the first."""
+        return self._itl_sum / self._itl_count / 1e6 if self._itl_count else None
+
+    def count(self, outcome: int, started: int, stamps: list[int], tokens: int) -> None:
+        self.done += 1
+        if outcome != journal.COMPLETED:
+            self.errors += outcome == journal.ERROR
+            return
+        if self._streaming and stamps:
+            self._ttft_sum += stamps[0] - started
+            self._ttft_count += 1
+            if tokens > 1 and stamps[-1] > stamps[0]:
+                self._itl_sum += (stamps[-1] - stamps[0]) / (tokens - 1)
+                self._itl_count += 1
+
+
+class RowMaker:
+    """Makes rows of finished requests with the run's endpoint, tokenizer and grader.
+
+    *counting* False: the tokenizer is opened with the first request that needs it.
+    """
+
+    def __init__(self, plan: Plan, store: Store, report: Report, *, zero_ns: int, counting: bool) -> None:
+        self.live = LiveMeans(streaming=plan.target.streaming)
+        self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
+        self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
+        self._capabilities = self._endpoint.capabilities
+        self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
+        self._tokenizer = open_tokenizer(plan) if counting and not self._server_counts else None
+        self._grading = Grading(plan, store, report)
+
+    def finish_request(self, request: JournalRequest, shard: int, batch: OpenBatch) -> None:
+        """Add the request's row, and its content, to *batch*."""
+        _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
+        number, n, phase, session, turn, entry, url, model, due, started, held = request.sent
+        reads, zero = request.reads, self._zero_ns
+        # The part of an answer that was cut counts, too: its segment may be gone later.
+        if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
+            streamed = flags & STREAMED or (ending == journal.UNFINISHED and self._plan.target.streaming)
+            repeats = self._endpoint.repeats_envelope
+            answer = read_answer(reads, self._endpoint.decode, streamed=bool(streamed), repeats=repeats)
+        else:
+            answer = Answer()
+        error = self._error(request, answer)
+        outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
+        usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
+        inputs, outputs, reasoning = self._tokens(request, answer, usage)
+        stamps = answer.stamps
+        last_byte = reads[-1][0] if reads else ABSENT
+        answered = bool(reads) and outcome == journal.COMPLETED
+        requested = self._store.max_tokens(entry, turn)
+        opening = answer.first_usage if self._server_counts else None
+        first_tokens = ABSENT if opening is None else _known(read_usage(opening).completion)
+        row = Row(
+            n, phase, session, turn, entry, url, model, sent_bytes, received, dns, connect, tls,
+            shard=shard, request=number, outcome=outcome, fault=_fault(ending, status, answer, error), status=status or ABSENT,
+            due_ns=due - zero if due >= 0 else ABSENT, held_ns=held if due >= 0 else ABSENT, started_ns=started - zero,
+            connected_ns=connected - zero if connected else ABSENT, sent_ns=sent - zero if sent else ABSENT,
+            sent_end_ns=sent_end - zero if sent_end else ABSENT,
+            # Read stamps are ours, and may be later than the kernel's stamp of the body behind the head.
+            ack_ns=(min(ack - zero, reads[0][0]) if reads else ack - zero) if ack else ABSENT,
+            first_byte_ns=reads[0][0] if reads else ABSENT, last_byte_ns=last_byte,
+            ended_ns=last_byte if answered or not ended else ended - zero,
+            first_token_ns=stamps[0] if stamps else ABSENT, second_token_ns=_second(answer),
+            first_output_ns=_known(answer.first_output_ns), last_token_ns=stamps[-1] if stamps else ABSENT,
+            first_event_ns=_known(answer.first_event_ns), last_event_ns=_known(answer.last_event_ns),
+            input_tokens=_known(inputs), output_tokens=_known(outputs), reasoning_tokens=_known(reasoning),
+            requested_tokens=requested if requested >= 0 else ABSENT, first_tokens=first_tokens,
+            reused=1.0 if flags & REUSED else 0.0, reconnected=1.0 if flags & RECONNECTED else 0.0,
+            coalesced=answer.marked, reads=len(reads), images=self._store.images(entry, turn), events=answer.events,
+        )  # fmt: skip
+        missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
+        grade = self._grading.of(entry, turn, answer, missing)
+        batch.add(row, usage, answer, error, _trace(request) if self._traces else None, grade)
+        self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
+
+    def _error(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
+        """Why the request counts as an error; None where it doesn't."""
+        _, outcome, status, *_ = request.done
+        bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
+        if outcome == journal.COMPLETED and bad is not None:
+            error = ErrorDetails(bad.message, type=bad.kind or _INVALID, code=bad.code)
+        elif outcome == journal.COMPLETED and not answer.stamps:
+            error = ErrorDetails("the answer has no content", type=_INVALID)
+        elif outcome in (journal.ERROR, journal.CANCELLED):
+            error = _failure(request, status)
+        if bad is not None and bad.kind == ENDPOINT_ERROR:
+            self._report(str(endpoint), f"{endpoint} failed: {bad.message}")
+        elif error is not None and error.type == ENDPOINT_ERROR:
+            self._report(str(endpoint), f"{endpoint} failed: {error.message}")
+        return error
+
+    def _tokens(self, request: JournalRequest, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
+        """Input, output and reasoning tokens."""
+        if self._server_counts:
+            output = usage.completion
+            return usage.prompt, None if output is None else max(0, output - (usage.reasoning or 0)), usage.reasoning
+        inputs = outputs = reasoning = None
+        if self._tokenizer is None:
+            self._tokenizer = open_tokenizer(self._plan)
+        tokenizer, ref = self._tokenizer, self._plan.plugins.tokenizer
+        if tokenizer is None or ref is None:
+            return None, None, None
+        try:
+            if self._capabilities.tokenizes_input:
+                prompt = request.texts.get("prompt")
+                entry, turn = request.sent[5], request.sent[4]
+                known = self._store.input_tokens(entry, turn) if prompt is None else tokenizer.count(prompt)
+                inputs = known if known >= 0 else None
+            if self._capabilities.produces_tokens:
+                outputs = tokenizer.count(answer.text) if answer.text else None
+                reasoning = tokenizer.count(answer.reasoning) if answer.reasoning else None
+        except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
+            self._report(str(ref), failure(ref, "failed", error).message)
+            return None, None, None
+        return inputs, outputs, reasoning
+
+
+def _trace(request: JournalRequest) -> str:
+    reads = [(read[0], len(read[3])) for read in request.reads]
+    return traced(request.texts.get("request"), request.texts.get("head"), reads)
+
+
+def _known(value: float | None) -> float:
+    return ABSENT if value is None else value
+
+
+def _second(answer: Answer) -> float:
+    """The second distinct instant; absent where merged reads hide it."""
+    first = answer.stamps[0] if answer.stamps else 0
+    for i, stamp in enumerate(answer.stamps):
+        if stamp != first:
+            merged = answer.marked and any(kind & MARKED for kind in answer.kinds[: i + answer.stamps.count(stamp)])
+            return ABSENT if merged else stamp
+    return ABSENT
+
+
+def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails | None) -> float:
+    """The column ``fault``.  *outcome* is the transport's."""
+    if error is None or outcome == journal.CANCELLED:
+        return ABSENT
+    if outcome == journal.COMPLETED:
+        return EMPTY if answer.error is None else FAILED
+    return CUT if 200 <= status < 300 else FAILED
+
+
+def _failure(request: JournalRequest, status: int) -> ErrorDetails:
+    """The error of a failed request: the transport's, else the status with the body."""
+    error, head = request.texts.get("error"), request.texts.get("head")
+    if error is not None:
+        return msgspec.convert(error, ErrorDetails)
+    body = b"".join(read[3] for read in request.reads).decode("utf-8", "replace")
+    return ErrorDetails(body, type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)

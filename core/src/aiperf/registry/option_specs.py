@@ -1,0 +1,227 @@
+"""Between an options class and the command line: its option specs, and its validation by pydantic."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pydantic import (  # isort: skip
+    AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model,
+)  # fmt: skip
+from pydantic_core import ErrorDetails
+
+from aiperf.errors import AiperfError, ConfigError, PluginError, UsageError
+from aiperf.redaction import REDACTED, redact
+from aiperf.sdk.descriptor import OptionSpec, canonical
+from aiperf.sdk.options import After, Before, Face, Options, option_types
+
+_Class = TypeVar("_Class", bound=Options)
+_METAVARS = {"int": "INT", "float": "NUMBER", "path": "PATH", "str": "TEXT", "choice": "WORD"}
+
+
+def specs(options_class: type[Options]) -> tuple[OptionSpec, ...]:
+    """The fields of the class with a flag, in their order.
+
+    Raises:
+        ValueError: The face of a field contradicts its type.
+    """
+    hints = option_types(options_class)
+    return tuple(_spec(name, hints[name], face) for name, face in options_class.option_faces.items())
+
+
+def _spec(name: str, annotation: Any, face: Face) -> OptionSpec:
+    spec = face.spec
+    if not spec.flags:
+        raise ValueError(f"the option {name} has no flag")
+    kind, many, choices = _kind(annotation)
+    choices = spec.choices or choices
+    kind = "choice" if choices else kind
+    arity = spec.arity or ("none" if kind == "flag" else "many" if many else "one")
+    if (arity == "none") != (kind == "flag"):
+        raise ValueError(f"the option {name} is {kind} and can't have arity {arity}")
+    metavar, default = spec.metavar or _METAVARS.get(kind, ""), _shown(face.default) if spec.default is None else spec.default
+    return replace(spec, field=name, type=kind, arity=arity, metavar=metavar, default=default, choices=choices)
+
+
+def model_of(options_class: type[Options]) -> type[BaseModel]:
+    """The pydantic model that validates typed text."""
+    fields: dict[str, Any] = {}
+    for name, hint in option_types(options_class).items():
+        default, face = options_class.option_defaults[name], options_class.option_faces.get(name)
+        extra: dict[str, Any] = {}
+        if face is not None:
+            shown = {"flags": face.spec.flags, "place": face.spec.place, "choices": face.spec.choices}
+            extra = {"description": face.spec.help, "json_schema_extra": {"aiperf": shown}, **face.limits}
+        extra |= {"default_factory": default.copy} if isinstance(default, list | dict) else {"default": default}
+        fields[name] = (_validated(hint), Field(**extra))
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
+    return create_model(options_class.__name__, __config__=config, **fields)
+
+
+def options_schema(options_class: type[Options]) -> dict[str, Any]:
+    """JSON Schema of the options; each has its flags, place and choices under ``aiperf``."""
+    return model_of(options_class).model_json_schema()
+
+
+def _validated(hint: Any) -> Any:
+    """A declared type as pydantic validates it: with its checks, and a struct given as JSON."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[(_validated(arguments[0]), *map(_validator, arguments[1:]))]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(map(_validated, arguments))]  # noqa: UP007  # made at run time
+    if origin in (list, tuple, set, frozenset, dict):
+        return origin[tuple(map(_validated, arguments))]
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return Annotated[hint, BeforeValidator(partial(_struct, hint)), WithJsonSchema(msgspec.json.schema(hint))]
+    return hint
+
+
+def _validator(annotation: Any) -> Any:
+    if isinstance(annotation, Before):
+        return BeforeValidator(annotation.convert)
+    return AfterValidator(annotation.check) if isinstance(annotation, After) else annotation
+
+
+def _struct(kind: type[Struct], value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value, type=kind)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{value!r} is no JSON object of {', '.join(kind.__struct_fields__)}: {error}") from error
+
+
+def _kind(annotation: Any) -> tuple[str, bool, tuple[str, ...]]:
+    """Type word, whether it is a list, and its choices, of an annotation."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _kind(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        kinds = [_kind(part) for part in get_args(annotation) if part is not type(None)]
+        return next((kind for kind in kinds if kind[1]), kinds[0])
+    if origin in (list, tuple, set, frozenset):
+        kind, _, choices = _kind(get_args(annotation)[0])
+        return kind, True, choices
+    if origin is Literal:
+        return "choice", False, tuple(str(choice) for choice in get_args(annotation))
+    if isinstance(annotation, type):
+        if issubclass(annotation, Enum):
+            return "choice", False, tuple(str(member.value) for member in annotation)
+        for known, word in ((bool, "flag"), (int, "int"), (float, "float"), (Path, "path")):
+            if issubclass(annotation, known):
+                return word, False, ()
+    return "str", False, ()
+
+
+def _shown(default: Any) -> str | None:
+    """A default as help prints it."""
+    if default is None or default is ... or default is False or default in ([], (), {}, ""):
+        return None
+    if default is True:
+        return "on"
+    if isinstance(default, Enum):
+        return str(default.value)
+    if isinstance(default, list | tuple):
+        return ",".join(str(part) for part in default)
+    return _plain(default)
+
+
+Text = str | bool | list[str]
+"""What a command line gives for a field: a word, several, or a flag's state."""
+
+
+def validate(
+    options_class: type[_Class], known: Sequence[OptionSpec], given: Mapping[str, Text], typed: Mapping[str, str]
+) -> tuple[_Class | None, list[AiperfError]]:
+    """The options of typed text; or None and all errors, each with the flag as *typed* (by field)."""
+    flags = {spec.field: typed.get(spec.field) or spec.flags[0] for spec in known}
+    choosing = {spec.field: spec for spec in known if spec.choices}
+    secret = {spec.field for spec in known if spec.secret}
+    values: dict[str, Text] = {}
+    errors: list[AiperfError] = []
+    for field, value in given.items():
+        try:
+            values[field] = _chosen(choosing[field], value, flags[field]) if field in choosing else value
+        except UsageError as error:
+            errors.append(error)
+    try:
+        validated = model_of(options_class).model_validate(values)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            field = str(detail["loc"][0])
+            if field in values or field not in given:  # a bad choice is reported already
+                flag = flags.get(field) or typed.get(field, field)
+                errors.append(UsageError(f"{flag}: {rule(detail, hidden=field in secret)}"))
+        return None, errors
+    if errors:
+        return None, errors
+    return options_class(**{name: getattr(validated, name) for name in validated.model_fields_set}), []
+
+
+def conflicts(owner: str, options: Options, typed: Mapping[str, str]) -> list[AiperfError]:
+    """The conflicts among the options of the plugin *owner*.  typed: the flags as typed, by field."""
+    try:
+        return [ConfigError(*sentence.split("\n")) for sentence in options.problems(dict(typed))]
+    except Exception as error:  # noqa: BLE001  # strangers' code
+        return [PluginError(f"the plugin {owner} can't check its options: {type(error).__name__}: {error}")]
+
+
+def _chosen(spec: OptionSpec, value: Text, flag: str) -> Text:
+    if isinstance(value, list):
+        return [str(_chosen(spec, one, flag)) for one in value]
+    match = {canonical(choice): choice for choice in spec.choices}.get(canonical(str(value)))
+    if match is None:
+        close = get_close_matches(canonical(str(value)), [canonical(choice) for choice in spec.choices], 1, 0.6)
+        hints = [f"did you mean {close[0]}?"] if close else []
+        raise UsageError(f"{flag}: {value!r} is not one of {', '.join(spec.choices)}", *hints)
+    return match
+
+
+def rule(detail: ErrorDetails, *, hidden: bool) -> str:
+    """A pydantic error as a sentence about the value: what was given, and what is allowed."""
+    given = REDACTED if hidden else redact(str(detail.get("input", "")))
+    limits = {name: _plain(limit) for name, limit in detail.get("ctx", {}).items()}
+    kind, message = detail["type"], detail["msg"]
+    if kind in ("value_error", "assertion_error"):
+        cause = limits.get("error") or message.partition(", ")[2]
+        return f"{given} is not allowed; {cause}" if cause.startswith("must ") else cause
+    if given.lower().lstrip("+-") == "nan":
+        return f"{given!r} is not a number"
+    if kind == "string_too_short" and limits["min_length"] == "1":
+        return "must not be empty"
+    message = f"{message[:1].lower()}{message[1:]}"
+    return _RULES.get(kind, "{given!r} is not allowed; {message}").format_map({**limits, "given": given, "message": message})
+
+
+_RULES = {
+    **dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "{given!r} is not a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "{given!r} is not a number"),
+    **dict.fromkeys(("literal_error", "enum"), "{given!r} is not one of {expected}"),
+    "int_parsing_size": "{given!r} is not a number of a usual size",
+    "bool_parsing": "{given!r} is not true or false", "path_type": "{given!r} is not a path",
+    "greater_than": "{given} is not allowed; must be more than {gt}",
+    "greater_than_equal": "{given} is not allowed; must be at least {ge}",
+    "less_than": "{given} is not allowed; must be less than {lt}",
+    "less_than_equal": "{given} is not allowed; must be at most {le}",
+    "multiple_of": "{given} is not allowed; must be a multiple of {multiple_of}",
+    "finite_number": "{given} is not allowed; must be a finite number", "missing": "is required",
+    "too_short": "needs at least {min_length} values", "too_long": "takes at most {max_length} values",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_pattern_mismatch": "{given!r} does not have the form {pattern}",
+}  # fmt: skip
+"""Sentences by pydantic's name of the error."""
+
+
+def _plain(value: Any) -> str:
+    """A value as text; a whole number without its fraction."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

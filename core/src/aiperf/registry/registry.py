@@ -1,0 +1,268 @@
+"""What is installed: every plugin by category and name, known without importing any of them.
+
+Names, packages and versions come from entry points, everything else from each package's ``aiperf.yaml``.  A plugin is
+imported when it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aiperf.errors import PluginError, UsageError
+from aiperf.registry import snapshot
+from aiperf.registry.precedence import normal, rank, resolve, strongest
+from aiperf.registry.snapshot import Discovery
+from aiperf.sdk.categories import CATEGORIES, find_category, singular
+from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef, canonical
+
+if TYPE_CHECKING:
+    from aiperf.registry.hooks import Hooks
+
+_SWITCHED_OFF = "it is switched off by --disable-plugin or AIPERF_DISABLE_PLUGINS"
+
+
+class Registry:
+    """Every installed plugin.
+
+    *candidates*: the installed plugins, conflicts unresolved.  *pins*: ``category:name`` to the distribution that gets the
+    name.  *disabled*: ``category:name`` of plugins to leave out.  *kernel_options*: None reads the kernel's own.
+    """
+
+    def __init__(
+        self, candidates: Iterable[Descriptor] = (), *, pins: Mapping[str, str] | None = None, disabled: Iterable[str] = (),
+        kernel_options: Sequence[OptionSpec] | None = None, problems: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self._candidates = candidates = list(candidates)
+        self._pins, self._off = dict(pins or {}), tuple(disabled)
+        self.problems = tuple(problems)
+        """Sentences on packages that cannot be read, or should not be installed."""
+        self.kernel_options = tuple(_kernel_options() if kernel_options is None else kernel_options)
+        chosen = {_key(pin): normal(owner) for pin, owner in (pins or {}).items()}
+        self._check_pins(candidates, chosen)
+        self._pinned = frozenset(chosen)
+        off = {self._checked(word, candidates) for word in self._off}
+        self.disabled = tuple(plugin for plugin in candidates if (plugin.category, plugin.name) in off)
+        """Plugins that are switched off."""
+        enabled = [plugin for plugin in candidates if (plugin.category, plugin.name) not in off]
+        self._named, self._broken = resolve(enabled, chosen, self.kernel_options)
+        self._aliases = self._claim_aliases()
+        self._hooks: Hooks | None = None
+
+    @classmethod
+    def discover(cls, *, pins: Mapping[str, str] | None = None, disabled: Iterable[str] = (), cache: bool = True) -> Registry:
+        """The plugins of this environment; *cache* False reads all packages again.
+
+        ``AIPERF_DISABLE_PLUGINS`` (``category:name``, by commas) counts like *disabled*; its names needn't be installed.
+
+        Raises:
+            UsageError: A pin or a disabled name that isn't installed.
+        """
+        discovery = snapshot.load() if cache else None
+        if discovery is None:
+            from aiperf.registry.discovery import discover
+
+            discovery = discover()
+            if cache:
+                snapshot.save(discovery)
+        words, problems = _disabled_by_environment(discovery)
+        return cls(
+            discovery.candidates, pins=pins, disabled=[*disabled, *words], kernel_options=discovery.kernel_options or None,
+            problems=[*discovery.problems, *problems],
+        )  # fmt: skip
+
+    def choosing(self, *, pins: Mapping[str, str], disabled: Iterable[str]) -> Registry:
+        """The same plugins with further pins and further disabled names.
+
+        Raises:
+            UsageError: A pin or a disabled name that isn't installed.
+        """
+        return Registry(
+            self._candidates, pins={**self._pins, **pins}, disabled=(*self._off, *disabled), kernel_options=self.kernel_options,
+            problems=self.problems,
+        )  # fmt: skip
+
+    @property
+    def broken(self) -> list[Descriptor]:
+        """Plugins that can't be used, with the cause; also those that lost their name to a usable plugin."""
+        return list(self._broken)
+
+    def categories(self) -> list[str]:
+        """All categories, also those without an installed plugin."""
+        return list(CATEGORIES)
+
+    def names(self, category: str) -> list[str]:
+        """Names of the usable plugins of a category, without aliases."""
+        return [plugin.name for plugin in self.all(category)]
+
+    def all(self, category: str) -> list[Descriptor]:
+        """The usable plugins of a category, by name."""
+        return [plugin for key, plugin in sorted(self._named.items()) if key[0] == category and plugin.broken is None]
+
+    def find(self, category: str, name: str) -> Descriptor | None:
+        """The plugin of that name or alias, usable or broken; None where no plugin has it."""
+        name = canonical(name)
+        return self._named.get((category, name)) or self._named.get((category, self._aliases.get((category, name), "")))
+
+    def descriptor(self, category: str, name: str) -> Descriptor:
+        """Like :meth:`find`.
+
+        Raises:
+            PluginError: No plugin has the name; the message lists installed names and the nearest.
+        """
+        plugin = self.find(category, name)
+        if plugin is not None:
+            return plugin
+        kind = singular(category)
+        key = canonical(name)
+        if any((plugin.category, plugin.name) == (category, key) for plugin in self.disabled):
+            raise PluginError(f"the {kind} plugin {name!r} can't be used: {_SWITCHED_OFF}")
+        installed = self.names(category)
+        close = get_close_matches(key, [*installed, *(alias for owner, alias in self._aliases if owner == category)], 1, 0.7)
+        hints = (f"did you mean {word!r}?" for word in close)
+        raise PluginError(f"no {kind} plugin is called {name!r}", f"installed: {', '.join(installed) or 'none'}", *hints)
+
+    def rank(self, plugin: Descriptor) -> tuple[int, int, int]:
+        """What decides between plugins that claim one thing, such as a metric's tag: pinned, priority, not one of ours."""
+        return int((plugin.category, plugin.name) in self._pinned), plugin.priority, int(not plugin.first_party)
+
+    def ref(self, category: str, name: str) -> PluginRef:
+        """The part of a plugin that another process needs to load it.
+
+        Raises:
+            PluginError: No plugin has the name, or it is broken; the message names cause, package and version.
+        """
+        return self._usable(category, name).ref
+
+    def load(self, category: str, name: str) -> Any:
+        """Import the plugin.
+
+        Raises:
+            PluginError: As :meth:`ref`; or its import fails.
+        """
+        plugin = self._usable(category, name)
+        from aiperf.registry.third_party import load  # not where nothing is loaded
+
+        return load(plugin, *plugin.requires)
+
+    def load_options_model(self, one: Descriptor) -> Any:
+        """The class of the plugin's own options; None where it declares none.
+
+        Raises:
+            PluginError: It can't be imported, or another process can't decode its instances.
+        """
+        if one.options_model is None:
+            return None
+        from aiperf.registry.third_party import load
+        from aiperf.sdk.options import undecodable
+
+        options_class = load(msgspec.structs.replace(one, value=one.options_model), *one.requires)
+        fault = undecodable(options_class)
+        if fault is not None:
+            raise PluginError(f"{one} can't be used: its options class {one.options_model}: {fault}")
+        return options_class
+
+    def mark_broken(self, one: Descriptor, cause: str) -> None:
+        """Take a plugin out of use for the rest of the process.
+
+        The plugin's name at the beginning of *cause* becomes "it", because lists show the name before the cause.
+        """
+        itself = str(one)
+        if cause.startswith(itself):
+            cause = f"it{cause.removeprefix(itself)}"
+        failed = msgspec.structs.replace(one, broken=cause, options=())
+        self._named[one.category, one.name] = failed
+        self._broken.append(failed)
+
+    def hooks(self) -> Hooks:
+        """The hooks of this process, with every usable ``hooks`` plugin registered; a plugin that can't be is one warning."""
+        if self._hooks is None:
+            from aiperf.registry.hooks import Hooks
+
+            self._hooks = Hooks()
+            for plugin in self.all("hooks"):
+                try:
+                    self._hooks.register(plugin.ref, self.load("hooks", plugin.name))
+                except PluginError as error:
+                    self.mark_broken(plugin, error.message)
+                    self._hooks.report(f"{error.message}; it is left out")
+        return self._hooks
+
+    def _usable(self, category: str, name: str) -> Descriptor:
+        one = self.descriptor(category, name)
+        if one.broken is not None:
+            raise PluginError(f"the {singular(category)} plugin {one.name!r} of {one.package} can't be used: {one.broken}")
+        return one
+
+    def _claim_aliases(self) -> dict[tuple[str, str], str]:
+        """Alias to name.  Aliases follow the rules for names; an alias with two equal claims belongs to neither."""
+        claims: dict[tuple[str, str], list[Descriptor]] = {}
+        for one in self._named.values():
+            for alias in one.aliases if one.broken is None else ():
+                claims.setdefault((one.category, alias), []).append(one)
+        settled = {}
+        for key, owners in claims.items():
+            rivals, _ = strongest(owners, rank)
+            if len(rivals) == 1:
+                settled[key] = rivals[0].name
+                continue
+            both = " and ".join(f"{rival.name} ({rival.package})" for rival in rivals[:2])
+            self.problems += (f"the {singular(key[0])} plugins {both} both claim the alias {key[1]!r}: neither has it",)
+        return settled
+
+    def _check_pins(self, candidates: list[Descriptor], pins: Mapping[tuple[str, str], str]) -> None:
+        for (category, name), owner in pins.items():
+            self._checked(f"{category}:{name}", candidates)
+            owners = [one.distribution for one in candidates if (one.category, one.name) == (category, name)]
+            if owner not in owners:
+                what = f"--plugin {category}:{name}={owner}: {owner} does not provide it"
+                raise UsageError(what, f"provided by: {', '.join(owners)}")
+
+    def _checked(self, word: str, candidates: list[Descriptor]) -> tuple[str, str]:
+        category, name = _key(word)
+        names = [one.name for one in candidates if one.category == category]
+        if name not in names:
+            installed = ", ".join(sorted(set(names))) or "none"
+            raise UsageError(f"no {singular(category)} plugin is called {name!r}", f"installed: {installed}")
+        return category, name
+
+
+def _key(word: str) -> tuple[str, str]:
+    """Category and name of ``category:name``.
+
+    Raises:
+        UsageError: The word has another form, or there is no such category.
+    """
+    category, colon, name = word.partition(":")
+    found = find_category(category)
+    if not colon or not name:
+        raise UsageError(f"{word!r} is not CATEGORY:NAME", "for example: endpoints:chat")
+    if found is None:
+        raise UsageError(f"there is no plugin category {category!r}", f"categories: {', '.join(CATEGORIES)}")
+    return found, canonical(name)
+
+
+def _disabled_by_environment(discovery: Discovery) -> tuple[list[str], list[str]]:
+    """Installed names in ``AIPERF_DISABLE_PLUGINS``, and a sentence on each other name: it may serve another environment."""
+    installed = {(plugin.category, plugin.name) for plugin in discovery.candidates}
+    words, problems = [], []
+    for word in filter(None, map(str.strip, os.environ.get("AIPERF_DISABLE_PLUGINS", "").split(","))):
+        try:
+            if _key(word) in installed:
+                words.append(word)
+            else:
+                problems.append(f"AIPERF_DISABLE_PLUGINS names {word}, which is not installed")
+        except UsageError as error:
+            problems.append(f"AIPERF_DISABLE_PLUGINS: {error}")
+    return words, problems
+
+
+def _kernel_options() -> tuple[OptionSpec, ...]:
+    from aiperf.registry import manifest
+
+    return manifest.read((Path(__file__).parent.parent / manifest.FILE_NAME).read_bytes()).options

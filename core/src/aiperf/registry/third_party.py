@@ -1,0 +1,123 @@
+"""Code of plugin packages: loading it, and errors that name the plugin."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from aiperf.errors import AiperfError, PluginError
+from aiperf.sdk.descriptor import PluginRef
+
+log = logging.getLogger(__name__)
+
+
+def load(plugin: PluginRef, *hints: str) -> Any:
+    """Import the object of a plugin's entry point.  Every process loads plugins with this function.
+
+    Raises:
+        PluginError: The import fails; the message names package and version and carries *hints*.
+    """
+    try:
+        return _load_entry_point(plugin)
+    except ImportError as error:
+        log.debug("traceback:", exc_info=error)
+        raise PluginError(f"{plugin} can't be imported: {error}", *hints) from error
+    except (Exception, SystemExit) as error:  # a module of a plugin may raise anything while it is imported
+        raise failure(plugin, "can't be imported", error) from error
+
+
+def _load_entry_point(plugin: PluginRef) -> Any:
+    """The object of the entry point that precedence chose, by stevedore.  Whatever its import raises passes."""
+    from importlib.metadata import EntryPoint
+
+    from stevedore.driver import DriverManager
+
+    point = EntryPoint(plugin.name, plugin.value, f"aiperf.{plugin.category}")
+
+    class _Driver(DriverManager[Any]):
+        """A driver manager that doesn't scan the environment and doesn't import the entry point's rivals."""
+
+        def list_entry_points(self) -> list[EntryPoint]:
+            return [point]
+
+    return _Driver(point.group, point.name).extensions[0].plugin
+
+
+def made(plugin: PluginRef, *arguments: Any) -> Any:
+    """The result of calling the plugin, a class or a function, with *arguments*.
+
+    Raises:
+        PluginError: The import or the call fails; the message names package and version.
+    """
+    factory = load(plugin)
+    with blamed(plugin, "can't be used"):
+        return factory(*arguments)
+
+
+def why(error: BaseException) -> str:
+    """The message of an error of ours; of the operating system's, the file and its reason; else type and message."""
+    if isinstance(error, AiperfError):
+        return "; ".join(line.strip() for line in error.lines())
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"{type(error).__name__}: {error}"
+
+
+def failure(who: object, what: str, error: BaseException) -> PluginError:
+    """The error to raise for an exception of a plugin.  The traceback goes to the debug log."""
+    log.debug("traceback:", exc_info=error)
+    return PluginError(f"{who} {what}: {why(error)}")
+
+
+@contextlib.contextmanager
+def blamed(who: object, what: str) -> Iterator[None]:
+    """Turn an exception of a plugin's code into ``PluginError("WHO WHAT: TYPE: MESSAGE")``; an AiperfError passes unchanged."""
+    try:
+        yield
+    except AiperfError:
+        raise
+    except (Exception, SystemExit) as error:  # code of a plugin
+        raise failure(who, what, error) from error
+
+
+@contextlib.contextmanager
+def isolated(
+    who: object, report: Callable[[str], object], what: str = "failed", *,
+    passing: type[BaseException] | tuple[type[BaseException], ...] = (),
+) -> Iterator[None]:  # fmt: skip
+    """Stop an exception of a plugin's code here, and pass one sentence on it to *report*; works as a decorator, too.
+
+    The sentence is ``WHO WHAT: TYPE: MESSAGE``; *who* is usually a :class:`PluginRef`.  The traceback goes to the debug log.
+    SystemExit counts as a failure.  Exceptions in *passing*, KeyboardInterrupt and cancellation pass through.  The block ends
+    at the exception, so set its result to None before it::
+
+        scores = None
+        with isolated(ref, self.warn):
+            scores = grader.grade(expected, answer)
+    """
+    try:
+        yield
+    except passing:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
+        report(failure(who, what, error).message)
+
+
+def left_out(failures: Iterable[tuple[PluginRef, PluginError]]) -> list[str]:
+    """A sentence for each package and cause: a package that can't be imported fails with all of its plugins."""
+    plugins: dict[tuple[str, str], list[str]] = {}
+    for plugin, error in failures:
+        plugins.setdefault((plugin.package, error.message.removeprefix(f"{plugin} ")), []).append(plugin.key)
+    sentences = []
+    for (package, cause), keys in plugins.items():
+        noun, end = ("plugins", "they are") if keys[1:] else ("plugin", "it is")
+        sentences.append(f"the {noun} {', '.join(keys)} of {package} {cause}; {end} left out")
+    return sentences
+
+
+def said_already(sentence: str, sentences: Iterable[str]) -> bool:
+    """Whether one of *sentences* tells of the same package and cause as this sentence of :func:`left_out`."""
+    cause = sentence.partition(" of ")[2].rpartition(";")[0]
+    return any(f" of {cause};" in other for other in sentences)

@@ -1,0 +1,301 @@
+"""The summary of a run: from its reducers at the end, or later from its directory, without a server."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from aiperf.errors import BadJournal
+from aiperf.prepare.build import load
+from aiperf.redaction import without_secrets
+from aiperf.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
+from aiperf.report.ledger import due_times, write_never_sent
+from aiperf.report.trust import advice, arrivals, asked_rate, delivered, measurement
+from aiperf.rundir import journal
+from aiperf.rundir.directory import RunClock, hold, load_run
+from aiperf.rundir.previous_results import recover
+from aiperf.rundir.store import Store
+from aiperf.sdk.endpoint import Capabilities
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
+from aiperf.statistics.catalogue import catalogue
+from aiperf.statistics.error_kinds import listed
+from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups, named
+from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP
+from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
+from aiperf.telemetry.windows import Window, telemetry
+
+log = logging.getLogger(__name__)
+
+MOST_SLICES = 100_000
+"""Time slices of one run: a report with more would be unreadable."""
+
+
+def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, RunClock]:
+    """Reduce a run's directory again and summarise it; the parts of batch exporters are written again.
+
+    *change* turns the run's plan into the plan of the report: other metrics, options of metrics, or slices.
+
+    Raises:
+        BadJournal: The directory holds no run.
+        OSError: The directory can't be read or written.
+    """
+    if recover(directory):
+        log.warning("%s: a start that was killed had set the results of an earlier run aside; they are back", directory)
+    journal_path = directory / "journal"
+    plan, clock = load_run(journal_path)
+    if not journal.numbered(journal_path, "columns-*.*") and not journal.numbered(journal_path, "shard-*.seg"):
+        raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
+    plan = plan.replacing(artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
+    plan = plan if change is None else change(plan)
+    with hold(journal_path), collecting_rarely():
+        for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
+            stale.unlink()
+        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
+        reduction = reducer.finish(save=False)
+        cancelled = False
+        warnings: tuple[str, ...] = ()
+        reason = None if _ended(plan, reduction) else "the run ended before it was complete"
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            past = _saved_summary(journal_path)
+            cancelled, reason, warnings = past.cancelled, past.incomplete_reason, past.run_warnings
+        write_summary(
+            journal_path, cancelled=cancelled, incomplete_reason=reason, warnings=warnings, plan=plan, reductions=[reduction]
+        )
+    return _saved_summary(journal_path), plan, clock
+
+
+def _saved_summary(journal_path: Path) -> Summary:
+    return msgspec.msgpack.decode((journal_path / "summary.msgpack").read_bytes(), type=Summary)
+
+
+def _ended(plan: Plan, reduction: Reduction) -> bool:
+    """Whether the last phase ended in every shard."""
+    last = len(plan.load.phases) - 1
+    phases = [(shard, value) for shard, kind, value in reduction.events if kind == journal.PHASE]
+    ended = {shard for shard, value in phases if (value["phase"], value["event"]) == (last, "end")}
+    return len(ended) == plan.run.workers
+
+
+def write_summary(
+    journal_path: Path, *, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...],
+    secrets: Secrets | None = None, plan: Plan | None = None, reductions: list[Reduction] | None = None,
+) -> None:  # fmt: skip
+    """Merge the reducers' work into ``summary.msgpack``, and add arrivals that were never sent to the ledger.
+
+    *secrets*: options of plugins that the saved plan lacks; None in a report.  *plan*: None for the saved plan.
+    *reductions*: None for those that the reducers saved.
+    """
+    own, clock = load_run(journal_path)
+    whole = (secrets or Secrets()).restored(plan or own)
+    parts = reductions or saved_reductions(journal_path)
+    summary = _Merging(whole, clock, journal_path, parts).summary(cancelled, incomplete_reason, warnings)
+    draft = journal_path / "summary.draft"
+    draft.write_bytes(msgspec.msgpack.encode(summary))
+    draft.replace(journal_path / "summary.msgpack")
+    for spent in [*journal_path.glob("fold-*"), *journal_path.glob("folds-*")]:
+        spent.unlink()  # a report makes them again from the columns
+
+
+class _Merging:
+    """Merges the work of a run's reducers into its summary."""
+
+    def __init__(self, plan: Plan, clock: RunClock, journal_path: Path, parts: list[Reduction]) -> None:
+        self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
+        self.folds = defaultdict(dict, merged_folds(part.folds for part in self.parts))
+        self.events = [event for part in self.parts for event in part.events]
+        self.counts: defaultdict[int, PhaseCounts] = defaultdict(PhaseCounts)
+        for part in self.parts:
+            for phase, counts in part.counts.items():
+                self.counts[phase].merge(counts)
+        capabilities: Capabilities = load(plan.plugins.endpoint).capabilities
+        self.title = capabilities.title
+        self.catalogue = catalogue(plan, capabilities)
+        self.warnings = [*self.catalogue.warnings, *(sentence for part in self.parts for sentence in part.off.values())]
+        self.warnings += [sentence for part in self.parts for sentence in part.notes]
+        self.failures = [sentence for part in self.parts for sentence in part.failures]
+        # A metric that failed in one reducer lacks that reducer's values.
+        self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
+        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values])
+
+    def summary(self, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...]) -> Summary:
+        plan = self.plan
+        phases = [self._phase(phase) for phase in plan.load.phases]
+        if plan.target.use_server_token_count:
+            self.warnings += _server_counts(self.counts.values())
+        main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
+        main = next(phase for phase in phases if phase.kind == "profiling")
+        begin, end = self._window(main_plan)
+        for phase in plan.load.phases:
+            begin_ns = min(self._instants(phase, "begin"), default=None)
+            sent = self.folds[phase.index].get(ARRIVAL)
+            write_never_sent(plan, self.clock, self.journal, phase, sent, begin_ns, self._report)
+        counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
+        outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD))
+        self.warnings += advice(plan, main_plan, counts, main.results, single=Store(self.journal).max_turns == 1)
+        if lost := [sentence for part in self.parts for sentence in part.lost]:
+            incomplete_reason = f"requests are lost: {'; '.join(lost)}"
+        if incomplete_reason is None and outcome.unfinished:
+            incomplete_reason = f"{outcome.unfinished} requests have no end"
+        return Summary(
+            plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases),
+            self._measurement(main_plan, counts, outcome, main), self._delivered(main_plan, counts, outcome, begin),
+            self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
+            valid=main.valid, failed=main.failed, cancelled=cancelled, incomplete_reason=incomplete_reason,
+            complete=not cancelled and incomplete_reason is None, seed=plan.run.seed, outcomes=named(counts.kinds),
+            survival=survival(self.catalogue, folds), slices=self._slices(main_plan), urls=self._urls(main_plan, counts),
+            slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
+            telemetry=telemetry(self.journal, [self._sampled(phase) for phase in plan.load.phases]),
+            observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
+            warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
+            run_warnings=warnings, extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
+        )  # fmt: skip
+
+    def _phase(self, phase: PhasePlan) -> PhaseSummary:
+        counts, (begin, end) = self.counts[phase.index], self._window(phase)
+        valid = counts.outcomes.get(journal.COMPLETED, 0)
+        failed = counts.outcomes.get(journal.ERROR, 0) + counts.outcomes.get(journal.CANCELLED, 0)
+        totals = PhaseTotals(
+            self.catalogue, self.folds[phase.index], duration_s=_duration_s(counts), window_s=_seconds(end - begin),
+            valid=valid, failed=failed,
+        )  # fmt: skip
+        wall = self.clock.started_wall_ns
+        results = totals.results() | self.analyses.results(phase.index, [(begin, end)])[0]
+        self.warnings += totals.warnings
+        return PhaseSummary(
+            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, listed(counts.errors),
+            valid, failed,
+        )  # fmt: skip
+
+    def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
+        """The phase's time slices; the last ends with the phase."""
+        width = self.plan.output.slice_ns
+        if width is None:
+            return ()
+        begin, end = map(round, self._window(phase))
+        count = max(1, math.ceil((end - begin) / width))
+        if count > MOST_SLICES:
+            self.warnings.append(
+                f"no time slices: {count:,} of {width / 1e9:g} s in one phase are more than {MOST_SLICES:,};"
+                " report again with a longer --slice-duration"
+            )
+            return ()
+        ends = [min(begin + (i + 1) * width, end) for i in range(count)]
+        groups = self._merged_groups(phase, BySlice.name, count)
+        slices = parts(self.catalogue, groups, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
+        windows = [(begin + i * width, end) for i, end in enumerate(ends)]
+        analyses = self.analyses.results(phase.index, windows)
+        wall = self.clock.started_wall_ns
+        return tuple(
+            Slice(
+                wall + windows[i][0], wall + ends[i], results | analyses[i], tally.started, named(tally.kinds),
+                complete=ends[i] == begin + (i + 1) * width,
+            )
+            for i, tally, results in slices
+        )  # fmt: skip
+
+    def _urls(self, phase: PhasePlan, counts: PhaseCounts) -> tuple[UrlSummary, ...]:
+        """The summary of each URL, where there are several."""
+        urls = self.plan.target.urls
+        if len(urls) == 1:
+            return ()
+        groups, duration_s = self._merged_groups(phase, ByUrl.name, len(urls)), _duration_s(counts)
+        summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s)
+        return tuple(
+            UrlSummary(without_secrets(urls[i]), results, tally.started, named(tally.kinds), listed(tally.errors))
+            for i, tally, results in summaries
+        )
+
+    def _merged_groups(self, phase: PhasePlan, grouping: str, count: int) -> MergedGroups:
+        groups = [groups for part in self.parts for groups in part.groups]
+        chosen = [each for each in groups if (each.phase, each.grouping) == (phase.index, grouping)]
+        return MergedGroups(chosen, 0, count - 1)
+
+    def _window(self, phase: PhasePlan) -> tuple[float, float]:
+        """Begin and end of the phase in ns since the run's start; from its requests where the journal lacks them."""
+        counts = self.counts[phase.index]
+        begin = min(self._instants(phase, "begin"), default=counts.first_start_ns if counts.outcomes else 0.0)
+        return begin, max(*self._instants(phase, "end"), counts.last_end_ns, begin)
+
+    def _sampled(self, phase: PhasePlan) -> Window:
+        """The phase on the clock of telemetry samples."""
+        zero, (begin, end) = self.clock.started_mono_ns, self._window(phase)
+        return Window(phase.index, zero + begin, zero + end)
+
+    def _instants(self, phase: PhasePlan, event: str) -> list[float]:
+        """Instants of this event of the phase, one per shard, in ns since the run's start."""
+        zero = self.clock.started_mono_ns
+        values = [value for _, kind, value in self.events if kind == journal.PHASE]
+        return [value["at_ns"] - zero for value in values if (value["phase"], value["event"]) == (phase.index, event)]
+
+    def _measurement(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, main: PhaseSummary) -> Measurement:
+        lateness, intervals = self.parts[0].lateness, self.parts[0].intervals
+        for part in self.parts[1:]:
+            lateness.merge(part.lateness)
+            intervals.merge(part.intervals)
+        itl = main.results.get("inter_token_latency")
+        return measurement(
+            self.plan, phase, counts, outcome, self.folds[phase.index].get(SLIP), self.events,
+            lateness=lateness, intervals=intervals, clock_steps=sum(part.clock_steps for part in self.parts),
+            itl_p50_ms=itl.stats["p50"] if itl is not None else None,
+        )  # fmt: skip
+
+    def _delivered(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float) -> DeliveredLoad:
+        asked = asked_rate(phase, due_times(phase, self.journal))
+        if not counts.outcomes:
+            return DeliveredLoad(None, None, outcome.never_sent, asked)
+        folds = self.folds[phase.index]
+        return delivered(phase, counts, outcome, folds.get(LATE), folds.get(HELD), begin_ns, asked)
+
+    def _plugins(self) -> tuple[PluginUsed, ...]:
+        plan, chosen = self.plan, self.plan.plugins
+        single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy)
+        refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
+        refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
+        refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
+        refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
+        refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.hooks]
+        given = plan.run.config.get("plugins", {})
+        return tuple(
+            PluginUsed(
+                ref.category, ref.name, ref.distribution, ref.version,
+                (*chosen.shadowed.get(ref.key, ()), *self.catalogue.shadowed.get(ref.key, ())), given.get(ref.key, {}),
+            )
+            for ref in refs
+        )  # fmt: skip
+
+    def _report(self, failure: str) -> None:
+        self.failures.append(failure)
+        log.warning("%s", failure)
+
+
+def _server_counts(phases: Iterable[PhaseCounts]) -> list[str]:
+    """Faults of the server's token counts, where the run uses them."""
+    phases = list(phases)
+    valid = sum(counts.outcomes.get(journal.COMPLETED, 0) for counts in phases)
+    silent, clamped = sum(counts.silent for counts in phases), sum(counts.clamped for counts in phases)
+    sentences = []
+    if silent:
+        sentences.append(
+            f"the server sent no token counts with {silent:,} of {valid:,} answers: those have no token metrics;"
+            " drop --use-server-token-count to count them here"
+        )
+    if clamped:
+        sentences.append(f"{clamped:,} answers say more reasoning tokens than output tokens; their output is taken to be 0")
+    return sentences
+
+
+def _duration_s(counts: PhaseCounts) -> float | None:
+    """From the first start of a request to the last end of one; None where nothing ended."""
+    return _seconds(counts.last_end_ns - counts.first_start_ns)
+
+
+def _seconds(span_ns: float) -> float | None:
+    return span_ns / 1e9 if span_ns > 0 else None  # -inf where nothing ended

@@ -1,0 +1,288 @@
+"""How far the numbers can be trusted: the client's own part in them, the verdict, and advice.
+
+Advice is for runs that were measured well and may still mislead: a cold server, a warm cache, wrong token counts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from aiperf.rundir import journal
+from aiperf.rundir.shard_reader import ShardEvent
+from aiperf.sdk.columns import Ints
+from aiperf.sdk.model import LENGTH_FIELDS
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Result
+from aiperf.statistics.fold import Buckets, Merged, statistics
+from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.worker.clock import PRECISE
+
+COALESCED_SHARE = 0.05
+"""Chunks are suspect when the p99 of the intervals in which they came is above this share of the median ITL.  The interval of
+a chunk that was not merged into another read is zero."""
+SLIP_NS = 1_000_000
+SLIP_SHARE = 0.05
+"""A p99 slip above 1 ms and above this share of the mean gap is suspect; an arrival later than that is late."""
+CPU_PCT = 90.0
+"""A worker busier than this is suspect."""
+MISSING_SHARE = 0.01
+"""Reads without a kernel stamp above this share are suspect."""
+_COLD = 3.0
+_COLD_MS = 50.0
+_COLD_REQUESTS = 20
+_CACHED_SHARE = 0.1
+_MS = 1e-6
+_OUTCOMES = (journal.COMPLETED, journal.ERROR, journal.CANCELLED, journal.ABORTED, journal.UNFINISHED)
+
+
+def late_ns(phase: PhasePlan) -> float:
+    """An arrival that starts later than this behind its due time counts as late."""
+    return max(SLIP_NS, SLIP_SHARE * 1e9 / phase.rate if phase.rate else 0)
+
+
+def planned(phase: PhasePlan) -> int | None:
+    """Number of planned arrivals; None where it depends on time or on the answers."""
+    if phase.due_file is not None:
+        return phase.planned
+    return phase.request_count if phase.duration_ns is None else None
+
+
+def arrivals(phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: Merged | None = None) -> Arrivals:
+    """Outcomes of the phase's planned arrivals.
+
+    *lates*: delays of starts behind their due times; *held*: waits for a slot or for the answer before; in ns.
+    """
+    by, expected = counts.outcomes, planned(phase)
+    sent = sum(by.values())
+    expected = sent if expected is None else expected
+    late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
+    completed, errors, cancelled, aborted, unfinished = (by.get(outcome, 0) for outcome in _OUTCOMES)
+    return Arrivals(
+        max(expected, sent), sent, late, completed, errors, cancelled, aborted, unfinished,
+        never_sent=max(0, expected - sent), held=0 if held is None else held.count,
+    )  # fmt: skip
+
+
+def asked_rate(phase: PhasePlan, due_ns: Ints) -> float | None:
+    """The rate asked for, in requests/s: as typed; for a ramp or a trace, the mean until the last due time.
+
+    *due_ns*: of all arrivals, -1 where it depends on the answers.  None where one does, or nothing is due.
+    """
+    if phase.rate is not None and not phase.rate_ramp_ns:
+        return phase.rate
+    known = phase.planned is not None and len(due_ns) > 0 and due_ns.min() >= 0 and due_ns.max() > 0
+    return len(due_ns) / (float(due_ns.max()) / 1e9) if known else None
+
+
+def delivered(
+    phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, lates: Merged | None, held: Merged | None, begin_ns: float,
+    asked: float | None,
+) -> DeliveredLoad:  # fmt: skip
+    """The load *asked* for (requests/s) and the load delivered."""
+    span_s = (counts.last_start_ns - begin_ns) / 1e9
+    rate = outcome.sent / span_s if span_s > 0 and outcome.sent > 1 else None
+    stats, waited = _statistics(lates), _statistics(held) or {}
+    if stats is None:
+        return DeliveredLoad(rate, None, outcome.never_sent, asked)
+    on_time = (outcome.sent - outcome.late) / outcome.planned if outcome.planned else None
+    return DeliveredLoad(
+        rate, on_time, outcome.never_sent, asked, stats["p50"], stats["p99"], outcome.held, waited.get("p50"), waited.get("p99")
+    )
+
+
+def _statistics(values: Merged | Buckets | None) -> dict[str, float] | None:
+    """In ms; None where there are no values."""
+    return values.statistics(_MS) if values is not None and values.count else None
+
+
+def _quantiles(stats: dict[str, float] | None) -> Quantiles | None:
+    return None if stats is None else Quantiles(max(0.0, stats["p50"]), max(0.0, stats["p99"]), max(0.0, stats["max"]))
+
+
+def measurement(
+    plan: Plan, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, events: Iterable[ShardEvent], *,
+    lateness: Buckets, intervals: Buckets, clock_steps: int, itl_p50_ms: float | None,
+) -> Measurement:  # fmt: skip
+    """The measurement section of the phase.
+
+    *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
+    *intervals*: in which marked chunks came.  All in ns.  *clock_steps*: noticed by all shards together.
+    """
+    lags, cpu_pct, counters = _loops(events, {each.index for each in plan.load.phases if each.kind == phase.kind})
+    clock_steps = -(-clock_steps // plan.run.workers)  # every shard notices each step of the one clock
+    slip = _quantiles(_statistics(slips))
+    reasons = [
+        *_merged_reads(counts, intervals, itl_p50_ms),
+        *_client_limits(slip, cpu_pct, late_ns(phase)),
+        *_bad_stamps(counters, clock_steps),
+        *_lost_arrivals(outcome),
+    ]
+    loopback = all(_is_loopback(url) for url in plan.target.urls)
+    lag = statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None
+    return Measurement(
+        "kernel" if lateness.count else "read", loopback, outcome, "suspect" if reasons else "trustworthy", tuple(reasons),
+        _quantiles(_statistics(lateness)), slip, _quantiles(lag), counts.coalesced, counters.get("stamps_missing", 0),
+        clock_steps, counts.reconnected, tuple(round(value, 1) for value in cpu_pct),
+        tuple(_notes(outcome, loopback=loopback, stamped=lateness.count > 0)),
+    )  # fmt: skip
+
+
+def _merged_reads(counts: PhaseCounts, intervals: Buckets, itl_p50_ms: float | None) -> Iterator[str]:
+    chunks = counts.instants + counts.coalesced
+    if itl_p50_ms and _width_ns(intervals, counts.coalesced, chunks) * _MS > COALESCED_SHARE * itl_p50_ms:
+        yield (
+            f"{counts.coalesced:,} of {chunks:,} chunks reached us merged with later ones: when each came is only known to"
+            f" within {intervals.quantile(0.5) * _MS:.3g} ms at p50; use more workers (--workers-max) or fewer streams"
+        )
+
+
+def _client_limits(slip: Quantiles | None, cpu_pct: list[float], late_ns: float) -> Iterator[str]:
+    if slip is not None and slip.p99 / _MS > late_ns:
+        yield f"arrivals left {slip.p99:.3g} ms late at p99: the client could not keep up; use more workers (--workers-max)"
+    if cpu_pct and max(cpu_pct) > CPU_PCT:
+        yield f"a worker used {max(cpu_pct):.0f} % of its core: the client may be the limit; use more workers (--workers-max)"
+
+
+def _bad_stamps(counters: dict[str, int], clock_steps: int) -> Iterator[str]:
+    missing, reads = counters.get("stamps_missing", 0), counters.get("reads", 0)
+    if reads and missing > MISSING_SHARE * reads:
+        yield f"{missing:,} of {reads:,} reads came without a kernel stamp; their times are ours"
+    if clock_steps:
+        often = "once" if clock_steps == 1 else f"{clock_steps} times"
+        yield f"the wall clock was set {often} during the run; reads around it carry our own stamps"
+
+
+def _lost_arrivals(outcome: Arrivals) -> Iterator[str]:
+    if outcome.never_sent:
+        yield (
+            f"{outcome.never_sent:,} of {outcome.planned:,} planned arrivals were never sent:"
+            " the load asked for was not delivered"
+        )
+    if lost := outcome.unfinished:
+        subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
+        yield f"{subject} no end: the process that sent them was lost"
+
+
+def _notes(outcome: Arrivals, *, loopback: bool, stamped: bool) -> Iterator[str]:
+    if outcome.held:
+        yield (
+            f"{outcome.held:,} of {outcome.sent:,} arrivals waited for a slot or for the answer before them:"
+            " their response latency counts from when they were due"
+        )
+    if not PRECISE:
+        yield "due times are kept by loop timers here, to about a millisecond"
+    if loopback:
+        yield "the server is on this machine: stamps are made in the sender's context and flatter"
+    elif stamped:
+        yield "stamps are made when this machine's kernel gets a packet: what the network card held back is not in them"
+
+
+def _width_ns(intervals: Buckets, marked: int, chunks: int) -> float:
+    """The p99 of the intervals in which *chunks* chunks came; all but *marked* of them came at a known instant."""
+    if not intervals.count or not marked or marked <= 0.01 * chunks:
+        return 0.0
+    return intervals.quantile(1 - 0.01 * chunks / marked)
+
+
+def _loops(events: Iterable[ShardEvent], phases: set[int]) -> tuple[list[int], list[float], dict[str, int]]:
+    """Loop lags (ns) and each worker's CPU share (%) while one of *phases* ran, and the transports' counters."""
+    lags: list[int] = []
+    running: dict[int, bool] = {}
+    before: dict[int, dict[str, Any]] = {}
+    spans: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for shard, kind, value in events:
+        if kind == journal.PHASE and value["event"] == "begin":
+            running[shard] = value["phase"] in phases
+        if kind != journal.LOOP:
+            continue
+        if value["in_phase"] and running.get(shard, True):
+            lags += value["lag_ns"]
+            # A phase of a second has one frame: the frame before the phase is its begin.
+            begin, _ = spans.get(shard, (before.get(shard, value), value))
+            spans[shard] = begin, value
+        before[shard] = value
+    ordered = [spans[shard] for shard in sorted(spans)]
+    walls = [end["wall_ns"] - begin["wall_ns"] for begin, end in ordered]
+    cpus = [end["cpu_ns"] - begin["cpu_ns"] for begin, end in ordered]
+    totals: Counter[str] = Counter()
+    for value in before.values():
+        totals.update(value["statistics"])
+    return lags, [100.0 * cpu / wall for cpu, wall in zip(cpus, walls, strict=True) if wall > 0], totals
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def advice(plan: Plan, phase: PhasePlan, counts: PhaseCounts, results: Mapping[str, Result], *, single: bool) -> list[str]:
+    """Sentences on the profiling phase.  *single*: conversations have one turn."""
+    cache = _warm_cache(counts, phase) if single else ()
+    return [*_cold_start(plan, phase, counts, results), *_hidden_reasoning(counts), *cache, *_mismatches(plan, results)]
+
+
+def _cold_start(plan: Plan, phase: PhasePlan, counts: PhaseCounts, results: Mapping[str, Result]) -> Iterator[str]:
+    """Whether even the fastest request of the first wave was far slower than the median request.
+
+    Requests of one wave wait for each other on a warm server, too: only the fastest tells.
+    """
+    usual = results.get("time_to_first_token") or results.get("request_latency")
+    wave = counts.opening[: max(1, phase.concurrency or 1)]
+    if usual is None or not wave or any(each.kind == "warmup" for each in plan.load.phases):
+        return
+    p50_ms, fastest_ms = usual.stats["p50"], min(latency_ns for _, latency_ns in wave) / 1e6
+    if usual.stats["count"] >= _COLD_REQUESTS and fastest_ms > max(_COLD * p50_ms, p50_ms + _COLD_MS):
+        yield (
+            f"the first requests took {fastest_ms:,.0f} ms and more, the usual one {p50_ms:,.0f} ms: the server was cold;"
+            " warm it up with --warmup-request-count"
+        )
+
+
+def _hidden_reasoning(counts: PhaseCounts) -> Iterator[str]:
+    if counts.hidden_reasoning:
+        yield (
+            f"the server counts reasoning tokens with {_answers(counts.hidden_reasoning)} without any to be seen: time to first"
+            " token is to the first word behind the reasoning; is a reasoning parser switched on?"
+        )
+
+
+def _warm_cache(counts: PhaseCounts, phase: PhasePlan) -> Iterator[str]:
+    share = counts.cached_tokens / counts.prompt_tokens if counts.prompt_tokens else 0.0
+    if share > _CACHED_SHARE:
+        sent = sum(counts.outcomes.values())
+        repeated = f" ({sent:,} requests used {phase.entries:,} entries)" if phase.entries and sent > phase.entries else ""
+        yield (
+            f"the server took {100 * share:.0f} % of the prompt tokens from its prefix cache: time to first token is that of a"
+            f" warm cache{repeated}; unless prompts share prefixes on purpose, change --random-seed or raise"
+            " --num-dataset-entries"
+        )
+
+
+def _mismatches(plan: Plan, results: Mapping[str, Result]) -> Iterator[str]:
+    counted = results.get("usage_discrepancy_count")
+    if counted is not None and counted.stats["avg"]:
+        yield (
+            f"with {_answers(counted.stats['avg'])} the server's token counts are far from those counted here: is"
+            " --tokenizer the model's? --use-server-token-count takes the server's"
+        )
+    lengths = results.get("osl_mismatch_count")
+    if lengths is not None and lengths.stats["avg"]:
+        free = not LENGTH_FIELDS & plan.target.extra.keys()
+        hint = "; where the server knows it, --extra-inputs ignore_eos:true or min_tokens makes it keep to them" if free else ""
+        have = "doesn't" if lengths.stats["avg"] == 1 else "don't"
+        yield f"{_answers(lengths.stats['avg'])} {have} have the length that was asked for{hint}"
+
+
+def _answers(count: float) -> str:
+    return "1 answer" if count == 1 else f"{count:,.0f} answers"

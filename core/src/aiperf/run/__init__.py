@@ -1,0 +1,9 @@
+"""The parent process of a run."""
+
+from typing import Any
+
+from aiperf.moved import absent
+
+
+def __getattr__(name: str) -> Any:
+    raise absent(__name__, name)

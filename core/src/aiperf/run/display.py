@@ -1,0 +1,196 @@
+"""The run's live display, and the process of its own in which it usually is.
+
+    python -m aiperf.run.display REPLIES
+
+A display that fails is reported, and plain log lines take its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import msgspec
+
+from aiperf import environment
+from aiperf.errors import PluginError
+from aiperf.processes.local import fate
+from aiperf.processes.side_process import Inbox, SideProcess, send_reply
+from aiperf.registry.third_party import load, why
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.ui import NoUi, Snapshot, Ui
+
+log = logging.getLogger(__name__)
+
+_END_S = 2.0
+
+
+class Opened(msgspec.Struct, frozen=True, tag=True):
+    """The first message to the process: the plugin and its options.  Then come snapshots and log lines."""
+
+    ref: PluginRef
+    options: EncodedOptions | None
+
+
+class Shown(msgspec.Struct, frozen=True, tag=True):
+    snapshot: Snapshot
+
+
+class Logged(msgspec.Struct, frozen=True, tag=True):
+    line: str
+
+
+_decode = msgspec.json.Decoder(Opened | Shown | Logged).decode
+
+
+class Elsewhere(Ui):
+    """A display in a process of its own.  Snapshots that it is too slow for are dropped; log lines wait.
+
+    Every method raises PluginError once that process has failed.
+    """
+
+    def __init__(self, ref: PluginRef, options: EncodedOptions | None) -> None:
+        super().__init__(options)
+        self.process = SideProcess("aiperf.run.display", foreground=True)
+        self.process.send(Opened(ref, options))
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._check()
+        if not self.process.backlogged:
+            self.process.send(Shown(snapshot))
+
+    def log(self, line: str) -> None:
+        self._check()
+        self.process.send(Logged(line))
+
+    def close(self) -> None:
+        self.process.end(_END_S)
+        try:
+            self._check()
+        finally:
+            self.process.close()
+
+    def _check(self) -> None:
+        code = self.process.poll()
+        if code:
+            replies = [msgspec.json.decode(line, type=str) for line in self.process.receive()]
+            raise PluginError(replies[0] if replies else f"its process {fate(code)}")
+
+
+class Display:
+    """The display of a run, or plain log lines once it has failed."""
+
+    def __init__(self, ui: Ui, name: str) -> None:
+        self._ui, self._name = ui, name
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._safely(lambda: self._ui.show(snapshot))
+
+    def log(self, line: str) -> None:
+        if not self._safely(lambda: self._ui.log(line)):
+            self._ui.log(line)
+
+    def close(self) -> None:
+        """Leave the terminal.  Further calls do nothing."""
+        ui, self._ui = self._ui, NoUi()
+        self._safely(ui.close)
+
+    def _safely(self, call: Callable[[], None]) -> bool:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001  # code of a plugin
+            self._ui = NoUi()
+            log.warning("%s failed, and is left out: %s", self._name, why(error).removeprefix(f"{self._name} "))
+            return False
+        return True
+
+
+def display(ref: PluginRef, options: EncodedOptions | None, *, in_process: bool) -> Display:
+    """The display *ref*, in this process or in its own.
+
+    Raises:
+        PluginError: The import fails.  In another process it fails at the next call.
+    """
+    return Display(_made(ref, options) if in_process else Elsewhere(ref, options), str(ref))
+
+
+def _made(ref: PluginRef, options: EncodedOptions | None) -> Ui:
+    ui: Ui = load(ref)(None if options is None else options.decoded())
+    return ui
+
+
+class Simple(Ui):
+    """``--ui simple``: redrawn in place on a terminal, else a line every ``AIPERF_UI_REALTIME_METRICS_INTERVAL`` seconds."""
+
+    def __init__(self, options: Any = None, stream: TextIO | None = None) -> None:
+        super().__init__(options)
+        self._every_s = environment.progress_s()
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._drawn = False
+        self._last_s = time.monotonic()
+
+    def show(self, snapshot: Snapshot) -> None:
+        if self._terminal:
+            width = max(20, shutil.get_terminal_size().columns - 1)
+            first, second = (line[:width] for line in snapshot.lines())
+            up = "\x1b[1A\r" if self._drawn else "\r"
+            self._write(f"{up}\x1b[K{first}\n\x1b[K{second}")
+            self._drawn = True
+        elif time.monotonic() - self._last_s >= self._every_s:
+            self._last_s = time.monotonic()
+            self._write("  ".join(snapshot.lines()) + "\n")
+
+    def log(self, line: str) -> None:
+        self.close()
+        self._write(f"{line}\n")
+
+    def close(self) -> None:
+        """Erase the lines."""
+        if self._drawn:
+            self._write("\r\x1b[K\x1b[1A\r\x1b[K")
+            self._drawn = False
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+class DisplayProcess:
+    """The process: turns each message of the run into a call of the plugin."""
+
+    def __init__(self) -> None:
+        self.ui: Ui = NoUi()
+
+    def take(self, line: bytes) -> None:
+        match _decode(line):
+            case Opened(ref, options):
+                self.ui = _made(ref, options)
+            case Shown(snapshot):
+                self.ui.show(snapshot)
+            case Logged(text):
+                self.ui.log(text)
+
+
+def main(replies: str) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides what Ctrl-C means
+    process = DisplayProcess()
+    inbox = Inbox(process.take)
+    try:
+        while not inbox.over:
+            inbox.wait(None)
+        process.ui.close()
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
+        send_reply(int(replies), why(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,187 @@
+"""Waiting until the servers under test are ready, before anything is measured: ``--wait-for-model-*``."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from aiperf import __version__, environment
+from aiperf.errors import AiperfError, ConfigError
+from aiperf.redaction import without_secrets
+from aiperf.registry.third_party import load, why
+from aiperf.sdk.headers import merged
+from aiperf.sdk.model import Turn, join_url, names
+from aiperf.sdk.plan import Plan, Secrets
+from aiperf.sdk.transport import tls_context
+
+log = logging.getLogger(__name__)
+
+_LOG_EVERY_S = 5.0
+_MOST_BYTES = 1 << 20
+_FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
+
+
+class Question(Struct, frozen=True):
+    """A request that tells whether a server is ready.  Without *models* any status below 500 does.
+
+    models: the server's list (``GET /v1/models``) must name all of them; without a list, *base* must answer with 2xx.
+    """
+
+    url: str
+    headers: dict[str, str]
+    method: str = "GET"
+    body: bytes = b""
+    models: tuple[str, ...] = ()
+    base: str = ""
+
+
+def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
+    """The questions for each URL: for its list of models, for an answer of one token from each model, or both.
+
+    Raises:
+        ConfigError: The endpoint can't encode a turn of plain text.
+    """
+    to = plan.target
+    common = {"User-Agent": f"aiperf/{__version__}", "Accept": "text/event-stream" if to.streaming else "application/json"}
+    asked: list[list[Question]] = []
+    for url in to.urls:
+        listed = Question(join_url(url, "/v1/models"), merged(common, secrets.headers), models=to.models, base=url)
+        asked.append([listed] if mode in ("models", "both") else [])
+    if mode in ("inference", "both"):
+        ref = plan.plugins.endpoint
+        endpoint = load(ref)(plan.plugins.options_of(ref))
+        for model in to.models:
+            try:
+                request = endpoint.encode(Turn(("Hello",), model=model, max_tokens=1, stream=to.streaming, extra=to.extra))
+            except Exception as error:  # code of a plugin, or a dialect that needs more than text
+                hint = "pass --wait-for-model-mode models"
+                raise ConfigError(f"{ref} can't encode the request to ask with: {why(error)}", hint) from error
+            headers = merged(merged({**common, "Content-Type": request.content_type}, request.headers), secrets.headers)
+            for url, row in zip(to.urls, asked, strict=True):
+                row.append(Question(join_url(url, to.path), headers, request.method, request.body))
+    return asked
+
+
+class Wait:
+    """Asks every server until it is ready, each in its own thread.
+
+    *interval_s*: time between two questions to a server.  The reason of the wait is logged when it changes, and every 5 s.
+    """
+
+    def __init__(self, plan: Plan, secrets: Secrets, mode: str, timeout_s: float, interval_s: float) -> None:
+        self._timeout_s, self._interval_s = timeout_s, interval_s
+        self._begun_s = time.monotonic()
+        self._reasons: dict[str, str | None] = {}
+        self._family = _FAMILIES.get(environment.ip_version(), socket.AF_UNSPEC)
+        tls = tls_context(plan.target.tls) if any(url.startswith("https://") for url in plan.target.urls) else None
+        self._threads = []
+        for url, asked in zip(plan.target.urls, questions(plan, secrets, mode), strict=True):
+            shown = without_secrets(url)
+            self._reasons[shown] = "it has not answered"
+            # A daemon: a server that never answers must not keep the program from ending.
+            self._threads.append(threading.Thread(target=self._ask, args=(shown, asked, tls), daemon=True))
+            self._threads[-1].start()
+
+    def over(self) -> bool:
+        """Whether all servers are ready, or the time is up."""
+        return self._left_s() <= 0 or not any(thread.is_alive() for thread in self._threads)
+
+    def settle(self) -> None:
+        """Return if all servers are ready.
+
+        Raises:
+            AiperfError: A server is not; the message has the last reason of each.
+        """
+        unready = [f"{url}: {reason}" for url, reason in self._reasons.items() if reason is not None]
+        if unready:
+            hint = "wait longer with --wait-for-model-timeout, or look at the server"
+            raise AiperfError(f"not ready within {self._timeout_s:g} s: {'; '.join(unready)}", hint)
+
+    def _left_s(self) -> float:
+        return self._begun_s + self._timeout_s - time.monotonic()
+
+    def _ask(self, shown: str, asked: Sequence[Question], tls: ssl.SSLContext | None) -> None:
+        logged, logged_s = "", 0.0
+        while (left_s := self._left_s()) > 0:
+            reason = next(filter(None, (_unready(question, tls, self._family, left_s) for question in asked)), None)
+            self._reasons[shown] = reason
+            now_s = time.monotonic()
+            if reason is None:
+                log.info("%s is ready after %.1f s", shown, now_s - self._begun_s)
+                return
+            if reason != logged or now_s - logged_s >= _LOG_EVERY_S:
+                log.info("Waiting for %s: %s (%.0f of %g s)", shown, reason, now_s - self._begun_s, self._timeout_s)
+                logged, logged_s = reason, now_s
+            time.sleep(max(0.0, min(self._interval_s, self._left_s())))
+
+
+def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> str | None:
+    """Why the server is not ready; None if it is."""
+    try:
+        status, body = _answer(question, question.url, tls, family, timeout_s)
+        if not question.models:
+            return f"it answers with {_status(status)}" if status >= 500 else None
+        if status == 404:
+            status, _ = _answer(question, question.base, tls, family, timeout_s)
+            return None if 200 <= status < 300 else f"it has no list of models, and answers with {_status(status)}"
+        if status != 200:
+            return f"its list of models is answered with {_status(status)}"
+        try:
+            listed = [str(model["id"]) for model in json.loads(body)["data"]]
+        except (ValueError, KeyError, TypeError):
+            return "its list of models can't be read"
+        missing = [model for model in question.models if model not in listed]
+        return f"it lists {names(listed)}, not {names(missing)}" if missing else None
+    except TimeoutError:
+        return "it does not answer"
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        return f"{type(error).__name__}: {(error.strerror if isinstance(error, OSError) else None) or error}"
+
+
+def _answer(question: Question, url: str, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> tuple[int, bytes]:
+    """Status and body of the answer on a new connection."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    with contextlib.closing(http.client.HTTPConnection(host, port, timeout=timeout_s)) as connection:
+        connection.sock = _connected(host, port, family, timeout_s)
+        if secure and tls is not None:
+            connection.sock = tls.wrap_socket(connection.sock, server_hostname=host)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {"Accept-Encoding": "identity", **question.headers, "Connection": "close"}
+        if secure and port == 443:  # http.client leaves out port 80 only
+            headers.setdefault("Host", f"[{host}]" if ":" in host else host)
+        connection.request(question.method, target, question.body or None, headers)
+        answer = connection.getresponse()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return answer.status, answer.read(_MOST_BYTES)
+        return answer.status, b""  # the status suffices
+
+
+def _connected(host: str, port: int, family: int, timeout_s: float) -> socket.socket:
+    """A connection to the first address of the family that accepts one."""
+    failed: OSError | None = None
+    for kind, _, _, _, address in socket.getaddrinfo(host, port, family, socket.SOCK_STREAM):
+        connection = socket.socket(kind, socket.SOCK_STREAM)
+        connection.settimeout(timeout_s)
+        try:
+            connection.connect(address)
+            return connection
+        except OSError as error:
+            connection.close()
+            failed = error
+    raise failed or OSError(f"{host} has no address")
+
+
+def _status(status: int) -> str:
+    return f"{status} {http.client.responses.get(status, '')}".rstrip()

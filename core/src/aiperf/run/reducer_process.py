@@ -1,0 +1,170 @@
+"""A reducer process: it follows the journal's segments, and writes columns and folded metrics.
+
+    python -m aiperf.run.reducer_process ADDRESS INDEX REDUCERS JOURNAL
+
+The segments are its queue: it may lag, die and start again.  Standard input ends with the parent; ``aiperf report`` reduces
+the rest then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiperf.errors import AiperfError
+from aiperf.processes import control
+from aiperf.sdk.plan import Secrets
+
+if TYPE_CHECKING:
+    from aiperf.reduce.reducer import Reducer, Reduction
+
+_STEP_S = 0.1
+_SHARED_STEP_S = 0.02
+_SHARED_REST = 2
+_IDLE_MS = 50
+_LIVE_S = 0.5
+
+
+class ReducerProcess:
+    """Handles messages, and reduces between them."""
+
+    def __init__(self, line: control.Line, index: int, of: int, journal: Path) -> None:
+        self.line, self.index, self.of, self.journal = line, index, of, journal
+        self.reducer: Reducer | None = None
+        self.reductions: list[Reduction] | None = None
+        self.trouble: str | None = None
+        self.secrets = Secrets()
+        self.over = self.crowded = False
+        self._told_s, self._done = 0.0, -1
+
+    def run(self) -> None:
+        self.line.send(control.Hello("reducer", self.index))
+        self._preload()
+        rest_ms = _IDLE_MS
+        while not self.over:
+            message = self.line.receive(rest_ms)
+            if message is not None:
+                self._handle(message)
+                continue
+            if _parent_gone():
+                return
+            rest_ms = self._step()
+            self._tell_live()
+
+    def _step(self) -> int:
+        """Reduce new frames, and return the rest until the next step in ms.  On a full disk only the reducing ends."""
+        if self.reducer is None or self.trouble is not None:
+            return _IDLE_MS
+        began = time.monotonic()
+        try:
+            progressed = self.reducer.step(_SHARED_STEP_S if self.crowded else _STEP_S)
+        except OSError as error:
+            self.trouble = f"results can't be written: {error.strerror or error}"
+            self.line.send(control.Trouble(self.trouble))
+            return _IDLE_MS
+        if not progressed:
+            return _IDLE_MS
+        return round((time.monotonic() - began) * 1000 * _SHARED_REST) if self.crowded else 0
+
+    def _preload(self) -> None:
+        """Import modules and read the tokenizer's table while another process builds the data set."""
+        from aiperf.prepare.build import open_tokenizer
+        from aiperf.reduce import reducer as _imported  # noqa: F401
+        from aiperf.rundir.directory import load_run
+
+        with contextlib.suppress(AiperfError):  # the builder of the data set reports it
+            open_tokenizer(load_run(self.journal)[0])
+
+    def _handle(self, message: control.Message) -> None:
+        match message:
+            case control.Load():
+                self.secrets = message.secrets or self.secrets
+                self.line.send(control.Ready("reducer", self.index, _trouble(self._load)))
+            case control.Finish():
+                self.line.send(control.Reduced(self.index, _trouble(self._finish)))
+            case control.Summarize():
+                self.line.send(control.Summarized(_trouble(lambda: self._summarize(message))))
+            case control.Exit():
+                self.over = True
+
+    def _load(self) -> None:
+        from aiperf.reduce.reducer import RARELY, Reducer
+        from aiperf.rundir.directory import load_run
+
+        gc.set_threshold(*RARELY)
+        plan, clock = load_run(self.journal)
+        plan = self.secrets.restored(plan)
+        # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
+        # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
+        self.crowded = (os.cpu_count() or 1) < plan.run.workers + plan.run.reducers + 2
+        self.reducer = Reducer(plan, self.journal, self.index, self.of, clock=clock)
+        # Only cores that workers and the server under test leave idle.  A low priority is not enough: a running process
+        # keeps its core for a slice of about 3 ms when another wakes.
+        _schedule(os.SCHED_IDLE)
+
+    def _finish(self) -> None:
+        if self.trouble is not None:
+            raise AiperfError(self.trouble)
+        _schedule(os.SCHED_OTHER)
+        if self.reducer is not None:
+            # One reducer makes the summary from its memory; several are merged from files.
+            reduction = self.reducer.finish(save=self.of > 1)
+            self.reductions = [reduction] if self.of == 1 else None
+
+    def _summarize(self, message: control.Summarize) -> None:
+        from aiperf.report.report import write_summary
+
+        write_summary(
+            self.journal, cancelled=message.cancelled, incomplete_reason=message.incomplete_reason, warnings=message.warnings,
+            secrets=self.secrets, reductions=self.reductions,
+        )  # fmt: skip
+
+    def _tell_live(self) -> None:
+        if self.reducer is None or time.monotonic() - self._told_s < _LIVE_S:
+            return
+        self._told_s = time.monotonic()
+        live = self.reducer.live
+        if live.done != self._done:
+            self._done = live.done
+            self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
+
+
+def _trouble(work: Callable[[], None]) -> str | None:
+    """Do the work; why it failed, None if it did not."""
+    try:
+        work()
+    except (OSError, AiperfError) as error:
+        return "\n".join(error.lines()) if isinstance(error, AiperfError) else str(error)
+    return None
+
+
+def _parent_gone() -> bool:
+    return bool(select.select([0], [], [], 0)[0]) and not os.read(0, 4096)
+
+
+def _schedule(policy: int) -> None:
+    """Change how the system schedules this process, where this user is allowed to."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, policy, os.sched_param(0))
+
+
+def main(address: str, index: str, of: str, journal: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    line = control.Line(address, f"reducer-{index}")
+    ReducerProcess(line, int(index), int(of), Path(journal)).run()
+    line.close()
+    sys.stderr.flush()
+    os._exit(0)  # all is written, and the teardown of this interpreter takes long
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,196 @@
+"""What a run has before its first phase: directories, the control channel, and the data set, built in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import msgspec
+
+from aiperf import logs
+from aiperf.errors import AiperfError, ConfigError
+from aiperf.processes.control import Switchboard
+from aiperf.rundir.directory import hold
+from aiperf.rundir.previous_results import PreviousResults
+from aiperf.sdk.plan import OutputPlan, Plan
+
+log = logging.getLogger(__name__)
+
+_LEAST_FILES = 256
+_PIPE_BYTES = 1 << 16
+
+
+def raise_open_files_limit() -> None:
+    """Allow as many open files as the system lets this user have.
+
+    Raises:
+        ConfigError: That is too few for a run.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < _LEAST_FILES:
+        raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class Directories:
+    """Paths of the run, once the journal is there and locked, and results of an earlier run are set aside.
+
+    Raises:
+        BadJournal: Another run or report uses the directory.
+        ConfigError: The directory can't be written.
+    """
+
+    def __init__(self, output: OutputPlan) -> None:
+        artifacts = Path(output.artifacts)
+        self.artifacts, self.journal = artifacts, Path(output.journal)
+        self.log_file = artifacts / "logs" / "aiperf.log"
+        self._begun = False
+        try:
+            self._previous = PreviousResults(artifacts, output)
+            self._lock = self._make()
+        except OSError as error:
+            hint = "choose another directory with --artifact-dir"
+            raise ConfigError(f"{artifacts} can't be written: {error.strerror or error}", hint) from error
+
+    def _make(self) -> BinaryIO:
+        own = False
+        try:
+            self.journal.mkdir(parents=True)
+            own = True
+            lock = hold(self.journal)
+            logs.to_file(self.log_file)
+        except (OSError, AiperfError):
+            if own or not self.journal.exists():  # else another run made it first, and it is that run's
+                self._previous.restore()
+            raise
+        return lock
+
+    def begin(self, source: str | None) -> None:
+        """The first phase is about to begin: remove the earlier results, but not *source*, a file that the run reads."""
+        self._previous.replace(None if source is None else Path(source))
+        self._begun = True
+
+    @contextlib.contextmanager
+    def restored_unless_begun(self) -> Iterator[None]:
+        """Leave the directory as it was where the run ends before its first phase."""
+        try:
+            yield
+        finally:
+            if not self._begun:
+                self._previous.restore()
+            self._lock.close()
+
+
+@contextlib.contextmanager
+def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]:
+    """The parent's end, open for the block: on a TCP port of *host*, else on a socket in a private directory below *sockets*.
+
+    sockets: None is the system's directory for temporary files.
+
+    Raises:
+        ConfigError: The address can't be used.
+    """
+    with contextlib.ExitStack() as stack:
+        if host is not None:
+            address = f"tcp://{host}:*"
+            if not host.startswith("127.") and host not in ("localhost", "::1", "[::1]"):
+                danger = "whoever reaches the port can steer the run, and read its API key"
+                log.warning("%s is not this machine's loopback: %s", host, danger)
+        else:
+            if sockets is not None:
+                sockets.mkdir(parents=True, exist_ok=True)
+            # Private to this user: whoever can write to the socket can steer the run.
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-", dir=sockets))
+            address = f"ipc://{directory}/control"
+        try:
+            board = stack.enter_context(contextlib.closing(Switchboard(address)))
+        except OSError as error:
+            hint = "check --zmq-host or --zmq-ipc-path"
+            raise ConfigError(f"control messages can't use {address}: {error.strerror or error}", hint) from error
+        yield board
+
+
+class Builder:
+    """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._data, self._ended = b"", False
+        self._pipe, write = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._pipe)
+            _work(plan, write)
+        os.close(write)
+        os.set_blocking(self._pipe, False)
+
+    def poll(self) -> bool:
+        """Whether :meth:`result` has something to return."""
+        with contextlib.suppress(BlockingIOError):
+            while piece := b"" if self._ended else os.read(self._pipe, _PIPE_BYTES):
+                self._data += piece
+            self._end()
+        return self._ended
+
+    def result(self) -> Plan:
+        """The plan with what the build adds.
+
+        Raises:
+            AiperfError: The build failed; message and exit code are the child's.
+        """
+        outcome = msgspec.json.decode(self._data or b"{}")
+        if "plan" in outcome:
+            return msgspec.convert(outcome["plan"], Plan)
+        if "lines" in outcome:
+            message, *hints = outcome["lines"]
+            error = AiperfError(message, *(hint.strip() for hint in hints))
+            error.exit_code = outcome["code"]
+            raise error
+        raise AiperfError("the data set could not be built: its process ended without a word")
+
+    def close(self) -> None:
+        """End the child if it still works."""
+        if not self._ended:
+            os.kill(self._pid, signal.SIGKILL)
+        self._end()
+
+    def _end(self) -> None:
+        if not self._ended:
+            os.waitpid(self._pid, 0)
+            os.close(self._pipe)
+        self._ended = True
+
+
+def _work(plan: Plan, write: int) -> NoReturn:
+    """The child: writes the plan, or lines and exit code of an error.  It leaves without unwinding the parent's stack."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        from aiperf.prepare.build import build
+
+        outcome: dict[str, Any] = {}
+        try:
+            outcome = {"plan": build(plan)}
+        except AiperfError as error:
+            outcome = {"lines": error.lines(), "code": error.exit_code}
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(msgspec.json.encode(outcome))
+        code = 0
+    except BaseException:  # noqa: BLE001
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,1 @@
+"""A run's directory: journal, stored data set, artifacts."""

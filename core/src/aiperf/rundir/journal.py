@@ -1,0 +1,121 @@
+"""The journal: append-only files of frames, from which every result is made.
+
+A file is a run of frames.  A frame is a header of 32 bytes and its payload:
+
+    length u32 · crc32 u32 (of kind, count, both clocks and payload) · kind u32 · count u32 · monotonic ns i64 · wall ns i64
+
+Recovery cuts at the first frame that is short or fails its CRC.  The pair of clocks, read together when the frame was
+closed, maps the kernel's receive stamps (wall clock) to the monotonic clock (:mod:`aiperf.rundir.shard_reader`).
+
+Two kinds of file: *segments* ``shard-<i>.<k>.seg`` written by worker i, and *columns* ``columns-<i>.<k>`` written by
+reducer i.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+HEADER = struct.Struct("<IIIIqq")
+_SUMMED = struct.Struct("<IIqq")
+
+PLAN, PHASE, SENT, CHUNKS, DONE, TEXT, LOOP, COLUMNS = range(1, 9)
+"""Kinds of frame.
+
+PLAN    msgpack ``{"run_id", "shard", "shards", "pid", "started_mono_ns"}``: first frame of a segment
+PHASE   msgpack ``{"phase", "event", "at_ns", …}``; event is ``begin``, ``sending_complete`` or ``end``
+SENT    int64 rows of SENT_FIELDS: a request was started
+CHUNKS  int64 rows of CHUNK_FIELDS, then the bodies one after the other, after HTTP framing
+DONE    int64 rows of DONE_FIELDS: a request is over
+TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDetails), ``head`` (status, reason, headers),
+        ``prompt`` (the text sent, where the data set alone doesn't tell) or ``request`` (headers, secrets redacted, and the
+        body, None where the data set has it; see ``Plan.keeps_requests``)
+LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
+COLUMNS a reduced batch (:class:`aiperf.reduce.batches.StoredBatch`)
+"""
+
+SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns", "held_ns")
+"""*request* numbers the worker's requests; *due_ns* and *started_ns* are monotonic; due -1: nothing was scheduled.
+*held_ns*: how long it waited after its due time for a slot, or for the answer before."""
+
+CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
+"""*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic.  *size*: bytes of body.
+*hidden*: TCP segments merged into this read beyond the last one: earlier pieces are only known to have come since the
+read before."""
+
+DONE_FIELDS = (
+    "request", "outcome", "status", "flags", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns",
+    "bytes_sent", "bytes_received", "dns_ns", "connect_ns", "tls_ns",
+)  # fmt: skip
+"""Times are monotonic ns, 0 where the request never came that far; *dns_ns*, *connect_ns*, *tls_ns* are durations."""
+
+COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT = range(6)
+OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent")
+"""Outcomes of an arrival.  Recovery gives UNFINISHED, the report gives NEVER_SENT; workers write the others."""
+
+SEGMENT_BYTES = 64 << 20
+FLUSH_BYTES = 64 << 10
+
+
+class Frame(Struct, frozen=True):
+    kind: int
+    count: int
+    mono_ns: int
+    wall_ns: int
+    payload: bytes
+    end: int
+    """Offset of the frame's end in the file."""
+
+
+def pack(kind: int, payload: bytes, mono_ns: int, wall_ns: int, count: int = 0) -> bytes:
+    """A frame's bytes."""
+    return HEADER.pack(len(payload), _crc(payload, kind, count, mono_ns, wall_ns), kind, count, mono_ns, wall_ns) + payload
+
+
+def _crc(payload: bytes, *numbers: int) -> int:
+    return zlib.crc32(payload, zlib.crc32(_SUMMED.pack(*numbers)))
+
+
+def frames(path: Path, offset: int = 0) -> Iterator[Frame]:
+    """The whole frames of a file from *offset* on, up to the first that is short or damaged.
+
+    A reader that follows a file calls it again with the last ``frame.end``.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        while True:
+            header = file.read(HEADER.size)
+            if len(header) < HEADER.size:
+                return
+            length, crc, kind, count, mono_ns, wall_ns = HEADER.unpack(header)
+            payload = file.read(length)
+            if len(payload) < length or _crc(payload, kind, count, mono_ns, wall_ns) != crc:
+                return
+            offset += HEADER.size + length
+            yield Frame(kind, count, mono_ns, wall_ns, payload, offset)
+
+
+def segment_path(directory: Path, shard: int, k: int) -> Path:
+    return directory / f"shard-{shard}.{k}.seg"
+
+
+def columns_path(directory: Path, reducer: int, k: int) -> Path:
+    return directory / f"columns-{reducer}.{k}"
+
+
+def numbered(directory: Path, pattern: str) -> list[Path]:
+    """Files matching *pattern* (``shard-*.seg``), by their two numbers."""
+    return sorted(directory.glob(pattern), key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.name)])
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte; OSError (a full disk) is the caller's to handle."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,228 @@
+"""The encoded data set on disk: written streaming, read by mapping, as large as the disk.
+
+Files in the journal's directory, integers little-endian int64:
+
+``dataset.json``           shapes of requests, number of models, longest conversation, whether there is media
+``dataset.entries``        per entry: first turn, offset of its conversation, length of its id
+``dataset.turns``          per turn: shape, input tokens, max tokens, delay ns, timestamp ns (-1: unknown or none)
+``dataset.offsets``        per turn and model: where its body ends
+``dataset.bodies``         encoded bodies, one after the other
+``dataset.conversations``  per entry: its id, then the conversation as msgpack
+
+Workers read it with the standard library and msgspec alone.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from aiperf.errors import BadJournal
+from aiperf.sdk.model import Conversation, HttpRequest
+
+_ENTRY, _TURN = 3, 5
+_NAMES = ("entries", "turns", "offsets", "bodies", "conversations")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Conversation).decode
+
+
+class StoredShape(Struct, frozen=True):
+    """The fields that many requests of a data set share: all of an HttpRequest but its body."""
+
+    path: str
+    method: str = "POST"
+    content_type: str = "application/json"
+    headers: dict[str, str] = {}
+
+
+class _About(Struct, frozen=True):
+    shapes: list[StoredShape]
+    models: int
+    max_turns: int
+    media: bool = False
+    graded: bool = False
+
+
+class Expectation(Struct, frozen=True):
+    """The fields of a turn that a grader reads."""
+
+    expected: str | None = None
+    task: str | None = None
+
+
+class _Expectations(Struct, frozen=True):
+    """A stored conversation, read for these fields alone."""
+
+    turns: tuple[Expectation, ...]
+
+
+_decode_expectations = msgspec.msgpack.Decoder(_Expectations).decode
+
+
+class StoreWriter:
+    """Appends conversations; use as a context manager.
+
+    ``dataset.json`` is written last, by :meth:`close`: without it there is no data set, so half of one is never read.
+    """
+
+    def __init__(self, directory: Path, models: int = 1) -> None:
+        self._directory, self._models = directory, models
+        self._files: dict[str, BinaryIO] = {name: (directory / f"dataset.{name}").open("wb") for name in _NAMES}
+        self._shapes: list[StoredShape] = []
+        self._known: dict[bytes, int] = {}
+        self._turns = self._body_end = self._conversation_end = self._max_turns = 0
+        self._media = False
+        self.graded = False
+        """Whether any turn has an expected answer."""
+        self.entries = 0
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        for file in self._files.values():
+            with suppress(OSError):  # the exception under way says more
+                file.close()
+
+    def add(
+        self, conversation: Conversation, requests: Sequence[Sequence[HttpRequest]], input_tokens: Sequence[int | None] = ()
+    ) -> None:
+        """Append an entry.
+
+        *requests*: per turn, per model, the turn encoded by itself.  *input_tokens*: per turn, None where unknown;
+        turns beyond its end keep the data set's number.
+        """
+        identity = conversation.id.encode()
+        packed = _encode(conversation)
+        self._put("entries", self._turns, self._conversation_end, len(identity))
+        self._files["conversations"].write(identity + packed)
+        self._conversation_end += len(identity) + len(packed)
+        for index, turn in enumerate(conversation.turns):
+            self._media |= bool(turn.media)
+            self.graded |= turn.expected is not None
+            tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
+            sent_ns = None if turn.timestamp_ms is None else round(turn.timestamp_ms * 1e6)
+            numbers = self._shape(requests[index][0]), tokens, turn.max_tokens, round((turn.delay_ms or 0) * 1e6), sent_ns
+            self._put("turns", *(-1 if number is None else number for number in numbers))
+            for request in requests[index]:
+                self._files["bodies"].write(request.body)
+                self._body_end += len(request.body)
+                self._put("offsets", self._body_end)
+        self._turns += len(conversation.turns)
+        self._max_turns = max(self._max_turns, len(conversation.turns))
+        self.entries += 1
+
+    def close(self) -> None:
+        """Write ``dataset.json``, and close the files."""
+        for file in self._files.values():
+            file.close()
+        about = _About(self._shapes, self._models, self._max_turns, self._media, self.graded)
+        (self._directory / "dataset.json").write_bytes(msgspec.json.encode(about))
+
+    def _put(self, name: str, *numbers: int) -> None:
+        self._files[name].write(array("q", numbers).tobytes())
+
+    def _shape(self, request: HttpRequest) -> int:
+        shape = StoredShape(request.path, request.method, request.content_type, request.headers)
+        number = self._known.setdefault(_encode(shape), len(self._shapes))
+        if number == len(self._shapes):
+            self._shapes.append(shape)
+        return number
+
+
+class Store:
+    """Reads the files of :class:`StoreWriter`.
+
+    Raises:
+        BadJournal: The directory holds no data set.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            about = msgspec.json.decode((directory / "dataset.json").read_bytes(), type=_About)
+            *tables, self._bodies, self._conversations = (_mapped(directory / f"dataset.{name}") for name in _NAMES)
+            self._entries, self._turns, self._offsets = (memoryview(table).cast("q") for table in tables)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise BadJournal(f"the data set of {os.fspath(directory)} can't be read: {error}") from error
+        self.shapes, self.max_turns = about.shapes, about.max_turns
+        self._models, self._media, self._graded = about.models, about.media, about.graded
+        self._images: dict[tuple[int, int], int] = {}
+        self.entries = len(self._entries) // _ENTRY
+
+    def turns(self, entry: int) -> int:
+        """Number of turns of the entry's conversation."""
+        after = self._entries[(entry + 1) * _ENTRY] if entry + 1 < self.entries else len(self._turns) // _TURN
+        return after - self._entries[entry * _ENTRY]
+
+    def body(self, entry: int, turn: int, model: int = 0) -> bytes:
+        """The encoded body of the turn by itself, without earlier turns."""
+        at = (self._entries[entry * _ENTRY] + turn) * self._models + model
+        return self._bodies[self._offsets[at - 1] if at else 0 : self._offsets[at]]
+
+    def shape(self, entry: int, turn: int) -> int:
+        """Index into *shapes*."""
+        return self._turn(entry, turn, 0)
+
+    def input_tokens(self, entry: int, turn: int) -> int:
+        """Length of the request's texts in the run's tokenizer, -1 where unknown."""
+        return self._turn(entry, turn, 1)
+
+    def max_tokens(self, entry: int, turn: int) -> int:
+        """The requested output length, -1 where the data set requests none."""
+        return self._turn(entry, turn, 2)
+
+    def delay_ns(self, entry: int, turn: int) -> int:
+        """Think time before the turn, 0 where there is none."""
+        return self._turn(entry, turn, 3)
+
+    def timestamp_ns(self, entry: int, turn: int) -> int:
+        """The send time in a recorded trace, -1 outside traces."""
+        return self._turn(entry, turn, 4)
+
+    def id(self, entry: int) -> str:
+        """The conversation's id."""
+        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
+        return self._conversations[at : at + length].decode()
+
+    def conversation(self, entry: int) -> Conversation:
+        """The entry as the data set gave it."""
+        return _decode(self._packed(entry))
+
+    def expectation(self, entry: int, turn: int) -> Expectation | None:
+        """The expectation of the turn's answer; None where no turn of the data set has one."""
+        return _decode_expectations(self._packed(entry)).turns[turn] if self._graded else None
+
+    def images(self, entry: int, turn: int) -> int:
+        """Number of pictures in the turn's request, which holds the turns before it, too."""
+        if not self._media:
+            return 0
+        if (entry, turn) not in self._images:
+            turns = self.conversation(entry).turns[: turn + 1]
+            self._images[entry, turn] = sum(media.kind == "image" for earlier in turns for media in earlier.media)
+        return self._images[entry, turn]
+
+    def _packed(self, entry: int) -> bytes:
+        """The entry's conversation as msgpack."""
+        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
+        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
+        return self._conversations[at + length : after]
+
+    def _turn(self, entry: int, turn: int, field: int) -> int:
+        return self._turns[(self._entries[entry * _ENTRY] + turn) * _TURN + field]
+
+
+def _mapped(path: Path) -> bytes | mmap.mmap:
+    """A file's bytes, mapped where it has any."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""

@@ -1,0 +1,253 @@
+"""Many finished requests as columns: what metrics are computed from.
+
+Times are float64 nanoseconds since the run's start (exact for 104 days); NaN is absent.  A column has one value per
+request of the batch, or is :class:`Ragged`: a list per request.
+
+The kernel's columns (``batch["started_ns"]``): every field of :class:`Row`, :data:`LIST_COLUMNS` and :data:`GRADE_COLUMNS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from aiperf.sdk.metric import MetricDeclaration
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+
+ABSENT = float("nan")
+
+
+class JournalColumns(Struct):
+    """Numbers as the journal has them, in its order (:mod:`aiperf.rundir.journal`)."""
+
+    n: Annotated[float, "", "number of the arrival in its phase"] = ABSENT
+    phase: Annotated[float, "", "index of the phase"] = ABSENT
+    session: Annotated[float, "", "number of the session"] = ABSENT
+    turn: Annotated[float, "", "index of the turn in its session"] = ABSENT
+    entry: Annotated[float, "", "number of the data set's entry"] = ABSENT
+    url: Annotated[float, "", "index of the URL"] = ABSENT
+    model: Annotated[float, "", "index of the model"] = ABSENT
+    bytes_sent: Annotated[float, "B", "body bytes sent"] = ABSENT
+    bytes_received: Annotated[float, "B", "body bytes received"] = ABSENT
+    dns_ns: Annotated[float, "ns", "time spent on name lookup for this request; 0 on a reused connection"] = ABSENT
+    connect_ns: Annotated[float, "ns", "likewise on connecting"] = ABSENT
+    tls_ns: Annotated[float, "ns", "likewise on the TLS handshake"] = ABSENT
+
+
+class UsageColumns(Struct):
+    """The server's own counts (:class:`aiperf.reduce.usage.Usage`)."""
+
+    usage_prompt_tokens: Annotated[float, "tokens", "input"] = ABSENT
+    usage_completion_tokens: Annotated[float, "tokens", "output, reasoning included"] = ABSENT
+    usage_total_tokens: Annotated[float, "tokens", "input and output"] = ABSENT
+    usage_reasoning_tokens: Annotated[float, "tokens", "reasoning"] = ABSENT
+    usage_cached_tokens: Annotated[float, "tokens", "input found in the prefix cache"] = ABSENT
+    usage_cache_write_tokens: Annotated[float, "tokens", "input written to the prefix cache"] = ABSENT
+    usage_cache_miss_tokens: Annotated[float, "tokens", "input not found in the prefix cache"] = ABSENT
+    usage_prompt_audio_tokens: Annotated[float, "tokens", "audio of the input"] = ABSENT
+    usage_completion_audio_tokens: Annotated[float, "tokens", "audio of the output"] = ABSENT
+    usage_accepted_tokens: Annotated[float, "tokens", "accepted tokens of a predicted output"] = ABSENT
+    usage_rejected_tokens: Annotated[float, "tokens", "rejected tokens of a predicted output"] = ABSENT
+    usage_tool_tokens: Annotated[float, "tokens", "results of tools that the server called"] = ABSENT
+    usage_audio_s: Annotated[float, "s", "audio of the input"] = ABSENT
+
+
+class Row(JournalColumns, kw_only=True):
+    """The numbers of one finished request, beside :class:`UsageColumns`: name, unit and meaning of each column.
+
+    The only declaration of these columns: a batch is stored as the float64 values of the fields of both, in this order.
+    """
+
+    shard: Annotated[float, "", "number of the shard (worker) that sent it"] = ABSENT
+    request: Annotated[float, "", "number of the request in its shard"] = ABSENT
+    outcome: Annotated[float, "", "index into :data:`aiperf.sdk.journal.OUTCOMES`"] = ABSENT
+    fault: Annotated[float, "", "how an ``error`` failed: 0 failed, 1 the answer began and was cut, 2 it was empty"] = ABSENT
+    status: Annotated[float, "", "HTTP status; absent if none came"] = ABSENT
+    due_ns: Annotated[float, "ns", "when the arrival was due; absent where nothing was scheduled (burst)"] = ABSENT
+    held_ns: Annotated[float, "ns", "how long it waited, once due, for a slot or the previous answer; absent in burst"] = ABSENT
+    started_ns: Annotated[float, "ns", "request time zero: before pool wait, name lookup and connect"] = ABSENT
+    connected_ns: Annotated[float, "ns", "a connection was ready"] = ABSENT
+    sent_ns: Annotated[float, "ns", "first byte handed to the operating system"] = ABSENT
+    sent_end_ns: Annotated[float, "ns", "last byte handed to the operating system"] = ABSENT
+    ack_ns: Annotated[float, "ns", "status line and headers were in"] = ABSENT
+    first_byte_ns: Annotated[float, "ns", "first body bytes"] = ABSENT
+    last_byte_ns: Annotated[float, "ns", "last bytes of the answer"] = ABSENT
+    ended_ns: Annotated[float, "ns", "when the request was over, answered or not"] = ABSENT
+    first_token_ns: Annotated[float, "ns", "first content of any kind"] = ABSENT
+    second_token_ns: Annotated[float, "ns", "second distinct instant of content; absent where reads were merged"] = ABSENT
+    first_output_ns: Annotated[float, "ns", "first content that is not reasoning"] = ABSENT
+    last_token_ns: Annotated[float, "ns", "last content; trailing usage and ``[DONE]`` don't count"] = ABSENT
+    first_event_ns: Annotated[float, "ns", "first of a stream's *events*; absent where there is none"] = ABSENT
+    last_event_ns: Annotated[float, "ns", "last of them"] = ABSENT
+    input_tokens: Annotated[float, "tokens", "by the run's tokenizer, or the server with --use-server-token-count"] = ABSENT
+    output_tokens: Annotated[float, "tokens", "answer, without reasoning"] = ABSENT
+    reasoning_tokens: Annotated[float, "tokens", "reasoning; absent if there was none"] = ABSENT
+    requested_tokens: Annotated[float, "tokens", "the max tokens field sent"] = ABSENT
+    first_tokens: Annotated[float, "tokens", "with the first content, where the server counts per chunk and is asked"] = ABSENT
+    reused: Annotated[float, "", "1 when an open connection was used"] = ABSENT
+    reconnected: Annotated[float, "", "1 when the open connection had closed and the request was sent again"] = ABSENT
+    coalesced: Annotated[float, "", "pieces of content whose instant is only known as an interval"] = ABSENT
+    reads: Annotated[float, "", "how often bytes of the answer's body were read"] = ABSENT
+    images: Annotated[float, "", "pictures in the payload, those of earlier turns included"] = ABSENT
+    events: Annotated[float, "", "events of a stream that say more than usage, a role alone included; 0 otherwise"] = ABSENT
+
+
+NUMBERS: tuple[str, ...] = (*UsageColumns.__struct_fields__, *Row.__struct_fields__)
+"""Columns with one number per request, as a batch is stored."""
+LIST_COLUMNS = ("chunk_ns", "gap_ns", "piece_count")
+"""Columns with a list per request: distinct instants at which content arrived (ns); time between neighbouring instants that
+are both known (ns; merged reads are left out); pieces of content at each instant."""
+GRADE_COLUMNS = ("graded", "correct", "unparsed", "score")
+"""1 where the answer was graded, 0 where grading failed, absent where nothing is expected; and, of graded answers, the fields
+of :class:`aiperf.sdk.grader.Grade`."""
+TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error")
+"""Texts of every batch; ``error`` is the JSON of ErrorDetails."""
+
+
+class Ragged(Struct, frozen=True):
+    """A list per request: request i has ``values[offsets[i]:offsets[i + 1]]``.
+
+    *at_ns* says when each element happened, in ns since the run's start: what a time slice needs.
+    """
+
+    values: Floats
+    offsets: Ints
+    at_ns: Floats
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def row(self, i: int) -> Floats:
+        return self.values[self.offsets[i] : self.offsets[i + 1]]
+
+    def take(self, rows: Ints) -> Ragged:
+        """The lists of the requests *rows*, in this order."""
+        lengths = (self.offsets[1:] - self.offsets[:-1])[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        index = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Ragged(self.values[index], offsets, self.at_ns[index])
+
+
+Column: TypeAlias = Floats | Ragged
+
+
+def _taken(column: Column, rows: Ints) -> Column:
+    return column.take(rows) if isinstance(column, Ragged) else column[rows]
+
+
+def ragged(rows: Iterable[Sequence[float]], at_ns: Iterable[Sequence[float]]) -> Ragged:
+    """Lists as a :class:`Ragged`."""
+    lists = [np.asarray(row, dtype=np.float64) for row in rows]
+    stamps = [np.asarray(row, dtype=np.float64) for row in at_ns]
+    offsets = np.concatenate(([0], np.cumsum([len(row) for row in lists]))).astype(np.int64)
+    return Ragged(np.concatenate([np.empty(0), *lists]), offsets, np.concatenate([np.empty(0), *stamps]))
+
+
+def integers(column: Floats, plus: int = 0) -> list[int | None]:
+    """A column as exact integers plus *plus*; None where it is absent.  Turns a time into a wall-clock stamp."""
+    absent = np.isnan(column)
+    known = np.where(absent, 0, column) if absent.any() else column
+    values: list[int | None] = (np.rint(known).astype(np.int64) + plus).tolist()
+    for i in np.flatnonzero(absent).tolist():
+        values[i] = None
+    return values
+
+
+class RecordBatch:
+    """Finished requests as columns, in completion order.
+
+    *columns* are the kernel's.  *texts* have a string or None per request: those of :data:`TEXTS`; with ``--export-http-trace``
+    also ``trace`` (JSON of :class:`aiperf.reduce.trace.Trace`), with a grader also ``grade``.
+    *valid* marks requests that count for latency and throughput; the rest failed.
+
+    A batch that exporters and hooks get has its metrics, too: *values* by tag in base units (NaN absent), *metrics* their
+    declarations, *cut_off* by tag of a duration the time so far of requests that were cut off in flight (not in *values*).
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Column], valid: NDArray[np.bool_], texts: Mapping[str, Sequence[str | None]] | None = None,
+        *, resolve: Callable[[str], Column] | None = None,
+    ) -> None:  # fmt: skip
+        self.columns, self.valid, self.texts = dict(columns), valid, dict(texts or {})
+        self.values: Mapping[str, Column] = {}
+        self.metrics: Mapping[str, MetricDeclaration] = {}
+        self.cut_off: Mapping[str, Floats] = {}
+        self._resolve = resolve
+
+    def with_metrics(
+        self, values: Mapping[str, Column], metrics: Mapping[str, MetricDeclaration],
+        cut_off: Mapping[str, Floats] | None = None,
+    ) -> RecordBatch:  # fmt: skip
+        """The same requests with their metrics."""
+        batch = RecordBatch(self.columns, self.valid, self.texts)
+        batch.values, batch.metrics, batch.cut_off = values, metrics, cut_off or {}
+        return batch
+
+    @property
+    def batch(self) -> RecordBatch:
+        """The batch itself, for exporters written when ``Scored`` held it apart from its metrics."""
+        return self
+
+    def __len__(self) -> int:
+        return len(self.valid)
+
+    def __getitem__(self, name: str) -> Floats:
+        """A column with one value per request; for a list per request use :meth:`lists`."""
+        column = self.column(name)
+        if isinstance(column, Ragged):
+            raise KeyError(f"{name!r} is a list per request: use batch.lists({name!r})")
+        return column
+
+    def lists(self, name: str) -> Ragged:
+        """A column with a list per request."""
+        column = self.column(name)
+        if not isinstance(column, Ragged):
+            raise KeyError(f"{name!r} has one value per request: use batch[{name!r}]")
+        return column
+
+    def column(self, name: str) -> Column:
+        if name in self.columns:
+            return self.columns[name]
+        if self._resolve is not None:
+            return self._resolve(name)
+        raise KeyError(f"no column {name!r}; a metric may read the kernel's columns and the tags in its 'needs'")
+
+    def viewed(self, resolve: Callable[[str], Column]) -> RecordBatch:
+        """The same batch, with *resolve* for names that are no columns: the metrics that a metric needs."""
+        return RecordBatch(self.columns, self.valid, self.texts, resolve=resolve)
+
+    def take(self, rows: Ints) -> RecordBatch:
+        """The requests *rows*, in this order."""
+        columns = {name: _taken(column, rows) for name, column in self.columns.items()}
+        texts = {name: [values[i] for i in rows.tolist()] for name, values in self.texts.items()}
+        values = {tag: _taken(column, rows) for tag, column in self.values.items()}
+        cut_off = {tag: column[rows] for tag, column in self.cut_off.items()}
+        return RecordBatch(columns, self.valid[rows], texts).with_metrics(values, self.metrics, cut_off)
+
+    def select(self, mask: NDArray[np.bool_]) -> RecordBatch:
+        """The requests where *mask* is true."""
+        return self.take(np.flatnonzero(mask).astype(np.int64))
+
+
+class Scored(RecordBatch):
+    """A batch with its metrics under its former name: a :class:`RecordBatch` has both now."""
+
+    def __init__(
+        self, batch: RecordBatch, values: Mapping[str, Column], metrics: Mapping[str, MetricDeclaration],
+        cut_off: Mapping[str, Floats] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(batch.columns, batch.valid, batch.texts)
+        self.values, self.metrics, self.cut_off = values, metrics, cut_off or {}
+
+
+__all__ = [
+    "ABSENT", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "TEXTS", "Column", "Floats", "Ints", "JournalColumns", "Ragged",
+    "RecordBatch", "Row", "Scored", "UsageColumns", "integers", "ragged",
+]  # fmt: skip

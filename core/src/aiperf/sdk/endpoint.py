@@ -1,0 +1,134 @@
+"""The endpoint contract: a codec between turns and HTTP bodies.
+
+An endpoint never awaits, opens a socket or reads a clock; the kernel does that once for all endpoints.  Workers import
+endpoint modules, so these must stay light: msgspec is already loaded, pydantic is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aiperf.errors import BadResponse
+from aiperf.sdk.model import Delta, HttpRequest, Turn
+from aiperf.sdk.options import OptionsT
+
+
+class Capabilities(Struct, frozen=True, omit_defaults=True):
+    """The abilities of an endpoint; the manifest repeats them, so that they are known without an import.
+
+    path: below the base URL; "" leaves the URL as it is.  streaming_path: path of streamed requests, None is the same path.
+    title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
+    service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
+    with each piece of a stream.
+    """
+
+    path: str = ""
+    streaming_path: str | None = None
+    streaming: bool = False
+    produces_tokens: bool = False
+    tokenizes_input: bool = False
+    media_in: tuple[str, ...] = ()
+    media_out: tuple[str, ...] = ()
+    system_message: bool = False
+    multi_turn: bool = False
+    per_chunk_usage: bool = False
+    title: str = "LLM Metrics"
+    service_kind: str = "openai"
+
+
+class Endpoint(Generic[OptionsT]):
+    """One API's dialect.
+
+    options: the endpoint's own (None where it declares none).  *capabilities* must equal
+    those of the manifest.
+
+    *repeats_envelope* promises: where events differ only inside one JSON string, and one of them decodes to that string as
+    its text (or as its reasoning) and nothing else, all of them do.  The kernel then decodes a series of such events at a
+    part of the cost.
+    """
+
+    capabilities: ClassVar[Capabilities]
+    repeats_envelope: ClassVar[bool] = False
+
+    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
+        self.options = options
+
+    def path(self, *, streaming: bool) -> str:
+        """The path of a request below the base URL."""
+        capabilities = self.capabilities
+        return capabilities.streaming_path if streaming and capabilities.streaming_path else capabilities.path
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        """The request for a turn.  Deterministic: the same turn gives the same bytes."""
+        raise NotImplementedError(f"{type(self).__name__} must define encode(turn)")
+
+    def decode(self, event: bytes) -> Delta | None:
+        """The content of one event: of a server-sent event's data, or of the whole body of an answer without streaming.
+
+        None: the event has no content (an end marker).
+
+        Raises:
+            BadResponse: The event is not of this dialect, or carries an in-band error.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define decode(event)")
+
+    def auth_headers(self, key: str) -> dict[str, str]:
+        """The headers that carry an API key."""
+        return {"Authorization": f"Bearer {key}"}
+
+
+def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
+    """The exception for an event that a typed decoder refused; its message doesn't depend on where the bytes were cut."""
+    if isinstance(error, msgspec.ValidationError):
+        return BadResponse(f"{dialect}: not of this dialect: {error}", raw=event)
+    return BadResponse(f"{dialect}: not JSON", raw=event, unreadable=True)
+
+
+def in_band_error(event: bytes) -> BadResponse | None:
+    """The error inside an answer with a good status; None where the event is no error.
+
+    Accepts ``{"error": {"message", "type", "code"}}``, ``{"error": "text"}``, and a bare error object, which has a
+    ``message`` beside ``type``, ``code`` or ``"object": "error"``.
+    """
+    try:
+        body = msgspec.json.decode(event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error")
+    if not error:
+        bare = "type" in body or "code" in body or body.get("object") == "error"
+        if not bare or not isinstance(body.get("message"), str):
+            return None
+        error = body
+    if not isinstance(error, dict):
+        return BadResponse(_short(error), raw=event)
+    message, kind, code = error.get("message"), error.get("type"), error.get("code")
+    if not isinstance(kind, str) or not kind:
+        kind = code if isinstance(code, str) and not code.isdigit() else None
+    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit() and len(code) < 9) else None
+    return BadResponse(message if isinstance(message, str) and message else _short(error), raw=event, code=number, kind=kind)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def encoded(endpoint: Endpoint, turn: Turn) -> HttpRequest:
+    """The request of *endpoint* for the turn; the turn's payload, where it has one, replaces the body.
+
+    Raises:
+        TypeError: The endpoint returned something else.
+    """
+    request = endpoint.encode(turn)
+    if not isinstance(request, HttpRequest):
+        raise TypeError(f"encode returned {type(request).__name__}, not HttpRequest")
+    return request if turn.payload is None else replace(request, body=msgspec.json.encode(turn.payload))
+
+
+__all__ = ["Capabilities", "Endpoint", "encoded", "in_band_error", "unreadable"]

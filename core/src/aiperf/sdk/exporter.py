@@ -1,0 +1,176 @@
+"""The exporter contracts: readers of results.
+
+A :class:`SummaryExporter` runs once in the parent, at the end.  A :class:`BatchExporter` turns each batch of finished
+requests into bytes in the reducer; the kernel writes and joins the parts.  A :class:`DatasetExporter` sees the encoded
+data set before load starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aiperf.sdk.options import OptionsT
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import RecordBatch
+    from aiperf.sdk.model import Conversation
+    from aiperf.sdk.summary import Summary
+
+LEVELS = ("summary", "records", "raw")
+"""Values of ``--export-level``; each includes the ones before it."""
+
+_JOIN_BYTES = 1 << 20
+_PLACEHOLDERS = (("{prefix}", "profile_export", ""), ("{prefix_aiperf}", "profile_export_aiperf", ""), ("{prefix_}", "", "_"))
+
+
+def file_name(pattern: str, prefix: str | None) -> str:
+    """The name of a file that an exporter declares as *pattern*.
+
+    ``--profile-export-prefix run1`` replaces the placeholders; without it (*prefix* None) they have default values:
+
+    ================== ============================ ==========
+    placeholder        without prefix               with run1
+    ================== ============================ ==========
+    ``{prefix}``        ``profile_export``           ``run1``
+    ``{prefix_aiperf}`` ``profile_export_aiperf``    ``run1``
+    ``{prefix_}``       nothing                      ``run1_``
+    ================== ============================ ==========
+
+    A pattern without a placeholder is the file's name in every run.
+    """
+    for placeholder, default, affix in _PLACEHOLDERS:
+        pattern = pattern.replace(placeholder, default if prefix is None else prefix + affix)
+    return pattern
+
+
+class Target(Struct, frozen=True):
+    """Destination and extent of an export.
+
+    prefix: base name from ``--profile-export-prefix``, suffixes already stripped; None for the default names.
+    level: one of LEVELS.  width: columns of the console copy.  config: the run's configuration by section.
+    started_wall_ns: wall clock at the run's time zero; column + started_wall_ns is an exported time stamp.
+    phases, kinds: by index, the phase's name and ``warmup`` or ``profiling``.  reducers: number of reducers; shard i belongs
+    to reducer i modulo that.  journal: directory of segments and columns, None where the run has none.
+    files: names with placeholders, by kind, that the run's exporters declare in :attr:`Exporter.files`.
+    """
+
+    directory: Path
+    prefix: str | None = None
+    level: str = "records"
+    width: int = 140
+    verbose: bool = False
+    started_wall_ns: int = 0
+    phases: tuple[str, ...] = ("profiling",)
+    kinds: tuple[str, ...] = ("profiling",)
+    reducers: int = 1
+    journal: Path | None = None
+    config: dict[str, Any] = {}
+    files: dict[str, str] = {}
+
+    def file(self, kind: str) -> Path:
+        """The path of the file of this kind: as an exporter of the run declares it, else ``{prefix_}KIND``."""
+        return self.directory / file_name(self.files.get(kind, f"{{prefix_}}{kind}"), self.prefix)
+
+
+class Artifact(Struct, frozen=True):
+    """A file that an exporter wrote, and its label on the console."""
+
+    label: str
+    path: Path
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A draft file; it replaces *path* when the block succeeds and is removed when the block raises."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+class Exporter(Generic[OptionsT]):
+    """Base of all exporters.  options: the exporter's own (None where it declares none)."""
+
+    level: ClassVar[str] = "summary"
+    """The lowest ``--export-level`` at which the exporter runs."""
+    files: ClassVar[Mapping[str, str]] = {}
+    """The files that it writes: a kind for :meth:`Target.file`, and a name with placeholders, see :func:`file_name`.  The
+    manifest has the same under ``capabilities: {files: …}``, so the kernel knows them without an import."""
+    before_load: ClassVar[bool] = False
+    """Whether the files are written before load, when the run may still be refused.  The manifest's capability is the same."""
+
+    def __init__(self, target: Target, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
+        self.target = replace(target, files={**target.files, **self.files})
+        self.options = options
+
+    def wanted(self) -> bool:
+        """Whether the run requested this exporter; False writes no file and lists none."""
+        return True
+
+
+class SummaryExporter(Exporter[OptionsT]):
+    """Writes files from the summary; runs once in the parent, at the end."""
+
+    def export(self, summary: Summary) -> Sequence[Artifact]:
+        raise NotImplementedError(f"{type(self).__name__} must define export(summary)")
+
+
+class BatchExporter(Exporter[OptionsT]):
+    """Turns batches into a file, batch by batch in the reducer.  It sees all requests, whatever their outcome.
+
+    The kernel writes ``header()`` once, then the rows of each batch, and joins the parts of several reducers.
+    """
+
+    level = "records"
+    label: ClassVar[str] = ""
+    kind: ClassVar[str] = ""
+    """The artifact's kind, see :meth:`Target.file`."""
+
+    def header(self) -> bytes:
+        return b""
+
+    def rows(self, batch: RecordBatch) -> bytes:
+        """The batch's lines.  Deterministic."""
+        raise NotImplementedError(f"{type(self).__name__} must define rows(batch)")
+
+    def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
+        """The whole file from the parts of the reducers in their order; called once in the parent, at the end."""
+        yield self.header()
+        for part in parts:
+            with part.open("rb") as file:
+                while block := file.read(_JOIN_BYTES):
+                    yield block
+
+
+class DatasetExporter(Exporter[OptionsT]):
+    """Writes a file from the data set before load starts: it sees each conversation with its encoded bodies."""
+
+    before_load = True
+    label: ClassVar[str] = ""
+    kind: ClassVar[str] = ""
+
+    def header(self) -> bytes:
+        return b""
+
+    def entry(self, conversation: Conversation, bodies: Sequence[bytes], *, first: bool) -> bytes:
+        """The conversation's part of the file; *bodies* has one encoded body per turn."""
+        raise NotImplementedError(f"{type(self).__name__} must define entry(conversation, bodies, first=…)")
+
+    def footer(self) -> bytes:
+        return b""
+
+
+__all__ = [
+    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "SummaryExporter", "Target", "atomic",
+    "file_name",
+]  # fmt: skip

@@ -1,0 +1,120 @@
+"""Every hook that the kernel calls, in calling order.  A plugin may rely on nothing else.
+
+A package registers a module, an object or a class under the entry-point group ``aiperf.hooks`` and marks its functions
+with ``aiperf.hookimpl``.  A class is instantiated once in each process that calls one of its hooks; where the plugin
+declares options, they are its attribute ``options`` before the first call.
+
+pluggy calls the plugins: the last registered first, ``tryfirst``, ``trylast`` and ``wrapper=True`` as pluggy has them
+(``aiperf_request_prepared`` differs).  An exception, SystemExit or a wrong result is reported once for each plugin and
+hook, counts as None, and the other plugins still run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pluggy import HookimplMarker, HookspecMarker
+
+if TYPE_CHECKING:  # the specification must not drag in the engine
+    from asyncio import AbstractEventLoop
+    from collections.abc import Sequence
+
+    from aiperf import (  # isort: skip
+        Artifact, HttpRequest, PhasePlan, Plan, Point, RecordBatch, Schedule, ScheduleContext, Sink, Snapshot, Summary, Target,
+        Transport, TransportSettings, Turn,
+    )  # fmt: skip
+    from aiperf.telemetry.samples import Moment
+
+hookspec = HookspecMarker("aiperf")
+hookimpl = HookimplMarker("aiperf")
+
+
+@hookspec
+def aiperf_plan_validated(plan: Plan) -> None:
+    """The options make a plan; a plugin refuses it with ConfigError.  Every plugin is asked.  Parent process, once."""
+
+
+@hookspec(firstresult=True)
+def aiperf_make_schedule(plan: Plan, phase: PhasePlan, context: ScheduleContext) -> Schedule | None:
+    """Make the schedule of a phase; None leaves it to other plugins, at last to the schedule that the phase names.
+
+    ConfigError ends the run.  Builder process, a child of the parent that also writes the data set; once a phase.
+    """
+
+
+@hookspec(firstresult=True)
+def aiperf_make_transport(settings: TransportSettings, sink: Sink, loop: AbstractEventLoop) -> Transport | None:
+    """Make the transport, which reports to *sink* from *loop*; None leaves it to other plugins, at last to ``--transport``.
+
+    Worker process, once in each worker.
+    """
+
+
+@hookspec
+def aiperf_run_configured(plan: Plan) -> None:
+    """The data set is built, all processes are up, and nothing has been sent.  Parent process, once."""
+
+
+@hookspec
+def aiperf_phase_started(plan: Plan, phase: PhasePlan) -> None:
+    """The clock of a phase is running.  Parent process, once a phase."""
+
+
+@hookspec
+def aiperf_request_prepared(request: HttpRequest, turn: Turn) -> HttpRequest | None:
+    """Change the bytes or headers of a request; None leaves it.
+
+    Worker process, once a request, when it is due and before it is sent: microseconds only, they delay the request.
+    Plugins run in the order of registration, those with ``tryfirst`` first and those with ``trylast`` last, each on the
+    request that the plugin before returned.  A wrapper is refused.  Free where no plugin implements it.
+    """
+
+
+@hookspec
+def aiperf_snapshot(snapshot: Snapshot) -> None:
+    """Live numbers.  Parent process, at most four times a second while a phase runs."""
+
+
+@hookspec
+def aiperf_batch_reduced(batch: RecordBatch) -> None:
+    """Read a batch of finished requests, failed ones too.
+
+    Reducer process, once a batch; again for the batches of a reducer that died.  ``aiperf report`` calls it as well.
+    """
+
+
+@hookspec
+def aiperf_samples_arrived(source: str, points: Sequence[Point], moment: Moment) -> None:
+    """Read a sample of a telemetry source.  The process of that source, once a sample."""
+
+
+@hookspec
+def aiperf_phase_ended(plan: Plan, phase: PhasePlan) -> None:
+    """All requests of a phase are finished or given up.  Parent process, once a phase."""
+
+
+@hookspec
+def aiperf_summary_made(summary: Summary) -> None:
+    """The numbers are final.  Parent process, once."""
+
+
+@hookspec
+def aiperf_export(summary: Summary, target: Target) -> list[Artifact] | None:
+    """Write further artifacts, and return them.  Parent process, once, after the exporters."""
+
+
+@hookspec
+def aiperf_run_ended(summary: Summary) -> None:
+    """All files are written.  Parent process, once; not in a run that failed before its summary."""
+
+
+@hookspec
+def aiperf_teardown() -> None:
+    """All processes have ended, also after a failed run.  Parent process, once; not where the plan was refused."""
+
+
+__all__ = [
+    "aiperf_batch_reduced", "aiperf_export", "aiperf_make_schedule", "aiperf_make_transport", "aiperf_phase_ended",
+    "aiperf_phase_started", "aiperf_plan_validated", "aiperf_request_prepared", "aiperf_run_configured", "aiperf_run_ended",
+    "aiperf_samples_arrived", "aiperf_snapshot", "aiperf_summary_made", "aiperf_teardown", "hookimpl", "hookspec",
+]  # fmt: skip

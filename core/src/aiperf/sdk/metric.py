@@ -1,0 +1,263 @@
+"""The metric contracts.  A metric computes values of requests; the kernel folds, slices, prints and exports them.
+
+:class:`Metric` computes the values of a whole batch (numpy), :class:`PerRequestMetric` the value of one request,
+:class:`RunMetric` one number from folded metrics, :class:`Analysis` several results from stored values of all requests.
+A :class:`MetricFamily` makes metrics according to its options.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Column, RecordBatch
+    from aiperf.sdk.raw_values import RawValues
+    from aiperf.sdk.summary import Result
+
+
+class Unit(enum.Enum):
+    """Base and display units; files show the value.  :meth:`per` converts."""
+
+    NANOSECONDS = "ns"
+    MICROSECONDS = "us"
+    MILLISECONDS = "ms"
+    SECONDS = "sec"
+    BYTES = "B"
+    KILOBYTES = "KB"
+    TOKENS = "tokens"
+    REQUESTS = "requests"
+    COUNT = "count"
+    RATIO = "ratio"
+    PERCENT = "%"
+    TOKENS_PER_SECOND = "tokens/sec"
+    TOKENS_PER_SECOND_PER_USER = "tokens/sec/user"
+    REQUESTS_PER_SECOND = "requests/sec"
+    IMAGES = "images"
+    IMAGES_PER_SECOND = "images/sec"
+    MILLISECONDS_PER_IMAGE = "ms/image"
+
+    def per(self, other: Unit) -> float:
+        """How many of *other* make this unit.
+
+        Raises:
+            ValueError: The units measure different quantities.
+        """
+        if self is other:
+            return 1.0
+        size, other_size = _SIZES.get(self), _SIZES.get(other)
+        if size is None or other_size is None or size[0] != other_size[0]:
+            raise ValueError(f"{self.value} can't be shown as {other.value}")
+        return size[1] / other_size[1]
+
+
+_SIZES = {
+    Unit.NANOSECONDS: ("time", 1.0), Unit.MICROSECONDS: ("time", 1e3), Unit.MILLISECONDS: ("time", 1e6),
+    Unit.SECONDS: ("time", 1e9), Unit.BYTES: ("size", 1.0), Unit.KILOBYTES: ("size", 1024.0),
+}  # fmt: skip
+
+
+class Aggregation(enum.Enum):
+    """How the values of many requests make the run's result."""
+
+    DISTRIBUTION = "distribution"  # all statistics
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+
+
+class Over(enum.Enum):
+    """The requests that a metric covers."""
+
+    VALID = "valid"
+    FAILED = "failed"
+    ALL = "all"
+
+
+class Needs(enum.Flag):
+    """Properties of a run that a metric requires; the kernel omits the metric where one is missing."""
+
+    NOTHING = 0
+    STREAMING = enum.auto()
+    TOKENS_OUT = enum.auto()  # the endpoint produces tokens
+    TOKENS_IN = enum.auto()  # the endpoint's input is tokenized
+    CLIENT_TOKENS = enum.auto()  # the client counts tokens (off with --use-server-token-count)
+    PACED = enum.auto()  # arrivals have due times
+    REPLAYED = enum.auto()  # arrivals are at the times of a recording
+    EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
+
+
+class MetricDeclaration:
+    """The declaration of a metric, on its class or on the instance.  A metric whose manifest row declares options is
+    constructed with them as its only argument.
+
+    tag: name in files.  title, short: headings.  unit: unit of the values; display: unit in files and tables, None is *unit*.
+    needs: tags of the metrics that it reads.  requires: properties that the run must have.
+    larger_is_better: direction of an SLO.  group, order: place on the console; order None is not shown there.
+    per_record: the per-request file has each request's value.
+    hidden: only other metrics read it; no file shows it.
+    """
+
+    tag: str
+    title: str
+    short: str = ""
+    unit: Unit
+    display: Unit | None = None
+    needs: tuple[str, ...] = ()
+    requires: Needs = Needs.NOTHING
+    larger_is_better: bool = False
+    group: str = ""
+    order: int | None = None
+    per_record: bool = True
+    hidden: bool = False
+
+    @property
+    def shown(self) -> Unit:
+        return self.display or self.unit
+
+    @property
+    def scale(self) -> float:
+        """Factor from the unit to the display unit."""
+        return self.unit.per(self.shown)
+
+
+class Metric(MetricDeclaration):
+    """A value, or a list of values, per request, computed for a whole batch.
+
+    ``column`` must give the same values for a batch, its halves and its permutation; NaN is absent.
+
+    adjusted: results also have ``adj_<tag>``, in which failed requests count as infinitely slow.
+    since: column at which a duration begins; a request cut off in flight lasted at least from there to its end.
+    early: the value is complete before the answer ends (the time to first token), so a later cut-off doesn't change it.
+    arriving: the amount arrives with the content; time slices count it where the content arrived.
+    """
+
+    fold: Aggregation = Aggregation.DISTRIBUTION
+    over: Over = Over.VALID
+    adjusted: bool = False
+    since: str | None = None
+    early: bool = False
+    arriving: bool = False
+
+    def column(self, batch: RecordBatch) -> Column:
+        """One value per request of *batch*, or a Ragged with one list per request."""
+        raise NotImplementedError(f"{type(self).__name__} must define column(batch)")
+
+
+class RequestView(Protocol):
+    """One request.  ``request[name]`` is a column's value, None where absent, a list for a list column."""
+
+    def __getitem__(self, name: str) -> float | list[float] | None: ...
+
+    def text(self, name: str) -> str | None: ...
+
+
+class PerRequestMetric(Metric):
+    """A plain function of one request.  The kernel's loop over a batch costs a few µs per request."""
+
+    def value(self, request: RequestView) -> float | list[float] | None:
+        raise NotImplementedError(f"{type(self).__name__} must define value(request)")
+
+    def column(self, batch: RecordBatch) -> Column:
+        import numpy as np
+
+        from aiperf.sdk.columns import ragged
+
+        values = [self.value(_Row(batch, i)) for i in range(len(batch))]
+        if any(isinstance(value, list) for value in values):
+            rows = [value if isinstance(value, list) else [] for value in values]
+            return ragged(rows, [[end] * len(row) for end, row in zip(batch["ended_ns"].tolist(), rows, strict=True)])
+        return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+class _Row:
+    def __init__(self, batch: RecordBatch, index: int) -> None:
+        self.batch, self.index = batch, index
+
+    def __getitem__(self, name: str) -> float | list[float] | None:
+        from aiperf.sdk.columns import Ragged
+
+        column = self.batch.column(name)
+        if isinstance(column, Ragged):
+            row: list[float] = column.row(self.index).tolist()
+            return row
+        value = float(column[self.index])
+        return None if value != value else value
+
+    def text(self, name: str) -> str | None:
+        return self.batch.texts[name][self.index]
+
+
+class Totals(Protocol):
+    """The run's folded metrics.  None is absent."""
+
+    duration_s: float | None
+    """First request start to last response end, over all sent requests, in s."""
+    window_s: float | None
+    """From the phase's start to the end of its last request, in s."""
+    valid: int
+    failed: int
+
+    def sum(self, tag: str) -> float | None: ...
+
+    def count(self, tag: str) -> int: ...
+
+    def value(self, tag: str) -> float | None:
+        """The value of an aggregate or derived metric, the mean of a distribution."""
+
+    def statistic(self, tag: str, name: str) -> float | None:
+        """A distribution's statistic (for example ``p99``) in its display unit, as in the results.
+
+        ``adj_<tag>`` exists where requests failed; its infinite statistics are None, although it has a ``count``.
+        """
+
+
+class RunMetric(MetricDeclaration):
+    """One number per run, derived from folded metrics."""
+
+    per_record = False
+
+    def number(self, run: Totals) -> float | None:
+        raise NotImplementedError(f"{type(self).__name__} must define number(run)")
+
+
+class Analysis(MetricDeclaration):
+    """Results that need the values of all requests together, such as curves over time.
+
+    keeps: columns of the kernel, or tags of *needs*, that the kernel stores for each sent request, failed ones included.
+    lists: columns with a list per request, stored within the kernel's budget.
+    *unit* and *title* are unused: each result has its own.
+    """
+
+    unit = Unit.COUNT
+    hidden = True
+    keeps: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+
+    def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
+        """The results of each window.  *windows*: (begin, end) in ns since the run's start."""
+        raise NotImplementedError(f"{type(self).__name__} must define results(kept, windows)")
+
+
+class MetricFamily:
+    """Metrics that depend on options.  Constructed like a metric; the kernel replaces it with the metrics that it gives."""
+
+    def metrics(
+        self, plugin_options: Mapping[str, MetricDeclaration], unfit: Mapping[str, Needs]
+    ) -> Iterable[MetricDeclaration]:
+        """The metrics for this run.
+
+        *plugin_options*: the run's other metrics by tag.  *unfit*: metrics that don't apply to the run, and the missing
+        properties.
+
+        Raises:
+            ConfigError: The options are impossible; the run is refused before it starts.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define metrics(others, unfit)")
+
+
+__all__ = [
+    "Aggregation", "Analysis", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Over", "PerRequestMetric",
+    "RequestView", "RunMetric", "Totals", "Unit",
+]  # fmt: skip

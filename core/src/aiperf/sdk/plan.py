@@ -1,0 +1,320 @@
+"""The validated run.  Frozen: everything later is a function of it.
+
+API keys and header values travel to the workers separately (:class:`Secrets`) and are never written.  Secret options of
+plugins are in the plan in memory only: files hold :meth:`Plan.public`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import EncodedOptions
+
+
+class ExportLevel(StrEnum):
+    """How much is written: results of the run; also a row for each request; also the raw journal."""
+
+    SUMMARY = "summary"
+    RECORDS = "records"
+    RAW = "raw"
+
+
+class ModelStrategy(StrEnum):
+    """How sessions get one of several models."""
+
+    ROUND_ROBIN = "round_robin"
+    RANDOM = "random"
+
+
+class Replay(Struct, frozen=True, omit_defaults=True):
+    """The part of a trace that is sent, and its time zero (spec: timing §13).
+
+    start_ms, end_ms: inclusive bounds of the recorded times, None is open.  auto_offset: time zero is the first time within
+    the bounds; else it is *start_ms*, or 0.
+    """
+
+    auto_offset: bool = True
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+
+class PhasePlan(Struct, frozen=True, omit_defaults=True):
+    """One phase.  *kind* is ``warmup`` or ``profiling``.
+
+    schedule: name of the scheduling mode.  pattern, smoothness: name and parameter of the arrival distribution.
+    request_count, session_count, duration_ns: stop conditions; the first one reached ends sending; None is no condition.
+    grace_ns: time after the duration for requests in flight; None waits for all.
+    concurrency: limit of concurrent sessions; prefill_concurrency: limit of requests before their first token; None is none.
+    rate: requests/s, the target of a ramp; rate_series: ((seconds, requests/s), …), linear in between, replaces it.
+    ramp: name of the curve; *_ramp_ns: time in which a limit, or the rate, rises; None is at once.
+    users: number of users in the user-centric mode.  replay: part of the trace that the fixed schedule sends.
+    cancel_share, cancel_delay_ns: share of cancelled requests, and the time between sending and cancelling.
+    driver: name of the driver that starts the requests, filled in with the due times.
+    due_file: due times of arrivals (int64 ns after phase start, -1 where answers decide); None without pacing.
+    planned: number of arrivals; None where time or answers decide.  turns: upper bound of the phase's requests, filled in
+    with the data set; None where only time ends the phase.
+    sessions_file: rows of (entry, turns, number of the first arrival), where the schedule plans sessions.
+    spacing_ns: time between a session's turns, where the schedule fixes it; else recorded times minus *zero_ns*, or delays.
+    limits_file, prefill_limits_file: times at which a ramped limit grows (int64 ns after phase start, one for each level).
+    first_entry, entries: part of the data set that the phase uses.
+    """
+
+    name: str
+    kind: str
+    index: int
+    schedule: str
+    request_count: int | None = None
+    session_count: int | None = None
+    duration_ns: int | None = None
+    grace_ns: int | None = None
+    concurrency: int | None = None
+    prefill_concurrency: int | None = None
+    rate: float | None = None
+    rate_series: tuple[tuple[float, float], ...] | None = None
+    pattern: str | None = None
+    smoothness: float = 1.0
+    ramp: str = "linear"
+    concurrency_ramp_ns: int | None = None
+    prefill_ramp_ns: int | None = None
+    rate_ramp_ns: int | None = None
+    users: int | None = None
+    replay: Replay | None = None
+    cancel_share: float = 0.0
+    cancel_delay_ns: int = 0
+    planned: int | None = None
+    turns: int | None = None
+    driver: str = "burst"
+    due_file: str | None = None
+    spacing_ns: int | None = None
+    zero_ns: int = 0
+    sessions_file: str | None = None
+    limits_file: str | None = None
+    prefill_limits_file: str | None = None
+    first_entry: int = 0
+    entries: int = 0
+
+    @property
+    def paced(self) -> bool:
+        """Whether arrivals have due times."""
+        return self.due_file is not None or self.rate is not None or self.rate_series is not None
+
+
+class TlsPlan(Struct, frozen=True, omit_defaults=True):
+    verify: bool = True
+    ca_file: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+
+
+class RunPlan(Struct, frozen=True):
+    """Identity of the run, and its processes.
+
+    run_id: 12 hex digits.  seed: root of every draw; seeded: the user gave it.  command: the command line as typed, secrets
+    redacted.  workers, reducers: numbers of processes.  config: given and derived settings, in the sections of the
+    configuration file.
+    """
+
+    run_id: str
+    version: str
+    seed: int
+    seeded: bool
+    command: str
+    workers: int = 1
+    reducers: int = 1
+    verbose: bool = False
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+class TargetPlan(Struct, frozen=True):
+    """Destination and form of requests.
+
+    models: names of models; *model_strategy* distributes several among sessions.
+    urls: base URLs; url_weights: a weight for each.  path: appended to each URL.  streaming: request a stream.
+    timeout_ns: time limit of a request.  reuse: keep connections open; sticky: one connection per session.
+    session_header: name of the header with the session's id.  extra: fields of every request body.
+    use_server_token_count: token counts come from the server's usage; per_chunk_usage: request it with each piece.
+    """
+
+    models: tuple[str, ...]
+    urls: tuple[str, ...]
+    path: str
+    streaming: bool
+    timeout_ns: int
+    model_strategy: ModelStrategy = ModelStrategy.ROUND_ROBIN
+    url_weights: tuple[float, ...] = ()
+    reuse: bool = True
+    sticky: bool = False
+    session_header: str = "X-Correlation-ID"
+    tls: TlsPlan = TlsPlan()
+    extra: dict[str, Any] = field(default_factory=dict)
+    use_server_token_count: bool = False
+    per_chunk_usage: bool = False
+
+
+class DataPlan(Struct, frozen=True):
+    """The data set.
+
+    entries: number of conversations.  source: the input file, None for generated data; first: number of its conversations to
+    use, None is all.  sampling: order of entries; "" is the data set's own, filled in by the build.
+    delay_ratio: factor of every think time.  tokenizer_name: as given or derived, None where nothing is tokenized.
+    """
+
+    entries: int
+    sampling: str = ""
+    source: str | None = None
+    first: int | None = None
+    delay_ratio: float = 1.0
+    tokenizer_name: str | None = None
+
+
+class LoadPlan(Struct, frozen=True):
+    """The phases in their order.  failed_threshold: share of failed requests that ends the run; None is no limit."""
+
+    phases: tuple[PhasePlan, ...]
+    failed_threshold: float | None = None
+
+
+class OutputPlan(Struct, frozen=True):
+    """Results and their place.
+
+    journal: directory of segments and columns.  artifacts: directory of results.  export_prefix: base name of exported
+    files, None is the default.  export_level: ``summary``, ``records`` or ``raw``.  http_trace: records have headers,
+    stamps and reads.  slice_ns: width of time slices, None reports none.
+    files: names with placeholders, by kind, that the run's exporters declare (:func:`aiperf.sdk.exporter.file_name`).
+    early_files: kinds of the files among them that are written before load.
+    """
+
+    journal: str
+    artifacts: str
+    export_prefix: str | None = None
+    export_level: ExportLevel = ExportLevel.RECORDS
+    http_trace: bool = False
+    slice_ns: int | None = None
+    files: dict[str, str] = {}
+    early_files: tuple[str, ...] = ()
+
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether the journal stores headers of requests and answers, and bodies that the data set lacks."""
+        return self.http_trace or self.export_level == ExportLevel.RAW
+
+
+class PluginPlan(Struct, frozen=True):
+    """Every plugin the run uses.  Workers and reducers load from these references, without discovery.
+
+    tokenizer, grader, ui: None where the run needs none.  engine: None runs shards as local processes.
+    url_strategy: None takes URLs in turn.  schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
+    hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
+    options: validated options by ``category:name``; secret_options: the fields that must not be written.
+    shadowed: by ``category:name``, the packages that lost the name.
+    metric_ranks: by ``category:name``, the claim of a plugin to a metric's tag: pinned, priority, not one of ours.
+    """
+
+    endpoint: PluginRef
+    transport: PluginRef
+    dataset: PluginRef
+    tokenizer: PluginRef | None = None
+    grader: PluginRef | None = None
+    ui: PluginRef | None = None
+    engine: PluginRef | None = None
+    url_strategy: PluginRef | None = None
+    metrics: tuple[PluginRef, ...] = ()
+    exporters: tuple[PluginRef, ...] = ()
+    hooks: tuple[PluginRef, ...] = ()
+    hook_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    telemetry: tuple[PluginRef, ...] = ()
+    schedules: dict[str, PluginRef] = field(default_factory=dict)
+    arrivals: dict[str, PluginRef] = field(default_factory=dict)
+    ramps: dict[str, PluginRef] = field(default_factory=dict)
+    samplers: dict[str, PluginRef] = field(default_factory=dict)
+    drivers: dict[str, PluginRef] = field(default_factory=dict)
+    options: dict[str, EncodedOptions] = field(default_factory=dict)
+    secret_options: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    metric_ranks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    def options_of(self, ref: PluginRef) -> Any:
+        """The plugin's options with their declared types, None where it declares none."""
+        encoded = self.options.get(ref.key)
+        return None if encoded is None else encoded.decoded()
+
+    def secret_values(self) -> dict[str, dict[str, Any]]:
+        """The secret options with their values."""
+        return {key: {name: self.options[key].values[name] for name in names} for key, names in self.secret_options.items()}
+
+    def hooked(self, *names: str) -> list[tuple[PluginRef, Any]]:
+        """The hooks plugins that implement any of these hooks, each with its options."""
+        refs = (ref for ref in self.hooks if set(names) & set(self.hook_names.get(ref.key, names)))
+        return [(ref, self.options_of(ref)) for ref in refs]
+
+
+class Plan(Struct, frozen=True):
+    """A whole run, in the sections of the configuration file."""
+
+    run: RunPlan
+    target: TargetPlan
+    data: DataPlan
+    load: LoadPlan
+    output: OutputPlan
+    plugins: PluginPlan
+
+    def replacing(self, **fields: Any) -> Plan:
+        """The plan with new values of *fields*, each in its section (field names are unique across sections).
+
+        Raises:
+            TypeError: No section has the field.
+        """
+        changed = {}
+        for name in self.__struct_fields__:
+            section = getattr(self, name)
+            own = {key: fields.pop(key) for key in section.__struct_fields__ if key in fields}
+            if own:
+                changed[name] = replace(section, **own)
+        if fields:
+            raise TypeError(f"a plan has no {' nor '.join(fields)}")
+        return replace(self, **changed)
+
+    def input_config(self) -> dict[str, Any]:
+        """The configuration in the reference's form, which lacks plugins and their options."""
+        own = {"endpoint": ("transport",), "runtime": ("engine",)}  # settings that the reference doesn't know
+        return {
+            name: {key: value for key, value in section.items() if key not in own[name]} if name in own else section
+            for name, section in self.run.config.items()
+            if name != "plugins"
+        }
+
+    def public(self) -> Plan:
+        """The plan for files: secret options are None."""
+        hidden = {key: dict.fromkeys(fields) for key, fields in self.plugins.secret_options.items()}
+        return self.replacing(options=_over(self.plugins.options, hidden))
+
+
+class Secrets(Struct, frozen=True):
+    """Values that must never be written: header values, and secret options of plugins by ``category:name``.  They travel
+    over the control channel only."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def restored(self, plan: Plan) -> Plan:
+        """The plan before :meth:`Plan.public`."""
+        return plan.replacing(options=_over(plan.plugins.options, self.options)) if self.options else plan
+
+
+def _over(options: dict[str, EncodedOptions], values: dict[str, dict[str, Any]]) -> dict[str, EncodedOptions]:
+    """The options with other *values*, by key and field."""
+    return {
+        key: EncodedOptions(encoded.options_class, {**encoded.values, **values.get(key, {})})
+        for key, encoded in options.items()
+    }
+
+
+__all__ = [
+    "DataPlan", "ExportLevel", "LoadPlan", "ModelStrategy", "OutputPlan", "PhasePlan", "Plan", "PluginPlan", "Replay",
+    "RunPlan", "Secrets", "TargetPlan", "TlsPlan",
+]  # fmt: skip

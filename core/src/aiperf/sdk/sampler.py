@@ -1,0 +1,17 @@
+"""The contract of samplers: which entry of the data set a session uses."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Sampler(Protocol):
+    """The order of a data set's entries: the entry, 0 to *count* - 1, of session number *session*.
+
+    A function of its arguments alone.
+    """
+
+    def __call__(self, seed: int, session: int, count: int) -> int: ...
+
+
+__all__ = ["Sampler"]

@@ -1,0 +1,101 @@
+"""The contract of scheduling modes: which arrival is due when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from aiperf.sdk.plan import PhasePlan
+
+if TYPE_CHECKING:
+    from aiperf.sdk.arrivals import GapFunction
+    from aiperf.sdk.columns import Ints
+    from aiperf.sdk.ramp import Ramp
+
+
+class Conversations(Protocol):
+    """The entries of a phase, numbered from 0, as a schedule sees them."""
+
+    count: int
+
+    def entry(self, session: int) -> int:
+        """The entry that the sampler gives to a session."""
+
+    def turns(self, entry: int) -> int: ...
+
+    def timestamp_ns(self, entry: int, turn: int) -> int:
+        """Recorded time of the turn, -1 where the trace has none."""
+
+
+class ScheduleContext(Struct, frozen=True):
+    """The arguments of a schedule.
+
+    gaps: the phase's arrival pattern, None in modes without one.  ramp: the curve of rising limits or rates, None without.
+    data: the phase's conversations; None before the data set exists.  source: the input file, for messages.
+    """
+
+    seed: int
+    phase: PhasePlan
+    gaps: GapFunction | None = None
+    ramp: Ramp | None = None
+    data: Conversations | None = None
+    source: str | None = None
+
+
+class Schedule(Protocol):
+    """Arithmetic: the due time of each arrival.  It never sleeps and reads no clock.
+
+    *paced*: arrivals have due times; else they follow free slots.
+    """
+
+    paced: bool
+
+    def __init__(self, context: ScheduleContext) -> None: ...
+
+    def due_block(self, first: int, count: int) -> Ints:
+        """Due times of arrivals *first* to *first* + *count* - 1, in ns after the phase's start, never decreasing.
+
+        int64.  Fewer than *count* values end the schedule.
+        """
+
+
+class SessionStarts(Struct, frozen=True):
+    """Sessions in the order of their starts; each field is an int64 array.
+
+    due_ns: due times of the first turns after the phase's start, never decreasing.  entry: number within the phase's entries.
+    turns: number of turns that the session makes, at least 1.
+    """
+
+    due_ns: Ints
+    entry: Ints
+    turns: Ints
+
+
+@runtime_checkable
+class DrivenSchedule(Schedule, Protocol):
+    """A schedule that names its driver.  Others have ``sessions`` where they start sessions, ``paced`` where they pace
+    arrivals, else ``burst``.
+
+    driver: name of a plugin of ``aiperf.drivers``.
+    """
+
+    driver: str
+
+
+@runtime_checkable
+class SessionSchedule(Schedule, Protocol):
+    """A schedule of session starts; later turns follow *spacing_ns* or recorded times.  ``due_block`` covers first turns.
+
+    spacing_ns: time between a session's turns, from start to start; None uses the data set's times and delays.
+    zero_ns: the recorded time that becomes the phase's start.
+    """
+
+    spacing_ns: int | None
+    zero_ns: int
+
+    def starts(self, first: int, count: int) -> SessionStarts:
+        """Sessions *first* to *first* + *count* - 1.  Fewer than *count* sessions end the schedule."""
+
+
+__all__ = ["Conversations", "DrivenSchedule", "Schedule", "ScheduleContext", "SessionSchedule", "SessionStarts"]

@@ -1,0 +1,267 @@
+"""The summary of a run: results of metrics, counts, errors, and how far the numbers can be trusted.
+
+Plain structures without numpy: any exporter can read them, and msgspec stores and sends them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec import Struct, field
+
+from aiperf.sdk.model import ErrorDetails
+
+STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
+"""Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
+
+_ENTRY = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "censored", "sum")
+
+
+class Result(Struct, frozen=True):
+    """The result of a metric, in its display unit.
+
+    *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else.
+    """
+
+    tag: str
+    title: str
+    unit: str
+    stats: dict[str, float]
+    short: str = ""
+    group: str = ""
+    order: int | None = None
+
+    @property
+    def distribution(self) -> bool:
+        return self.stats.keys() != {"avg"}
+
+    def entry(self) -> dict[str, float | str]:
+        """Unit and finite statistics, unrounded, in the order of the reference's JSON files; empty where nothing is finite."""
+        values = {name: self.stats[name] for name in _ENTRY if name in self.stats and math.isfinite(self.stats[name])}
+        counts = {name: int(value) for name, value in values.items() if name in ("count", "censored")}
+        return {"unit": self.unit, **values, **counts} if values else {}
+
+
+class ErrorCount(Struct, frozen=True):
+    error: ErrorDetails
+    count: int
+
+
+class Quantiles(Struct, frozen=True):
+    """p50, p99 and maximum, in ms."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+class Arrivals(Struct, frozen=True):
+    """Outcomes of the planned arrivals of the profiling phases.
+
+    planned = completed + errors + cancelled + aborted_in_flight + unfinished + never_sent.  held: arrivals that waited, after
+    their due times, for a slot or for the answer before.
+    """
+
+    planned: int = 0
+    sent: int = 0
+    late: int = 0
+    completed: int = 0
+    errors: int = 0
+    cancelled: int = 0
+    aborted_in_flight: int = 0
+    unfinished: int = 0
+    never_sent: int = 0
+    held: int = 0
+
+
+class Measurement(Struct, frozen=True):
+    """The client's own part in the times, and the verdict (``trustworthy`` or ``suspect``, with *reasons*)."""
+
+    clock: str
+    loopback: bool
+    arrivals: Arrivals
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    client_error_ms: Quantiles | None = None
+    schedule_slip_ms: Quantiles | None = None
+    loop_lag_ms: Quantiles | None = None
+    coalesced_chunks: int = 0
+    stamps_missing: int = 0
+    clock_steps: int = 0
+    reconnected: int = 0
+    worker_cpu_pct: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class DeliveredLoad(Struct, frozen=True):
+    """The load asked for and the load delivered; rates in requests/s, lateness in ms.
+
+    held: arrivals that waited for a slot or for the answer before, with the percentiles of their waits (None where none did).
+    """
+
+    sent_rate: float | None
+    on_time_share: float | None
+    never_sent: int
+    asked_rate: float | None = None
+    late_p50_ms: float | None = None
+    late_p99_ms: float | None = None
+    held: int = 0
+    held_p50_ms: float | None = None
+    held_p99_ms: float | None = None
+
+
+class PluginUsed(Struct, frozen=True):
+    """A plugin of the run.  *options*: as the user set them, secrets redacted."""
+
+    category: str
+    name: str
+    distribution: str
+    version: str
+    shadowed: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+
+
+class Slice(Struct, frozen=True):
+    """A part of the profiling phase, ``--slice-duration`` long, from *start_ns* up to *end_ns* (wall clock).
+
+    started: requests that started in the slice.  outcomes: of requests that ended in it, as :attr:`Summary.outcomes`.
+    results: of requests that ended in it; chunks and tokens count where they arrived; rates are per second of the slice.
+    complete: False for the last slice where the phase ended before the slice.
+    """
+
+    start_ns: int
+    end_ns: int
+    results: dict[str, Result]
+    started: int = 0
+    outcomes: dict[str, int] = {}
+    complete: bool = True
+
+
+class UrlSummary(Struct, frozen=True):
+    """One of several URLs in the profiling phase.  Rates are over the whole run: those of all URLs add up to the run's."""
+
+    url: str
+    results: dict[str, Result]
+    started: int = 0
+    outcomes: dict[str, int] = {}
+    errors: tuple[ErrorCount, ...] = ()
+
+
+class PhaseSummary(Struct, frozen=True):
+    """One phase: its results and its window in wall-clock ns."""
+
+    name: str
+    kind: str
+    index: int
+    start_ns: int
+    end_ns: int
+    results: dict[str, Result]
+    errors: tuple[ErrorCount, ...] = ()
+    valid: int = 0
+    failed: int = 0
+
+
+class SeriesSummary(Struct, frozen=True):
+    """One telemetry series over one phase.
+
+    kind: of a ``gauge`` *stats* has ``avg`` and ``std`` (over time), ``min``, ``max`` and ``count`` (samples); of a ``counter``
+    ``total`` (its increase), ``rate`` (a second), ``count`` (samples); of a ``histogram`` ``count`` and ``sum`` (of the phase's
+    observations), ``avg``, ``rate``, and in *buckets*, by upper bound, how many were at most that.  ``resets`` where a counter
+    began again.
+    """
+
+    source: str
+    phase: int
+    name: str
+    kind: str
+    unit: str
+    labels: dict[str, str]
+    help: str
+    stats: dict[str, float]
+    buckets: dict[str, float] = {}
+
+
+class SourceSummary(Struct, frozen=True):
+    """A telemetry source: counts of samples taken, failed, and missed for want of time."""
+
+    name: str
+    distribution: str
+    version: str
+    interval_s: float
+    samples: int
+    failed: int
+    missed: int
+    series: tuple[SeriesSummary, ...] = ()
+
+
+class Summary(Struct, frozen=True):
+    """All results of a run, for exporters.
+
+    results: the profiling phase's, by tag.  phases: every phase, warmup first.
+    complete: False when the run was cut short; *incomplete_reason* says why.
+    config: options given or derived, by section, secrets redacted.  command: the command as typed, secrets redacted.
+    outcomes: requests by outcome: ``completed``, ``failed``, ``cut`` (the answer began and broke off), ``empty``
+    (a good answer without content), ``cancelled``, ``aborted``, ``unfinished``; outcomes without requests are left out.
+    survival: by tag, a latency whose requests in flight at the cut-off count as lasting at least as long as they had
+    (Kaplan-Meier): ``count``, ``censored`` (those cut off) and the percentiles that are known; only where requests were cut
+    off.  :func:`survivors` gives the results that must be shown beside the plain ones.
+    run_warnings: the part of *warnings* that comes from the run itself, which a report repeats.
+    slices: in the order of time, without gaps.  urls: as listed by the user, where there are several.
+    telemetry: samples taken beside the load, by source.
+    """
+
+    run_id: str
+    version: str
+    results: dict[str, Result]
+    errors: tuple[ErrorCount, ...]
+    phases: tuple[PhaseSummary, ...]
+    measurement: Measurement
+    delivered: DeliveredLoad
+    plugins: tuple[PluginUsed, ...]
+    start_ns: int
+    end_ns: int
+    title: str
+    command: str
+    config: dict[str, Any]
+    valid: int = 0
+    failed: int = 0
+    cancelled: bool = False
+    complete: bool = True
+    incomplete_reason: str | None = None
+    seed: int | None = None
+    observation_window_s: float | None = None
+    benchmark_duration_s: float | None = None
+    warnings: tuple[str, ...] = ()
+    run_warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+    outcomes: dict[str, int] = {}
+    survival: dict[str, Result] = {}
+    slices: tuple[Slice, ...] = ()
+    slice_duration_s: float | None = None
+    urls: tuple[UrlSummary, ...] = ()
+    telemetry: tuple[SourceSummary, ...] = ()
+
+
+SURVIVOR_SHARE = 0.01
+"""A percentile that differs by more than this share of the plain one is another result."""
+
+
+def survivors(summary: Summary) -> list[Result]:
+    """The results of *survival* that differ from the plain ones: a percentile more than 1 % off, or no longer known."""
+    found = []
+    for tag, result in summary.survival.items():
+        plain = summary.results.get(tag)
+        if plain is None or any(
+            name not in result.stats or abs(result.stats[name] - value) > SURVIVOR_SHARE * abs(value)
+            for name, value in plain.stats.items()
+            if name.startswith("p")
+        ):
+            found.append(result)
+    return found
+
+
+__all__ = [
+    "STATISTICS", "SURVIVOR_SHARE", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary", "PluginUsed",
+    "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "UrlSummary", "survivors",
+]  # fmt: skip

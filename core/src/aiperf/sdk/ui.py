@@ -1,0 +1,88 @@
+"""The contract of live displays.
+
+A display has its own process and owns the terminal during the run.  With ``in_process: true`` in its manifest the run's
+own process calls it, so it must be cheap.  With ``terminal: true`` it requires a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Generic
+
+from msgspec import Struct
+
+from aiperf.sdk.options import OptionsT
+
+
+class Snapshot(Struct, frozen=True):
+    """The state of a phase.
+
+    share: progress towards the stop condition, 0 to 1, None without one.  elapsed_s, eta_s: seconds; eta_s None is unknown.
+    rate: completed requests/s.  ttft_ms, itl_ms: means of the reduced requests so far; None before the first.
+    """
+
+    phase: str
+    kind: str
+    elapsed_s: float
+    sent: int
+    completed: int
+    errors: int
+    in_flight: int
+    rate: float
+    share: float | None = None
+    eta_s: float | None = None
+    ttft_ms: float | None = None
+    itl_ms: float | None = None
+
+    def lines(self) -> tuple[str, str]:
+        """Two lines of text: the progress, and the rates and latencies so far."""
+        percent = "" if self.share is None else f" {min(100, int(self.share * 100)):3d} %"
+        eta = "" if self.eta_s is None else f"  ETA {_clock(self.eta_s)}"
+        first = (
+            f"{self.phase}{percent}  {_clock(self.elapsed_s)}{eta}  {self.completed:,} done  {self.in_flight:,} in flight"
+            f"  {self.errors:,} errors"
+        )
+        parts = [f"{self.rate:,.1f} requests/s"]
+        if self.ttft_ms is not None:
+            parts.append(f"TTFT {self.ttft_ms:,.2f} ms")
+        if self.itl_ms is not None:
+            parts.append(f"ITL {self.itl_ms:,.2f} ms")
+        return first, "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class Ui(Generic[OptionsT]):
+    """Shows a run while it goes on.  options: the display's own (None where it declares none).
+
+    A display that fails, hangs or dies is reported, and the run continues without it.  The keyboard is ``/dev/tty``, not
+    standard input.  Ctrl-C reaches only the run.
+    """
+
+    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
+        self.options = options
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show live numbers; called a few times per second.  Snapshots that come too fast are left out."""
+        raise NotImplementedError(f"{type(self).__name__} must define show(snapshot)")
+
+    def log(self, line: str) -> None:
+        """Show a log line, without its newline."""
+        print(line, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Restore the terminal at the end of the load; the results follow."""
+
+
+class NoUi(Ui):
+    """``--ui none``: only the log."""
+
+    def show(self, snapshot: Snapshot) -> None:
+        pass
+
+
+__all__ = ["NoUi", "Snapshot", "Ui"]

@@ -1,0 +1,1 @@
+"""From values to numbers: pipelines of metrics, folds, totals."""

@@ -1,0 +1,190 @@
+"""The metrics of a run: loaded, checked, and in an order in which each stands behind the metrics that it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import graphlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from aiperf import environment
+from aiperf.errors import ConfigError, PluginError
+from aiperf.registry.precedence import strongest
+from aiperf.registry.third_party import left_out, load, why
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.endpoint import Capabilities
+from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, MetricFamily, Needs, RunMetric
+from aiperf.sdk.plan import Plan
+
+log = logging.getLogger(__name__)
+
+
+class Offer(NamedTuple):
+    """A metric and its plugin.  The greatest rank has the tag (:meth:`aiperf.registry.registry.Registry.rank`)."""
+
+    plugin: PluginRef
+    metric: MetricDeclaration
+    rank: tuple[int, int, int] = (0, 0, 0)
+
+
+class Catalogue:
+    """The run's metrics in an order in which each comes behind what it needs; those that can't be computed are out.
+
+    *warnings* has a sentence on each that should have been there.
+    """
+
+    def __init__(self, offers: Iterable[Offer], has: Needs, warnings: Iterable[str] = ()) -> None:
+        """*warnings*: on metrics that could not be loaded."""
+        self.warnings = list(warnings)
+        self.unfit: dict[str, Needs] = {}
+        """Metrics that don't apply to this run, and what they lack."""
+        self.shadowed: dict[str, list[str]] = {}
+        """By ``category:name`` of a plugin, the plugins that lost a tag to it."""
+        self._owners: dict[str, str] = {}
+        claims: dict[str, list[Offer]] = {}
+        for offer in offers:
+            if lacking := offer.metric.requires & ~has:
+                self.unfit[offer.metric.tag] = lacking
+            else:
+                claims.setdefault(offer.metric.tag, []).append(offer)
+        self.metrics = self._ordered({tag: metric for tag in claims if (metric := self._settled(tag, claims[tag])) is not None})
+
+    def _settled(self, tag: str, claims: list[Offer]) -> MetricDeclaration | None:
+        """The metric that has the tag; None where two plugins have an equal claim to it."""
+        rivals, losers = strongest(claims, lambda offer: offer.rank)
+        if len(rivals) > 1:
+            owners = " and ".join(f"{offer.plugin.key} ({offer.plugin.package})" for offer in rivals)
+            pins = " or ".join(f"--plugin {offer.plugin.key}={offer.plugin.distribution}" for offer in rivals)
+            self.warnings.append(f"metric {tag} is left out: {owners} both provide it; choose with {pins}")
+            return None
+        (winner,) = rivals
+        self._owners[tag] = winner.plugin.package
+        for loser in losers:
+            self.warnings.append(f"metric {tag} of {loser.plugin.package} is shadowed by that of {winner.plugin.package}")
+            self.shadowed.setdefault(winner.plugin.key, []).append(loser.plugin.package)
+        return winner.metric
+
+    def owner(self, tag: str) -> str:
+        return self._owners[tag]
+
+    def failed(self, tag: str, error: Exception) -> str:
+        """Log that the metric failed; gives the sentence."""
+        sentence = f"metric {tag} of {self._owners[tag]} is switched off: {why(error)}"
+        log.warning("%s", sentence, exc_info=error)
+        return sentence
+
+    def switch_off(self, tags: Iterable[str]) -> None:
+        """Take these out, and what needs them."""
+        off = set(tags)
+        for tag, metric in self.metrics.items():  # each comes behind what it needs
+            if off.intersection(metric.needs):
+                off.add(tag)
+        self.metrics = {tag: metric for tag, metric in self.metrics.items() if tag not in off}
+
+    def _ordered(self, fit: dict[str, MetricDeclaration]) -> dict[str, MetricDeclaration]:
+        """Behind their needs; a metric with a missing need, or in a circle, goes, and then those that need it.
+
+        What needs something that doesn't apply to this run doesn't apply either, and nothing is said of it.
+        """
+        while True:
+            missing = {tag: need for tag, metric in fit.items() for need in metric.needs if need not in fit}
+            if missing:
+                for tag, need in missing.items():
+                    if need in self.unfit:
+                        self.unfit[tag] = self.unfit[need]
+                    else:
+                        owner = self._owners[tag]
+                        self.warnings.append(f"metric {tag} of {owner} is left out: it needs {need}, which isn't there")
+                    del fit[tag]
+                continue
+            try:
+                order = list(graphlib.TopologicalSorter({tag: fit[tag].needs for tag in fit}).static_order())
+            except graphlib.CycleError as error:
+                circle: list[str] = error.args[1]
+                self.warnings.append(cycle_message(circle))
+                for tag in set(circle):
+                    del fit[tag]
+                continue
+            return {tag: fit[tag] for tag in order}
+
+
+def cycle_message(cycle: Sequence[str]) -> str:
+    """The sentence on metrics that need each other; *cycle*: their tags, the first again at the end, in either direction."""
+    tags = list(cycle[:-1])
+    start = tags.index(min(tags))
+    tags = tags[start:] + tags[:start]
+    if len(tags) > 2 and tags[1] > tags[-1]:
+        tags = [tags[0], *tags[:0:-1]]
+    return f"metrics that need each other are left out: {' → '.join([*tags, tags[0]])}"
+
+
+def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
+    """The plan's metrics; a package that can't be imported is left out with one line.
+
+    Raises:
+        ConfigError: A metric can't be what its options, or its variables, say.
+    """
+    has = needs_of(plan, capabilities)
+    offers: list[Offer] = []
+    families: list[tuple[PluginRef, MetricFamily]] = []
+    warnings: list[str] = []
+    absent: list[tuple[PluginRef, PluginError]] = []
+    for ref in plan.plugins.metrics:
+        try:
+            kind = load(ref)
+        except PluginError as error:
+            absent.append((ref, error))
+            continue
+        with _left_out(ref, warnings):
+            options = plan.plugins.options_of(ref)
+            made = kind() if options is None else kind(options)
+            if isinstance(made, MetricFamily):
+                families.append((ref, made))
+            else:
+                offers.append(_offer(plan, ref, made))
+    warnings = [*left_out(absent), *warnings]
+    alone = Catalogue(offers, has, warnings)
+    more: list[Offer] = []
+    for ref, family in families:
+        with _left_out(ref, warnings):
+            more += [_offer(plan, ref, metric) for metric in family.metrics(alone.metrics, alone.unfit)]
+    return Catalogue([*offers, *more], has, warnings) if families else alone
+
+
+@contextlib.contextmanager
+def _left_out(ref: PluginRef, warnings: list[str]) -> Iterator[None]:
+    """What a stranger's metric raises becomes a line of *warnings*."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
+        warnings.append(f"metric {ref.name} of {ref.package} is left out: {why(error)}")
+
+
+def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:
+    """The metric, held to what it must say of itself before anything relies on it."""
+    if not isinstance(metric, Metric | RunMetric | Analysis):
+        raise TypeError(f"{type(metric).__name__} is neither a Metric nor a RunMetric")
+    for name in ("tag", "title", "unit"):
+        if not hasattr(metric, name):
+            raise TypeError(f"{type(metric).__name__} has no {name}")
+    _ = metric.scale  # units that don't measure the same thing
+    return Offer(ref, metric, plan.plugins.metric_ranks.get(ref.key, (0, 0, 0)))
+
+
+def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
+    """What the run has."""
+    has, target = Needs.NOTHING, plan.target
+    for need, given in (
+        (Needs.STREAMING, target.streaming),
+        (Needs.TOKENS_OUT, capabilities.produces_tokens),
+        (Needs.TOKENS_IN, capabilities.tokenizes_input),
+        (Needs.CLIENT_TOKENS, not target.use_server_token_count and plan.plugins.tokenizer is not None),
+        (Needs.PACED, any(phase.paced for phase in plan.load.phases if phase.kind == "profiling")),
+        (Needs.REPLAYED, any(phase.replay is not None for phase in plan.load.phases)),
+        (Needs.EXPERIMENTAL, environment.experimental()),
+    ):
+        has |= need if given else Needs.NOTHING
+    return has

@@ -1,0 +1,378 @@
+"""Values of many requests on their way to statistics: exact, mergeable, and flat in memory.
+
+:class:`Samples` keep every value of a metric: in memory up to a bound, in a file of float64 beyond it.  Statistics are taken
+at the end, one metric at a time, over sorted values with exact sums: neither order nor merging changes a number.
+
+A list metric may have many millions of elements: beyond BUDGET they become counts in logarithmic buckets.  The centre of a
+bucket is within 0.1 % of every value in it; sum, mean, minimum, maximum and standard deviation stay exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    from aiperf.sdk.columns import Floats
+
+IN_MEMORY = 16_384
+"""Values of one metric in memory; more go to a file."""
+BUDGET = 4_000_000
+"""Elements of a list metric with exact values, over all reducers together."""
+_GROWTH = math.log(1.002)
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+_BLOCK = 65_536
+_MANTISSA = 53
+_EXACT = float(1 << _MANTISSA)
+_SPLIT = 26
+
+
+class Sum(Struct):
+    """A sum of floats without rounding, as a few floats that add up to it; the order of adding doesn't change it."""
+
+    parts: list[float] = []
+
+    def add(self, values: Floats) -> None:
+        self._take(_exactly(values))
+
+    def merge(self, other: Sum) -> None:
+        self._take(sum(map(Fraction, other.parts), Fraction()))
+
+    def exact(self) -> Fraction:
+        return sum(map(Fraction, self.parts), Fraction())
+
+    def _take(self, more: Fraction) -> None:
+        remainder = self.exact() + more
+        parts = []
+        while remainder:
+            parts.append(float(remainder))
+            remainder -= Fraction(parts[-1])
+        self.parts = parts
+
+    def __float__(self) -> float:
+        return self.parts[0] if self.parts else 0.0
+
+
+def _exactly(values: Floats) -> Fraction:
+    """The sum of finite values, by adding integers."""
+    if not len(values):
+        return Fraction()
+    largest = max(float(values.max()), -float(values.min()))
+    if largest < _EXACT:
+        whole = values.astype(np.int64)
+        if (whole == values).all():  # ns and tokens: nearly always
+            if largest * len(whole) < _EXACT:
+                return Fraction(int(whole.sum()))
+            low = whole & ((1 << _SPLIT) - 1)
+            return Fraction((int((whole >> _SPLIT).sum()) << _SPLIT) + int(low.sum()))
+    fractions, exponents = np.frexp(values)
+    mantissas = (fractions * _EXACT).astype(np.int64)
+    high, low = mantissas >> _SPLIT, mantissas & ((1 << _SPLIT) - 1)
+    total = Fraction()
+    for exponent in np.unique(exponents).tolist():
+        here = exponents == exponent
+        units = (int(high[here].sum()) << _SPLIT) + int(low[here].sum())
+        total += Fraction(units) * Fraction(2) ** (exponent - _MANTISSA)
+    return total
+
+
+class Buckets(Struct):
+    """Counts by logarithm: bucket i has values from 1.002^i to 1.002^(i + 1); *below* has negative values likewise."""
+
+    counts: dict[int, int] = {}
+    below: dict[int, int] = {}
+    zeros: int = 0
+    count: int = 0
+    sum: Sum = msgspec.field(default_factory=Sum)
+    squares: Sum = msgspec.field(default_factory=Sum)
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, values: Floats) -> None:
+        """Add finite values, a block at a time: each block is copied several times."""
+        for at in range(0, len(values), IN_MEMORY):
+            self._take(values[at : at + IN_MEMORY])
+
+    def _take(self, values: Floats) -> None:
+        low, high = float(values.min()), float(values.max())
+        if low > 0:  # nearly always
+            _tally(self.counts, values)
+        else:
+            _tally(self.counts, values[values > 0])
+            _tally(self.below, -values[values < 0])
+            self.zeros += int((values == 0).sum())
+        self.count += len(values)
+        self.sum.add(values)
+        self.squares.add(values * values)
+        self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def merge(self, other: Buckets) -> None:
+        for mine, theirs in ((self.counts, other.counts), (self.below, other.below)):
+            add_counts(mine, theirs.items())
+        self.zeros += other.zeros
+        self.count += other.count
+        self.sum.merge(other.sum)
+        self.squares.merge(other.squares)
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+
+    def statistics(self, scale: float) -> dict[str, float]:
+        mean = self.sum.exact() / self.count
+        variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
+        spread = math.sqrt(variance)
+        return _shown(self._ranked(), self.count, float(mean), self.low, self.high, float(self.sum), spread, scale)
+
+    def quantile(self, share: float) -> float:
+        """The value that *share* (0 to 1) of the values are at or below.  The buckets must not be empty."""
+        return self._ranked()(min(self.count - 1, int(share * self.count)))
+
+    def _ranked(self) -> Callable[[int], float]:
+        """A function from a rank, from 0, to its value."""
+        ordered = [(-math.exp((i + 0.5) * _GROWTH), self.below[i]) for i in sorted(self.below, reverse=True)]
+        ordered += [(0.0, self.zeros)] if self.zeros else []
+        ordered += [(math.exp((i + 0.5) * _GROWTH), self.counts[i]) for i in sorted(self.counts)]
+        values = np.clip(np.array([value for value, _ in ordered]), self.low, self.high)
+        ends = np.cumsum([n for _, n in ordered])
+
+        def at(rank: int) -> float:
+            return float(values[np.searchsorted(ends, rank, side="right")])
+
+        return at
+
+
+def _tally(counts: dict[int, int], values: Floats) -> None:
+    """Count positive values by bucket."""
+    if not len(values):
+        return
+    numbers = np.log(values)
+    numbers /= _GROWTH
+    buckets = np.floor(numbers, out=numbers).astype(np.int64)
+    least = int(buckets.min())
+    buckets -= least
+    tally = np.bincount(buckets)  # at most 700,000 long, for the two extremes of float64; sorting took twice the time
+    filled = np.flatnonzero(tally)
+    add_counts(counts, zip((filled + least).tolist(), tally[filled].tolist(), strict=True))
+
+
+def add_counts(counts: dict[int, int], more: Iterable[tuple[int, int]]) -> None:
+    """Add *more* to the counts, in place."""
+    for key, count in more:
+        counts[key] = counts.get(key, 0) + count
+
+
+class Spool:
+    """Arrays of one type: in memory up to a bound, in the file *path* beyond it."""
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self.path, self._dtype = path, dtype
+        self._arrays: list[NDArray[Any]] = []
+        self._in_memory = 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        self._arrays.append(values)
+        self._in_memory += len(values)
+        if self._in_memory > IN_MEMORY:
+            self.spill()
+
+    def spill(self) -> None:
+        """Move what is in memory to the file."""
+        if self._arrays:
+            with self.path.open("ab") as file:
+                for values in self._arrays:
+                    file.write(values.astype(self._dtype, copy=False).tobytes())
+            self._arrays, self._in_memory = [], 0
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Everything, in no particular order, a block at a time."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                while len(block := np.fromfile(file, self._dtype, _BLOCK)):
+                    yield block
+        yield from self._arrays
+
+    def values(self) -> NDArray[Any]:
+        """Everything at once; the array is the caller's own."""
+        stored = np.fromfile(self.path, self._dtype) if self.path.exists() else np.empty(0, self._dtype)
+        return np.concatenate([stored, *self._arrays]) if self._arrays else stored
+
+    def clear(self) -> None:
+        self._arrays, self._in_memory = [], 0
+        self.path.unlink(missing_ok=True)
+
+
+class Samples:
+    """One metric's values in one phase.  *path*: the file for more than IN_MEMORY; *listed*: elements of lists."""
+
+    def __init__(self, path: Path, *, listed: bool = False, count: int = 0, buckets: Buckets | None = None) -> None:
+        self.spool = Spool(path, np.float64)
+        self.listed, self.count, self.buckets = listed, count, buckets
+
+    def add(self, values: Floats) -> None:
+        """Add values in base units; those that aren't finite are absent."""
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return
+        self.count += len(values)
+        if self.buckets is None and self.listed and self.count > BUDGET:
+            self.buckets = Buckets()
+            for block in self.spool.blocks():
+                self.buckets.add(block)
+            self.spool.clear()
+        (self.spool if self.buckets is None else self.buckets).add(values)
+
+    def dump(self) -> bytes:
+        """The state as bytes; the values are in the file."""
+        self.spool.spill()
+        return msgspec.msgpack.encode((str(self.spool.path), self.listed, self.count, self.buckets))
+
+    @classmethod
+    def load(cls, data: bytes) -> Samples:
+        path, listed, count, buckets = msgspec.msgpack.decode(data, type=tuple[str, bool, int, Buckets | None])
+        return cls(Path(path), listed=listed, count=count, buckets=buckets)
+
+
+class Merged:
+    """The samples of one metric from several reducers, as one."""
+
+    def __init__(self, samples: list[Samples]) -> None:
+        self._samples = samples
+        self.count = sum(part.count for part in samples)
+        # The count of all reducers together decides: their number changes no result.
+        listed = any(part.listed for part in samples)
+        self._bucketed = any(part.buckets is not None for part in samples) or (listed and self.count > BUDGET)
+        self._buckets: Buckets | None = None
+        self._sum: float | None = None
+
+    def _merged(self) -> Buckets:
+        if self._buckets is None:
+            self._buckets = Buckets()
+            for part in self._samples:
+                if part.buckets is not None:
+                    self._buckets.merge(part.buckets)
+                for block in part.spool.blocks():  # none beside buckets
+                    self._buckets.add(block)
+        return self._buckets
+
+    def sum(self) -> float | None:
+        """Exact sum in base units, rounded once; None where there are no values."""
+        if not self.count:
+            return None
+        if self._sum is None:
+            blocks = (block for part in self._samples for block in part.spool.blocks())
+            self._sum = float(self._merged().sum if self._bucketed else sum(map(_exactly, blocks), Fraction()))
+        return self._sum
+
+    def values(self) -> Floats:
+        """All exact values in ascending order."""
+        parts = [part.spool.values() for part in self._samples]
+        values: Floats = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+        values.sort()
+        return values
+
+    def least(self) -> float | None:
+        if self._bucketed:
+            return self._merged().low
+        return min((float(block.min()) for part in self._samples for block in part.spool.blocks()), default=None)
+
+    def most(self) -> float | None:
+        if self._bucketed:
+            return self._merged().high
+        return max((float(block.max()) for part in self._samples for block in part.spool.blocks()), default=None)
+
+    def statistics(self, scale: float) -> dict[str, float] | None:
+        """Every statistic, times *scale* (display units per base unit); None where there are no values."""
+        if not self.count:
+            return None
+        return self._merged().statistics(scale) if self._bucketed else statistics(self.values(), scale)
+
+    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+        """Statistics with *failed* more, infinite values; None where the values are in buckets."""
+        return None if self._bucketed else adjusted(self.values(), failed, scale)
+
+
+class Part:
+    """Statistics of a part of one metric's values, computed at once to free the values; answers like :class:`Merged`."""
+
+    def __init__(self, values: Floats | Buckets, scale: float, failed: int) -> None:
+        """*values*: ascending, or as buckets; not empty.  *failed*: number of further, infinite values for ``adjusted``."""
+        self._adjusted: dict[str, float] | None = None
+        if isinstance(values, Buckets):
+            self.count, self._sum, self._ends = values.count, float(values.sum), (values.low, values.high)
+            self._statistics = values.statistics(scale)
+        else:
+            self.count, self._sum = len(values), float(_exactly(values))
+            self._ends = float(values[0]), float(values[-1])
+            self._statistics = statistics(values, scale)
+            if failed:
+                self._adjusted = adjusted(values, failed, scale)
+
+    def sum(self) -> float | None:
+        return self._sum
+
+    def least(self) -> float | None:
+        return self._ends[0]
+
+    def most(self) -> float | None:
+        return self._ends[1]
+
+    def statistics(self, scale: float) -> dict[str, float] | None:
+        return self._statistics
+
+    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+        return self._adjusted
+
+
+def statistics(ordered: Floats, scale: float = 1.0) -> dict[str, float]:
+    """Statistics of ascending values: linear percentiles (R type 7), population standard deviation, exact sums."""
+    n = len(ordered)
+    total = _exactly(ordered)
+    mean = float(total / n)
+    squares = chain.from_iterable(((ordered[at : at + _BLOCK] - mean) ** 2).tolist() for at in range(0, n, _BLOCK))
+    spread = math.sqrt(math.fsum(squares) / n) if n > 1 else 0.0
+
+    def at(rank: int) -> float:
+        return float(ordered[rank])
+
+    return _shown(at, n, mean, at(0), at(n - 1), float(total), spread, scale)
+
+
+def adjusted(ordered: Floats, failed: int, scale: float) -> dict[str, float]:
+    """Statistics of ascending values and *failed* infinite ones: a failure counts as infinitely slow.
+
+    Infinite statistics are left out.  Percentiles are those of the nearest rank, ties to even: nothing lies between a value and
+    infinity.
+    """
+    count = len(ordered) + failed
+    ranks = {f"p{q}": round(q / 100 * (count - 1)) for q in PERCENTILES}
+    known = {"min": float(ordered[0])} if len(ordered) else {}
+    known |= {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
+    return {name: displayed(value, scale) for name, value in known.items()} | {"count": count}
+
+
+def _shown(
+    at: Callable[[int], float], count: int, mean: float, low: float, high: float, total: float, spread: float, scale: float
+) -> dict[str, float]:
+    """Every statistic, in display units; *at* gives the value of a rank."""
+    shown = {"avg": mean, "min": low, "max": high, "sum": total}
+    for q in PERCENTILES:  # interpolated between the two values around rank q/100·(count - 1)
+        rank = q / 100 * (count - 1)
+        floor = math.floor(rank)
+        below, above = at(floor), at(min(floor + 1, count - 1))
+        shown[f"p{q}"] = below + (rank - floor) * (above - below)
+    shown["std"] = spread
+    return {name: displayed(value, scale) for name, value in shown.items()} | {"count": count}
+
+
+def displayed(value: float, scale: float) -> float:
+    """*value* times *scale*, rounded once where 1/scale is a whole number: 4,900,000 ns are 4.9 ms, not 4.8999999999999995."""
+    inverse = float(round(1 / scale))
+    return value / inverse if inverse >= 1 and 1 / inverse == scale else value * scale

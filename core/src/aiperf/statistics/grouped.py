@@ -1,0 +1,304 @@
+"""Values of one phase by group: by time slice, or by URL.
+
+A request counts in the slice in which it ends, its start in the slice in which it starts, an element of a list where it
+happened, and tokens where the content arrived.  Like :mod:`aiperf.statistics.fold` exact, mergeable and flat in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from aiperf.rundir import journal
+from aiperf.sdk.columns import Column, Floats, Ints, Ragged, RecordBatch
+from aiperf.sdk.metric import Metric
+from aiperf.statistics import fold
+from aiperf.statistics.error_kinds import Counts, bounded, counted, merged
+from aiperf.statistics.fold import Buckets
+
+KINDS = ("completed", "failed", "cut", "empty", "cancelled", "aborted", "unfinished")
+"""Outcomes of a request that was sent."""
+FAILED, CUT, EMPTY = 0, 1, 2
+"""How a request failed: the column ``fault``."""
+
+_KINDS_OF = {journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 4, journal.ABORTED: 5, journal.UNFINISHED: 6}
+_NOWHERE = np.iinfo(np.int32).min
+_PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
+
+Paired: TypeAlias = NDArray[np.void]
+"""Values of type _PAIR."""
+
+
+def kinds(batch: RecordBatch) -> Ints:
+    """The outcome of each request, as an index into KINDS."""
+    indices = np.zeros(len(batch), dtype=np.int64)
+    outcomes = batch["outcome"]
+    for outcome, kind in _KINDS_OF.items():
+        indices[outcomes == outcome] = kind
+    failed = outcomes == journal.ERROR
+    indices[failed] += np.nan_to_num(batch["fault"][failed]).astype(np.int64)
+    return indices
+
+
+def named(counts: Mapping[int, int]) -> dict[str, int]:
+    """Counts by the name of their kind, in the order of KINDS."""
+    return {KINDS[kind]: counts[kind] for kind in sorted(counts)}
+
+
+class BySlice:
+    """Slices of *width_ns* from the begin of the phase."""
+
+    name = "slices"
+    timed = True
+
+    def __init__(self, width_ns: int) -> None:
+        self.width_ns = width_ns
+
+    def ends(self, batch: RecordBatch, begin_ns: float) -> Ints:
+        return self._at(batch["ended_ns"], begin_ns)
+
+    def starts(self, batch: RecordBatch, begin_ns: float) -> Ints:
+        return self._at(batch["started_ns"], begin_ns)
+
+    def elements(self, batch: RecordBatch, column: Ragged, begin_ns: float) -> Ints:
+        return self._at(column.at_ns, begin_ns)
+
+    def _at(self, instants: Floats, begin_ns: float) -> Ints:
+        absent = np.isnan(instants)
+        slices = np.floor((np.where(absent, begin_ns, instants) - begin_ns) / self.width_ns).astype(np.int64)
+        slices[absent] = _NOWHERE  # a request that never ended has no slice
+        return slices
+
+
+class ByUrl:
+    """A group for each URL."""
+
+    name = "urls"
+    timed = False
+
+    def ends(self, batch: RecordBatch, begin_ns: float) -> Ints:
+        return batch["url"].astype(np.int64)
+
+    starts = ends
+
+    def elements(self, batch: RecordBatch, column: Ragged, begin_ns: float) -> Ints:
+        return np.repeat(self.ends(batch, begin_ns), np.diff(column.offsets))
+
+
+Grouping: TypeAlias = BySlice | ByUrl
+"""Gives the group of each request, each start and each element; *begin_ns*: begin of the phase.  timed: groups are spans of
+time."""
+
+
+class Tally(Struct):
+    """One group's requests: the number that started in it, and the outcomes of those that ended in it."""
+
+    started: int = 0
+    kinds: dict[int, int] = {}
+    errors: Counts = {}
+
+    def merge(self, other: Tally) -> None:
+        self.started += other.started
+        fold.add_counts(self.kinds, other.kinds.items())
+        self.errors = merged(self.errors, other.errors)
+
+
+class Pairs:
+    """One metric's values with their groups: in memory up to a bound, in a file beyond it, in buckets beyond the budget."""
+
+    def __init__(self, path: Path, *, listed: bool, count: int = 0, buckets: dict[int, Buckets] | None = None) -> None:
+        self.spool = fold.Spool(path, _PAIR)
+        self.listed, self.count, self.buckets = listed, count, buckets
+
+    def add(self, groups: Ints, values: Floats) -> None:
+        known = np.isfinite(values) & (groups != _NOWHERE)
+        if not known.all():
+            groups, values = groups[known], values[known]
+        if not len(values):
+            return
+        self.count += len(values)
+        if self.buckets is None and self.listed and self.count > fold.BUDGET:
+            self.buckets = {}
+            for block in self.spool.blocks():
+                _bucketed(self.buckets, block["group"], block["value"])
+            self.spool.clear()
+        if self.buckets is None:
+            self.spool.add(_paired(groups, values))
+        else:
+            _bucketed(self.buckets, groups, values)
+
+    def dump(self) -> bytes:
+        self.spool.spill()
+        return msgspec.msgpack.encode((str(self.spool.path), self.listed, self.count, self.buckets))
+
+    @classmethod
+    def load(cls, data: bytes) -> Pairs:
+        path, listed, count, buckets = msgspec.msgpack.decode(data, type=tuple[str, bool, int, dict[int, Buckets] | None])
+        return cls(Path(path), listed=listed, count=count, buckets=buckets)
+
+
+def _paired(groups: Ints, values: Floats) -> Paired:
+    pairs = np.empty(len(values), dtype=_PAIR)
+    pairs["group"], pairs["value"] = groups, values
+    return pairs
+
+
+def _bucketed(buckets: dict[int, Buckets], groups: Ints, values: Floats) -> None:
+    for group, part in apart(groups, values):
+        buckets.setdefault(group, Buckets()).add(part)
+
+
+def apart(groups: Ints, values: Floats) -> Iterator[tuple[int, Floats]]:
+    """Each group's values, groups in ascending order."""
+    order = np.argsort(groups, kind="stable")
+    groups, values = groups[order], values[order]
+    edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    for begin, end in pairwise(edges):
+        if end > begin:
+            yield int(groups[begin]), values[begin:end]
+
+
+class Grouped(Struct):
+    """A phase's groups under one grouping, from one reducer.
+
+    pairs: by tag, the state of :class:`Pairs`.  arrived: by tag, amounts that came with the content, by group.
+    """
+
+    phase: int
+    grouping: str
+    tallies: dict[int, Tally]
+    pairs: dict[str, bytes]
+    arrived: dict[str, dict[int, int]]
+
+
+class Groups:
+    """Folds one phase's requests by *grouping*.  *spool*: prefix of the paths of its files."""
+
+    def __init__(self, grouping: Grouping, phase: int, begin_ns: float, spool: str) -> None:
+        self._grouping, self._phase, self._begin_ns, self._spool = grouping, phase, begin_ns, spool
+        self._pairs: dict[str, Pairs] = {}
+        self._tallies: dict[int, Tally] = {}
+        self._arrived: dict[str, dict[int, int]] = {}
+
+    def add(self, batch: RecordBatch, values: Mapping[str, Column], metrics: Mapping[str, Metric]) -> None:
+        """Add a batch of this phase with its metrics' values."""
+        grouping, begin_ns = self._grouping, self._begin_ns
+        ends = grouping.ends(batch, begin_ns)
+        self._count(batch, ends)
+        pieces = batch.lists("piece_count")
+        instants = grouping.elements(batch, pieces, begin_ns) if grouping.timed else None
+        for tag, column in values.items():
+            pairs = self._pairs.get(tag)
+            if pairs is None:
+                pairs = self._pairs[tag] = Pairs(Path(f"{self._spool}-{len(self._pairs)}"), listed=isinstance(column, Ragged))
+            if isinstance(column, Ragged):
+                pairs.add(grouping.elements(batch, column, begin_ns), column.values)
+                continue
+            pairs.add(ends, column)
+            if instants is not None and metrics[tag].arriving:
+                fold.add_counts(self._arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
+
+    def _count(self, batch: RecordBatch, ends: Ints) -> None:
+        for group, count in counts_of(self._grouping.starts(batch, self._begin_ns)):
+            self._tallies.setdefault(group, Tally()).started += count
+        outcomes = kinds(batch)
+        for code, count in counts_of(np.where(ends == _NOWHERE, _NOWHERE, ends * len(KINDS) + outcomes)):
+            group, kind = divmod(code, len(KINDS))
+            fold.add_counts(self._tallies.setdefault(group, Tally()).kinds, [(kind, count)])
+        if not self._grouping.timed:  # slices are many, and the phase counts its errors
+            instants = batch["ended_ns"]
+            for i in np.flatnonzero(outcomes != 0).tolist():
+                error = batch.texts["error"][i]
+                if error is not None:
+                    tally = self._tallies[int(ends[i])]
+                    counted(tally.errors, error, 1, float(instants[i]))
+                    tally.errors = bounded(tally.errors)
+
+    def dump(self) -> Grouped:
+        pairs = {tag: each.dump() for tag, each in self._pairs.items()}
+        return Grouped(self._phase, self._grouping.name, self._tallies, pairs, self._arrived)
+
+
+class MergedGroups:
+    """One phase's groups from several reducers, merged.
+
+    *first*, *last*: a group beyond them counts in them (an instant at the very end of the phase is in its last slice).
+    """
+
+    def __init__(self, stored: Sequence[Grouped], first: int, last: int) -> None:
+        self._stored, self._first, self._last = stored, first, last
+        self.tallies: dict[int, Tally] = {}
+        for each in stored:
+            for group, tally in each.tallies.items():
+                self.tallies.setdefault(self._within(group), Tally()).merge(tally)
+
+    def tally(self, group: int) -> Tally:
+        return self.tallies.get(group) or Tally()
+
+    def arrived(self, tag: str) -> dict[int, int]:
+        """The amounts of this metric by the group in which they arrived."""
+        amounts: dict[int, int] = {}
+        for each in self._stored:
+            fold.add_counts(amounts, [(self._within(group), n) for group, n in each.arrived.get(tag, {}).items()])
+        return amounts
+
+    def values(self, tag: str) -> Iterator[tuple[int, Floats | Buckets]]:
+        """Each group's values of this metric: in ascending order, or as buckets beyond the budget."""
+        parts = [Pairs.load(each.pairs[tag]) for each in self._stored if tag in each.pairs]
+        # The count of all reducers together decides: their number changes no result.
+        listed = any(part.listed for part in parts) and sum(part.count for part in parts) > fold.BUDGET
+        if listed or any(part.buckets is not None for part in parts):
+            yield from sorted(self._buckets(parts).items())
+            return
+        blocks = [block for part in parts for block in part.spool.blocks()]
+        if blocks:
+            pairs = np.concatenate(blocks)
+            groups = np.clip(pairs["group"], self._first, self._last).astype(np.int64)
+            for group, values in apart(groups, pairs["value"]):
+                values.sort()
+                yield group, values
+
+    def _buckets(self, parts: Iterable[Pairs]) -> dict[int, Buckets]:
+        buckets_of: dict[int, Buckets] = {}
+        for part in parts:
+            for group, buckets in (part.buckets or {}).items():
+                buckets_of.setdefault(self._within(group), Buckets()).merge(buckets)
+            for block in part.spool.blocks():  # none beside buckets
+                _bucketed(buckets_of, np.clip(block["group"], self._first, self._last).astype(np.int64), block["value"])
+        return buckets_of
+
+    def _within(self, group: int) -> int:
+        return min(max(group, self._first), self._last)
+
+
+def counts_of(groups: Ints) -> Iterator[tuple[int, int]]:
+    """Each group and its count."""
+    present, counts = np.unique(groups[groups != _NOWHERE], return_counts=True)
+    return zip(present.tolist(), counts.tolist(), strict=True)
+
+
+def _arrivals(amounts: Floats, pieces: Ragged, groups: Ints) -> Iterator[tuple[int, int]]:
+    """The amount that arrived in each group.
+
+    Each request's amount arrived in equal parts with its pieces of content (*pieces* at each instant, in *groups*): tokens are
+    counted over the whole text, not per piece.  All numbers are whole: the parts of a request add up to its amount.
+    """
+    lengths = np.diff(pieces.offsets)
+    wanted = np.isfinite(amounts) & (lengths > 0)
+    rows = np.repeat(wanted, lengths)
+    upto = np.cumsum(pieces.values)
+    before = np.concatenate(([0.0], upto))[pieces.offsets]
+    owners = np.repeat(np.arange(len(lengths)), lengths)[rows]
+    so_far, whole = upto[rows] - before[owners], before[owners + 1] - before[owners]
+    came = np.floor(amounts[owners] * so_far / whole)
+    first = np.concatenate(([True], owners[1:] != owners[:-1])) if len(owners) else np.empty(0, dtype=bool)
+    came[1:] -= np.where(first[1:], 0, came[:-1])
+    for group, parts in apart(groups[rows], came):
+        yield group, int(parts.sum())

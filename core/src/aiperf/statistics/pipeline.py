@@ -1,0 +1,194 @@
+"""Metrics over batches: each isolated from the others, their values folded per phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from aiperf.rundir import journal
+from aiperf.sdk.columns import Column, Floats, Ragged, RecordBatch
+from aiperf.sdk.metric import Analysis, Metric, Over
+from aiperf.sdk.raw_values import RawValueCollector
+from aiperf.statistics.catalogue import Catalogue
+from aiperf.statistics.fold import Samples
+from aiperf.statistics.grouped import Grouped, Grouping, Groups
+from aiperf.statistics.phase_counts import PhaseCounts
+
+_FAILED_OUTCOMES = (journal.ERROR, journal.CANCELLED)
+LATE, SLIP, HELD, ARRIVAL = "·late", "·slip", "·held", "·arrival"
+"""The kernel's own folds: delays of starts behind due times (ns); the client's own part of them (ns); waits for a slot or for
+the answer before (ns); numbers of the arrivals that were sent."""
+
+SEEN, CENSORED = "·seen", "·censored"
+"""Suffixes of a metric's tag, for requests cut off in flight: values that are known; durations so far of the others."""
+_CUT_OFF = (journal.ABORTED, journal.UNFINISHED)
+Groupings: TypeAlias = Mapping[int, Sequence[Grouping]]
+
+
+class Pipeline:
+    """Scores batches and folds their values, per phase.  *spool*: folder for values beyond the bounds in memory."""
+
+    def __init__(self, catalogue: Catalogue, spool: Path, owner: str, groupings: Groupings | None = None) -> None:
+        """*groupings*: further folds of a phase's requests, by its index."""
+        self._catalogue = catalogue
+        self._metrics = {tag: metric for tag, metric in catalogue.metrics.items() if isinstance(metric, Metric)}
+        self._analyses = {tag: metric for tag, metric in catalogue.metrics.items() if isinstance(metric, Analysis)}
+        self._collectors: dict[tuple[int, str], RawValueCollector] = {}
+        self._spool, self._owner = spool, owner
+        self._folds: dict[tuple[int, str], Samples] = {}
+        self.off: dict[str, str] = {}
+        """Metrics that failed, with a sentence on each."""
+        self.counts: dict[int, PhaseCounts] = {}
+        self.begins_ns: dict[int, float] = {}
+        """When each phase began, in ns since the run's start; must be known before its first batch."""
+        self._groupings = groupings or {}
+        self._groups: dict[tuple[int, str], Groups] = {}
+        for stale in spool.glob(f"fold-{owner}-*"):
+            stale.unlink()
+
+    def score(self, batch: RecordBatch) -> RecordBatch:
+        """The batch with every metric's column."""
+        values: dict[str, Column] = {}
+        rows = {
+            Over.VALID: batch.valid,
+            Over.FAILED: np.isin(batch["outcome"], _FAILED_OUTCOMES),
+            Over.ALL: np.ones(len(batch), dtype=bool),
+        }
+        cut = np.isin(batch["outcome"], _CUT_OFF)
+        cut_off: dict[str, Floats] = {}
+        for tag, metric in self._metrics.items():
+            if tag in self.off or any(need not in values for need in metric.needs):
+                continue
+            allowed = {need: values[need] for need in metric.needs}
+
+            def resolve(name: str, allowed: Mapping[str, Column] = allowed) -> Column:
+                if name in allowed:
+                    return allowed[name]
+                raise KeyError(f"{name!r} is neither a column of the kernel nor in 'needs'")
+
+            try:
+                column = metric.column(batch.viewed(resolve))
+                values[tag] = _checked(column, rows[metric.over])
+                if metric.since is not None and not isinstance(column, Ragged) and cut.any():
+                    cut_off[tag] = np.where(cut & np.isfinite(column), column, np.nan)
+            except Exception as error:  # noqa: BLE001  # code of a plugin
+                self.off[tag] = self._catalogue.failed(tag, error)
+        return batch.with_metrics(values, self._metrics, cut_off)
+
+    def feed(self, scored: RecordBatch) -> None:
+        """Fold the values of a batch that has its metrics."""
+        phases = scored["phase"]
+        present = np.unique(phases)
+        for phase in present.astype(np.int64).tolist():
+            batch = scored if len(present) == 1 else scored.select(phases == phase)
+            for tag, column in batch.values.items():
+                if isinstance(column, Ragged):
+                    self._fold(phase, tag, listed=True).add(column.values)
+                else:
+                    self._fold(phase, tag).add(column)
+            self._count(phase, batch)
+            self._watch(phase, batch)
+            self._collect(phase, batch)
+            self._group(phase, batch)
+
+    def _count(self, phase: int, batch: RecordBatch) -> None:
+        """Count the requests, and fold the kernel's own values."""
+        self.counts.setdefault(phase, PhaseCounts()).add(batch)
+        late, held = batch["started_ns"] - batch["due_ns"], batch["held_ns"]
+        self._fold(phase, LATE).add(late)
+        self._fold(phase, SLIP).add(late - held)
+        self._fold(phase, HELD).add(np.where(held > 0, held, np.nan))
+        self._fold(phase, ARRIVAL).add(batch["n"])
+
+    def _group(self, phase: int, batch: RecordBatch) -> None:
+        """Fold the values by slice and URL."""
+        for grouping in self._groupings.get(phase, ()):
+            key = phase, grouping.name
+            if key not in self._groups:
+                spool = str(self._spool / f"fold-{self._owner}-{phase}-{grouping.name}")
+                self._groups[key] = Groups(grouping, phase, self.begins_ns.get(phase, 0.0), spool)
+            self._groups[key].add(batch, batch.values, self._metrics)
+
+    def _watch(self, phase: int, batch: RecordBatch) -> None:
+        """Fold durations of requests that were cut off in flight."""
+        cut = np.isin(batch["outcome"], _CUT_OFF)
+        if not cut.any():
+            return
+        for tag, column in batch.cut_off.items():
+            metric = self._metrics[tag]
+            assert metric.since is not None  # only such metrics are in cut_off
+            known = cut & np.isfinite(column) if metric.early else np.zeros(len(batch), dtype=bool)
+            self._fold(phase, tag + SEEN).add(column[known])
+            self._fold(phase, tag + CENSORED).add((batch["ended_ns"] - batch[metric.since])[cut & ~known])
+
+    def _collect(self, phase: int, batch: RecordBatch) -> None:
+        """Collect the values of each request that analyses read."""
+        for tag, analysis in self._analyses.items():
+            if tag in self.off or any(need not in batch.values for need in analysis.needs):
+                continue
+            if (phase, tag) not in self._collectors:
+                path = self._spool / f"fold-{self._owner}-{phase}-{tag}"
+                self._collectors[phase, tag] = RawValueCollector(path, analysis.keeps, analysis.lists)
+            try:
+                self._collectors[phase, tag].add(batch, batch.values)
+            except OSError:
+                raise
+            except Exception as error:  # noqa: BLE001  # code of a plugin
+                self.off[tag] = self._catalogue.failed(tag, error)
+
+    def _fold(self, phase: int, tag: str, *, listed: bool = False) -> Samples:
+        fold = self._folds.get((phase, tag))
+        if fold is None:
+            fold = self._folds[phase, tag] = Samples(self._spool / f"fold-{self._owner}-{len(self._folds)}")
+        fold.listed |= listed
+        return fold
+
+    def folds(self) -> list[tuple[int, str, Samples]]:
+        """The values of every fold, with its phase and tag."""
+        return [(phase, tag, fold) for (phase, tag), fold in self._folds.items()]
+
+    def dump_raw_values(self) -> list[tuple[int, str, bytes]]:
+        """(phase, tag, state) of the values kept for analyses."""
+        return [(phase, tag, keeper.dump()) for (phase, tag), keeper in self._collectors.items() if tag not in self.off]
+
+    def dump_groups(self) -> list[Grouped]:
+        return [groups.dump() for groups in self._groups.values()]
+
+
+def _checked(column: Column, rows: Any) -> Column:
+    """A metric's column, held to its contract: read-only, absent outside *rows* and where it isn't finite.
+
+    Raises:
+        ValueError: It doesn't have one value, or one list, per request.
+    """
+    count = len(rows)
+    if not isinstance(column, Ragged):
+        array: Floats = np.asarray(column, dtype=np.float64)
+        if array.shape != (count,):
+            raise ValueError(f"shape {array.shape} for {count} requests")
+        infinite = np.isinf(array)
+        if infinite.any() or not rows.all():
+            array = np.where(rows & ~infinite, array, np.nan)
+        return _read_only(array)
+    offsets = column.offsets
+    if len(column) != count or len(column.at_ns) != len(column.values):
+        raise ValueError(f"{len(column)} lists for {count} requests")
+    if offsets[0] != 0 or offsets[-1] != len(column.values) or (np.diff(offsets) < 0).any():
+        raise ValueError("offsets that don't cut the values into lists")
+    kept = np.isfinite(column.values)
+    if not rows.all():
+        kept &= np.repeat(rows, np.diff(offsets))
+    if not kept.all():
+        ends = np.concatenate(([0], np.cumsum(kept)))
+        column = Ragged(column.values[kept], ends[offsets].astype(np.int64), column.at_ns[kept])
+    return Ragged(_read_only(column.values), column.offsets, _read_only(column.at_ns))
+
+
+def _read_only(array: Floats) -> Floats:
+    """A view that can't be written: other metrics and exporters read the same values."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,1 @@
+"""The kernel's own transport: HTTP/1.1 on stamped sockets."""

@@ -1,0 +1,134 @@
+"""A connection with TLS."""
+
+from __future__ import annotations
+
+import ssl
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+from aiperf.sdk.model import ErrorDetails
+from aiperf.worker.http.connection import READ_BYTES, WRITE_BYTES, Connection
+
+if TYPE_CHECKING:
+    from aiperf.worker.http.transport import KernelTransport, Origin
+
+
+class TlsConnection(Connection):
+    """TLS through memory buffers, so that encrypted bytes are stamped as they leave the kernel.
+
+    A record may come from several reads: its events carry the stamp of the read that completed it.
+    """
+
+    def __init__(self, transport: KernelTransport, origin: Origin, context: ssl.SSLContext) -> None:
+        super().__init__(transport, origin)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=origin.host)
+        self._handshaking = True
+        self._hello_ns = 0
+        self._ciphertext = bytearray()
+
+    def _established(self) -> None:
+        self._hello_ns = monotonic_ns()
+        self._handshake()
+
+    @property
+    def all_sent(self) -> bool:
+        return super().all_sent and not self._ciphertext
+
+    def _handshake(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return
+        except ssl.SSLError as error:
+            self._flush()
+            verification = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
+            reason = verification or error.reason or str(error)
+            self.fail(ErrorDetails(f"{self.origin.host}: TLS handshake failed: {reason}", type=type(error).__name__))
+            return
+        self._handshaking = False
+        self._flush()
+        if self.exchange is not None:
+            self.exchange.tls_ns = monotonic_ns() - self._hello_ns
+        super()._established()
+
+    def _flush(self) -> None:
+        """Send ciphertext; what the socket does not take goes out when it is writable."""
+        self._ciphertext += self._outgoing.read()
+        if self.fd < 0 or not self._ciphertext:
+            return
+        try:
+            count = self.sock.send(self._ciphertext)
+        except BlockingIOError:
+            count = 0
+        except OSError as error:
+            self._broken(error)
+            return
+        del self._ciphertext[:count]
+        if self._ciphertext:
+            self.poller.writer(self.fd, self._writable)
+
+    def _push(self, data: memoryview, rest: memoryview | None = None) -> None:
+        self.unsent = memoryview(bytes(data) + bytes(rest)) if rest else data
+        self._pump()
+
+    def _writable(self) -> None:
+        if self.fd >= 0 and not self._ciphertext:
+            self.poller.writer(self.fd, None)
+        self._flush()
+        if not self._ciphertext:
+            self._pump()
+
+    def _pump(self) -> None:
+        """Encrypt and send a piece at a time; the next when the socket has taken the last."""
+        exchange = self.exchange
+        if exchange is None or exchange.sent_end_ns:
+            return
+        while self.unsent is not None and not self._ciphertext:
+            self._tls.write(self.unsent[:WRITE_BYTES])
+            self.unsent = self.unsent[WRITE_BYTES:] or None
+            self._flush()
+            if self.exchange is not exchange:  # the send failed
+                return
+        if self.unsent is None and not self._ciphertext:
+            if self.fd >= 0:
+                self.poller.writer(self.fd, None)
+            self._written()
+
+    def _received(self, data: bytes) -> None:
+        tls = self._tls
+        self._incoming.write(data)
+        if self._handshaking:
+            self._handshake()
+            if self._handshaking or self.fd < 0:
+                return
+        plain, closed = bytearray(), False
+        # Until both are empty, rather than until SSLWantRead: the exception costs twice the read.
+        while self._incoming.pending or tls.pending():
+            try:
+                piece = tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:  # half a record, or a session ticket
+                break
+            except ssl.SSLZeroReturnError:
+                piece = b""
+            except ssl.SSLError as error:
+                self.fail(ErrorDetails(f"TLS: {error.reason or error}", type=type(error).__name__))
+                return
+            if not piece:
+                closed = True
+                break
+            plain += piece
+        self._flush()
+        if plain:
+            super()._received(bytes(plain))
+        if closed and self.fd >= 0:
+            super()._ended()
+
+    def _ended(self) -> None:
+        """TCP ended without close_notify: an answer that only the end of the connection delimits may have been cut."""
+        exchange = self.exchange
+        if exchange is not None and self.answer.status and not self.answer.complete and not self.answer.length_known:
+            self.fail(ErrorDetails("the connection ended without close_notify: the answer may be cut", type="SSLEOFError"))
+        else:
+            super()._ended()

@@ -1,0 +1,203 @@
+"""The kernel's transport: HTTP/1.1 on non-blocking sockets, every read stamped by the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import weakref
+from collections import deque
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiperf import environment
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.transport import REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
+from aiperf.worker.http.connection import Connection
+from aiperf.worker.http.sockets import SO_TIMESTAMPNS, Poller, is_quiet
+from aiperf.worker.http.tls import TlsConnection
+
+_WARM_AT_ONCE = 128
+_WARM_S = 2.0
+
+
+class Origin:
+    """One scheme, host and port: its addresses, certificates and idle connections.
+
+    error: why the origin cannot be reached at all, None while it can.  failed: connections opened ahead of requests that
+    were refused.
+    """
+
+    def __init__(self, scheme: str, host: str, port: int) -> None:
+        self.scheme, self.host, self.port = scheme, host, port
+        self.addresses: list[tuple[int, Any]] = []
+        self.error: ErrorDetails | None = None
+        self.idle: list[Connection] = []
+        self.tls: ssl.SSLContext | None = None
+        self.failed = 0
+
+    @property
+    def host_header(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.scheme == "https" else 80) else f"{host}:{self.port}"
+
+
+class RequestHead:
+    """The head of all requests of one shape, as a template."""
+
+    shape: weakref.ref[Shape]
+
+    def __init__(self, shape: Shape, origin: Origin) -> None:
+        parts = urlsplit(shape.url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        names = {name.lower() for name in shape.headers}
+        lines = [f"{shape.method} {target} HTTP/1.1"]
+        if "host" not in names:
+            lines.append(f"Host: {origin.host_header}")
+        lines += [f"{name}: {value}" for name, value in shape.headers.items()]
+        if "accept-encoding" not in names:
+            lines.append("Accept-Encoding: identity")
+        fixed = "\r\n".join(lines).replace("%", "%%")
+        ids = "".join(f"\r\n{name}: %s" for name in ("X-Request-ID", *shape.session_headers))
+        self._template = f"{fixed}\r\nContent-Length: %d{ids}\r\n\r\n"
+        self._session_headers = len(shape.session_headers)
+        self.method, self.origin = shape.method, origin
+
+    def encode(self, exchange: Exchange) -> bytes:
+        """The head of one request."""
+        session_ids = (exchange.session_id,) * self._session_headers
+        return (self._template % (len(exchange.body), exchange.request_id, *session_ids)).encode("latin-1")
+
+
+class KernelTransport:
+    """The default transport, registered as ``kernel`` under ``aiperf.transports``."""
+
+    def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings, self.sink, self.loop = settings, sink, loop
+        self.stamps = settings.stamps and SO_TIMESTAMPNS != 0
+        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *environment.socket_options()]
+        if self.stamps:
+            self.socket_options.append((socket.SOL_SOCKET, SO_TIMESTAMPNS, 1))
+        self.open_connections: set[Connection] = set()
+        self.just_read: Connection | None = None
+        self.stamps_missing = self.coalesced_reads = self.opened = 0
+        self._origins: dict[tuple[str, str, int], Origin] = {}
+        self._heads: dict[int, RequestHead] = {}
+        self._stamping: socket.socket | None = None
+        self.finished: deque[tuple[Exchange, Connection]] = deque()
+        self._by_session: dict[str, Connection] | None = {} if settings.sticky else None
+        self.poller = Poller(loop, self.settle)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        return {"stamps_missing": self.stamps_missing, "coalesced_reads": self.coalesced_reads, "opened": self.opened}
+
+    async def open(self) -> None:
+        if self.stamps:
+            # Linux enables stamping globally with the first socket that asks, and lazily: keep such a socket open.
+            self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        for url in self.settings.urls:
+            await self._resolve(self._origin(url))
+
+    async def warm(self, connections: int) -> None:
+        if not self.settings.reuse or self.settings.sticky:
+            return
+        for origin in self._origins.values():
+            if origin.error is not None:
+                continue
+            for _ in range(0, connections, _WARM_AT_ONCE):
+                count = min(_WARM_AT_ONCE, connections - len(origin.idle))
+                wanted = len(origin.idle) + count
+                for _ in range(count):
+                    self._new_connection(origin).connect(None, None)
+                until = self.loop.time() + _WARM_S
+                while len(origin.idle) < wanted and self.loop.time() < until and origin.failed < count:
+                    await asyncio.sleep(0.001)
+                if len(origin.idle) < wanted:
+                    break
+
+    def _new_connection(self, origin: Origin) -> Connection:
+        return Connection(self, origin) if origin.tls is None else TlsConnection(self, origin, origin.tls)
+
+    async def close(self) -> None:
+        for connection in list(self.open_connections):
+            connection.close()
+        self.poller.close()
+        if self._stamping is not None:
+            self._stamping.close()
+            self._stamping = None
+
+    def settle(self) -> None:
+        """Report the answers that the last batch of reads completed.
+
+        Behind the batch, not inside it: a report is followed by a send, and a socket that waits for its read meanwhile may
+        find the next chunk merged into the one it holds.
+        """
+        finished = self.finished
+        while finished:
+            exchange, connection = finished.popleft()
+            if connection.fd >= 0:
+                if self._by_session is None:
+                    connection.origin.idle.append(connection)
+                else:
+                    self._by_session[exchange.session_id] = connection
+                self.just_read = connection  # empty: the send that follows at once need not peek
+            self.sink.done(exchange, None)
+            self.just_read = None
+
+    def send(self, exchange: Exchange) -> None:
+        head = self._heads.get(id(exchange.shape)) or self._new_request_head(exchange.shape)
+        idle = head.origin.idle
+        if self._by_session is not None and (connection := self._by_session.pop(exchange.session_id, None)) is not None:
+            idle = [connection]
+        while idle:
+            connection = idle.pop()
+            if connection is self.just_read or (connection.fd >= 0 and is_quiet(connection.sock)):
+                exchange.flags |= REUSED
+                connection.begin(exchange, head)
+                return
+            connection.close()
+        self.connect(exchange, head)
+
+    def _new_request_head(self, shape: Shape) -> RequestHead:
+        """The head of a shape not seen before; it is dropped with the shape, because a hook may give every request its own."""
+        head = self._heads[id(shape)] = RequestHead(shape, self._origin(shape.url))
+        head.shape = weakref.ref(shape, partial(self._heads.pop, id(shape)))
+        return head
+
+    def connect(self, exchange: Exchange, head: RequestHead) -> None:
+        """Send on a new connection."""
+        if head.origin.error is not None:
+            self.loop.call_soon(self.sink.done, exchange, head.origin.error)
+        else:
+            self._new_connection(head.origin).connect(exchange, head)
+
+    def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        connection = exchange.connection
+        if isinstance(connection, Connection):
+            connection.close()
+        exchange.connection = None
+        self.sink.done(exchange, error)
+
+    def _origin(self, url: str) -> Origin:
+        parts = urlsplit(url)
+        key = (parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+        if key not in self._origins:
+            self._origins[key] = Origin(*key)
+        return self._origins[key]
+
+    async def _resolve(self, origin: Origin) -> None:
+        """Look the name up once, off the loop; an error here becomes the error of every request."""
+        family = {"4": socket.AF_INET, "6": socket.AF_INET6}.get(self.settings.family, socket.AF_UNSPEC)
+        try:
+            entries = await self.loop.getaddrinfo(origin.host, origin.port, family=family, type=socket.SOCK_STREAM)
+            if origin.scheme == "https":
+                origin.tls = tls_context(self.settings.tls)
+        except (OSError, UnicodeError) as error:  # errors of certificates, too
+            reason = error.strerror or error if isinstance(error, OSError) else f"no host name: {error}"
+            origin.error = ErrorDetails(f"{origin.host}: {reason}", type=type(error).__name__)
+            return
+        # IPv4 first: servers under test listen there more often than not, and a refused IPv6 attempt costs a round trip.
+        origin.addresses = [(entry[0], entry[4]) for entry in sorted(entries, key=lambda entry: entry[0] != socket.AF_INET)]

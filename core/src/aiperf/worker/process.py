@@ -1,0 +1,287 @@
+"""A worker process: one loop, one core, one share of the plan.
+
+    python -m aiperf.worker.process ADDRESS INDEX WORKERS FDS
+
+It imports neither typer, pydantic, numpy nor a tokenizer.  Standard input is a pipe that the parent holds open: when it ends
+the parent is gone, and the worker stops, drains briefly and leaves a whole journal behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import monotonic_ns, process_time_ns
+from typing import Any
+
+from aiperf import environment
+from aiperf.errors import AiperfError
+from aiperf.processes import control
+from aiperf.registry.hooks import REQUEST_PREPARED, Hooks
+from aiperf.registry.third_party import why
+from aiperf.rundir import journal
+from aiperf.rundir.directory import load_run
+from aiperf.sdk.plan import Secrets
+from aiperf.worker.clock import NS_PER_S
+from aiperf.worker.requests import Requests
+from aiperf.worker.share import Place, Share, load_share
+
+_TICK_S = 0.05
+_SWEEP_TICKS = 5
+_LOOP_TICKS = 20
+_ORPHAN_DRAIN_NS = 5 * NS_PER_S
+_UNEXPECTED_ERROR = 70
+"""Exit code of a worker that ends itself because of an unexpected error: EX_SOFTWARE of sysexits.h."""
+
+
+class Worker:
+    """The process around the requests: control line, phases, ticks."""
+
+    def __init__(self, line: control.Line, index: int, workers: int, fds: list[int]) -> None:
+        self.line, self.place = line, Place(index, workers, fds)
+        self.loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self.loop.create_future()
+        self.share: Share | None = None
+        self._load_task: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._lags: list[int] = []
+        self._ticks = self._tick_due_ns = 0
+        self._tick_handle: asyncio.TimerHandle | None = None
+        self._started_ns = monotonic_ns()
+        self._last_counters = (0,) * 5
+        self._reported_trouble = self._orphan = self._closed = False
+
+    @property
+    def _active(self) -> Share | None:
+        """The share while a phase is under way."""
+        return self.share if self.share is not None and self.share.phase_open else None
+
+    def start(self) -> None:
+        self.loop.set_exception_handler(self._on_loop_error)
+        self.loop.add_reader(self.line.fd, self._receive)
+        self.loop.add_reader(0, self._on_parent_end)
+        self.line.send(control.Hello("worker", self.place.index))
+        self._schedule_tick()
+        self._receive()
+
+    async def close(self) -> None:
+        """Cancel all callbacks, then close the transport, the journal and the control line."""
+        self._closed = True
+        if self._tick_handle is not None:
+            self._tick_handle.cancel()
+        self._cancel_timers()
+        if self._active is not None:
+            self._active.requests.driver.stop()
+        if self.share is not None:
+            await self.share.requests.transport.close()
+            self.share.logbook.close()
+        for fd in (0, self.line.fd):
+            self.loop.remove_reader(fd)
+        self.line.close()
+
+    # The control line
+
+    def _receive(self) -> None:
+        while not self._closed and (message := self.line.receive()) is not None:
+            match message:
+                case control.Load():
+                    self._load_task = self.loop.create_task(self._load(message))
+                case control.Begin():
+                    self._begin(message)
+                case control.Stop():
+                    self._stop(message.drain_ns)
+                case control.Exit():
+                    self._exit()
+
+    def _send(self, message: control.Message) -> None:
+        if not self._closed:
+            self.line.send(message)
+            self.loop.call_soon(self._receive)  # the line's descriptor is edge-triggered: a send may swallow an edge
+
+    def _warn(self, sentence: str) -> None:
+        self._send(control.Notice(sentence))
+
+    def _on_parent_end(self) -> None:
+        if os.read(0, 4096):
+            return
+        self.loop.remove_reader(0)
+        self._orphan = True
+        if self._active is None:
+            self._exit()
+        else:
+            self._stop(_ORPHAN_DRAIN_NS)
+
+    def _exit(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    async def _load(self, message: control.Load) -> None:
+        directory = Path(message.journal)
+        try:
+            secrets = message.secrets or Secrets()
+            plan = secrets.restored(load_run(directory)[0])
+            hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
+            self.share = await load_share(plan, secrets, directory, self.place, hooks, self._warn)
+        except Exception as error:  # noqa: BLE001  # code of a plugin: a transport may fail at opening connections
+            reason = error.message if isinstance(error, AiperfError) else why(error)
+            self._send(control.Ready("worker", self.place.index, reason))
+            return
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        self._send(control.Ready("worker", self.place.index))
+
+    # Phases
+
+    def _begin(self, message: control.Begin) -> None:
+        share = self.share
+        if share is None or self._orphan:
+            return
+        phase, requests = share.plan.load.phases[message.phase], share.requests
+        driver = share.driver(phase)
+        driver.on_complete = partial(self._on_sending_complete, share)
+        requests.begin(phase, driver)
+        requests.on_idle = partial(self._end_phase, phase.index)
+        share.phase_open = True
+        share.logbook.frame(journal.PHASE, {"phase": phase.index, "event": "begin", "at_ns": message.start_ns})
+        if phase.duration_ns is not None:
+            self._call_at(message.start_ns + phase.duration_ns, driver.stop)
+            if phase.grace_ns is not None:
+                self._call_at(message.start_ns + phase.duration_ns + phase.grace_ns, requests.abort_all)
+        for rise in share.rises:
+            rise.begin(message.start_ns, skip=message.resumed and len(self.place.fds) > 1)
+        driver.begin(message.start_ns)
+
+    def _call_at(self, at_ns: int, call: Callable[[], None]) -> None:
+        self._timers.append(self.loop.call_later(max(0, at_ns - monotonic_ns()) / NS_PER_S, call))
+
+    def _cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self.share is not None:
+            for rise in self.share.rises:
+                rise.stop()
+            self.share.rises.clear()
+
+    def _on_sending_complete(self, share: Share) -> None:
+        requests, index = share.requests, share.requests.phase.index
+        event = {"phase": index, "event": "sending_complete", "at_ns": monotonic_ns(), "sent": requests.sent}
+        share.logbook.frame(journal.PHASE, event)
+        if not requests.open:
+            # Later, because the driver may still be inside a send.
+            self.loop.call_soon(self._end_phase, index)
+
+    def _end_phase(self, index: int) -> None:
+        share = self._active
+        if share is None or share.requests.open or share.requests.phase.index != index:
+            return  # requests are in flight, or the phase has ended and the next one has begun
+        share.phase_open = False
+        self._cancel_timers()
+        self._write_loop_frame(share)
+        share.logbook.frame(journal.PHASE, {"phase": index, "event": "end", "at_ns": monotonic_ns()})
+        self._send_counters(share.requests)
+        self._send(control.PhaseEnded(self.place.index, index, share.requests.last_answer_ns))
+        if self._orphan:
+            self._exit()
+
+    def _stop(self, drain_ns: int) -> None:
+        if self._active is None:
+            return
+        requests = self._active.requests
+        requests.driver.stop()
+        if drain_ns <= 0:
+            requests.abort_all()
+        else:
+            self._call_at(monotonic_ns() + drain_ns, requests.abort_all)
+
+    # Ticks
+
+    def _schedule_tick(self) -> None:
+        self._tick_due_ns = monotonic_ns() + int(_TICK_S * NS_PER_S)
+        self._tick_handle = self.loop.call_later(_TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        now = monotonic_ns()
+        self._lags.append(max(0, now - self._tick_due_ns))
+        self._ticks += 1
+        share = self.share
+        if share is not None:
+            share.logbook.flush()
+            if share.phase_open and share.logbook.trouble is not None and not self._reported_trouble:
+                self._reported_trouble = True
+                self._send(control.Trouble(share.logbook.trouble))
+                self._stop(_ORPHAN_DRAIN_NS)
+            if self._ticks % _SWEEP_TICKS == 0:
+                share.requests.sweep(now)
+                self._send_counters(share.requests)
+            if self._ticks % _LOOP_TICKS == 0:
+                self._write_loop_frame(share)
+        self._schedule_tick()
+
+    def _send_counters(self, requests: Requests) -> None:
+        row = (requests.phase.index, requests.sent, requests.completed, requests.errors, len(requests.open))
+        if row != self._last_counters:
+            self._last_counters = row
+            self._send(control.Counters(self.place.index, *row))
+
+    def _write_loop_frame(self, share: Share) -> None:
+        if not self._lags:
+            return
+        statistics = {"reads": share.logbook.reads} | share.requests.transport.statistics
+        times = {"lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns}
+        share.logbook.frame(journal.LOOP, {**times, "statistics": statistics, "in_phase": share.phase_open})
+        self._lags = []
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An unexpected error in a callback ends this process: a timer, socket or plugin is dead, the phase might never end.
+
+        The run treats the process like any that dies.  Its report names the error.
+        """
+        error = context.get("exception")
+        loop.default_exception_handler(context)  # with its traceback, into the log
+        if "handle" not in context or not isinstance(error, Exception):
+            return  # no callback: the result of a task that nobody awaited, or a warning
+        self._warn(f"worker {self.place.index} failed: {why(error)}")
+        try:
+            if self.share is not None:
+                self.share.logbook.close()
+            self.line.close()
+            sys.stderr.flush()
+        finally:
+            os._exit(_UNEXPECTED_ERROR)
+
+
+async def _run(address: str, index: int, workers: int, fds: list[int]) -> None:
+    worker = Worker(control.Line(address, f"worker-{index}"), index, workers, fds)
+    worker.start()
+    await worker.ended
+    await worker.close()
+
+
+def main(arguments: list[str]) -> None:
+    address, index, workers, fds = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:  # as many open files as the machine allows
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    work = _run(address, int(index), int(workers), [int(fd) for fd in fds.split(",") if fd])
+    if environment.uvloop_wanted():
+        import uvloop
+
+        uvloop.run(work)
+    else:
+        asyncio.run(work)
+    sys.stderr.flush()
+    os._exit(0)  # everything is written and closed
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,223 @@
+"""The life cycle of requests on one worker: from a driver's ``send`` to a DONE row of the journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, MutableSequence
+from itertools import takewhile
+from time import monotonic_ns
+from typing import Any
+
+from aiperf.errors import ENDPOINT_ERROR
+from aiperf.registry.hooks import Prepare
+from aiperf.registry.third_party import made, why
+from aiperf.rundir import journal
+from aiperf.rundir.ids import request_prefix, session_prefix
+from aiperf.rundir.store import Store
+from aiperf.schedule.samplers import sampler_of
+from aiperf.sdk.draws import uniform
+from aiperf.sdk.driver import Driver, Session
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
+from aiperf.sdk.transport import STREAMED, Exchange, Transport
+from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
+from aiperf.worker.clock import NS_PER_S
+from aiperf.worker.logbook import Logbook
+from aiperf.worker.turns import Turns
+
+
+class UrlBalance:
+    """Which of several URLs each session uses, by the plan's strategy.
+
+    If the strategy fails, *warn* gets one sentence and sessions take the URLs in turn.  in_flight: requests per URL, counted by
+    the owner.
+    """
+
+    def __init__(self, plan: Plan, warn: Callable[[str], None]) -> None:
+        ref, count = plan.plugins.url_strategy, len(plan.target.urls)
+        weights = plan.target.url_weights or (1.0,) * count
+        self._name = "round_robin" if ref is None else ref.name
+        self._strategy: UrlStrategy = RoundRobin(weights) if ref is None else made(ref, weights)
+        self._warn = warn
+        self.in_flight = [0] * count
+        self._no_load = (0,) * count
+
+    def choose(self, session: int) -> int:
+        """The index of the URL for a session's number."""
+        strategy = self._strategy
+        try:
+            url = strategy.choose(session, self.in_flight if strategy.uses_load else self._no_load)
+            if not 0 <= url < len(self._no_load):
+                raise IndexError(f"it chose URL {url} of {len(self._no_load)}")
+        except Exception as error:  # noqa: BLE001  # code of a plugin, per session: cheaper than isolated()
+            self._warn(f"the URL strategy {self._name} failed, and sessions take turns: {type(error).__name__}: {error}")
+            self._strategy = RoundRobin(strategy.weights)
+            return self._strategy.choose(session, self._no_load)
+        return url
+
+
+class Requests:
+    """Starts requests for drivers, and hears from the transport what becomes of them.
+
+    phase, driver: of the phase under way.  open: requests in flight, by number.
+    numbered: one cell that counts the requests of this shard, those of an earlier process included.
+    warn: gets one sentence for the report.
+    """
+
+    transport: Transport
+    driver: Driver[Any]
+
+    def __init__(
+        self, plan: Plan, secrets: Secrets, store: Store, logbook: Logbook, shard: int, prepare: Prepare | None = None, *,
+        loop: asyncio.AbstractEventLoop, numbered: MutableSequence[int], warn: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.plan, self.store, self.logbook, self.loop = plan, store, logbook, loop
+        self.phase = plan.load.phases[0]
+        self.open: dict[int, Exchange] = {}
+        self.sent = self.completed = self.errors = self.last_answer_ns = 0
+        self.on_idle: Callable[[], None] = lambda: None
+        self._turns = Turns(plan, secrets, store, logbook, prepare)
+        self._shapes = self._turns.shapes
+        self._url_balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
+        self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
+        self._ending: int | None = None
+        self._logs_requests, self._first_turns_stored = plan.output.keeps_requests, prepare is None
+        self._request_prefix = request_prefix(plan.run.run_id, shard)
+        self._session_prefixes = [session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
+        self._sampler = sampler_of(plan)
+
+    def begin(self, phase: PhasePlan, driver: Driver[Any]) -> None:
+        """Serve *driver*, and count from 0."""
+        self.phase, self.driver = phase, driver
+        self.sent = self.completed = self.errors = 0
+
+    # For drivers: RequestStarter
+
+    def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
+        if entry is None:
+            entry = phase.first_entry + self._sampler(self.plan.run.seed, number, phase.entries)
+        if self._models == 1 or self.plan.target.model_strategy == ModelStrategy.ROUND_ROBIN:
+            model = number % self._models
+        else:
+            model = int(uniform(self.plan.run.seed, f"model:{phase.name}", number) * self._models)
+        url = 0 if self._url_balance is None else self._url_balance.choose(number)
+        identity = f"{self._session_prefixes[phase.index]}{number:012x}"
+        return Session(phase.index, number, entry, turns or self.store.turns(entry), model, url, identity)
+
+    def delay_ns(self, session: Session) -> int:
+        return self.store.delay_ns(session.entry, session.turn)
+
+    def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
+        entry, turn = session.entry, session.turn
+        request = self._numbered[0]
+        stored = turn == 0 and self._first_turns_stored
+        fault: ErrorDetails | None = None
+        if stored:
+            body = self.store.body(entry, 0, session.model)
+            shape = self._shapes[session.url][self.store.shape(entry, 0)]
+        else:
+            try:
+                body, shape = self._turns.encode(session, request)
+            except Exception as error:  # noqa: BLE001  # code of a plugin, per request: cheaper than isolated()
+                fault = ErrorDetails(f"the endpoint can't make the request: {why(error)}", type=ENDPOINT_ERROR)
+                body, shape = b"", self._shapes[session.url][0]
+        self._numbered[0] = request + 1
+        started_ns = monotonic_ns()
+        exchange = Exchange(request, shape, body, f"{self._request_prefix}{request:012x}", session.id, started_ns)
+        exchange.deadline_ns = started_ns + self.plan.target.timeout_ns
+        exchange.owner, exchange.final = session, session.last
+        if session.prefilling or not exchange.final:
+            self._turns.listen(session, self.driver.first_token)
+        if share := self.phase.cancel_share:
+            label = f"cancel:{self.phase.name}:{turn}"
+            exchange.armed = uniform(self.plan.run.seed, label, session.number) < share
+        if self._url_balance is not None:
+            self._url_balance.in_flight[session.url] += 1
+        self.open[request] = exchange
+        self.sent += 1
+        self.logbook.sent(
+            (request, n, session.phase, session.number, turn, entry, session.url, session.model, due_ns, started_ns, held_ns)
+        )
+        if self._logs_requests:
+            self._turns.log(exchange, stored=stored)
+        if fault is None:
+            self.transport.send(exchange)
+        else:
+            self.loop.call_soon(self.done, exchange, fault)  # the driver is still inside send
+
+    # For the transport: Sink
+
+    def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
+        log_chunk = self._log_chunk
+        log_chunk(exchange.request, kernel_ns, read_ns, body, hidden)
+        listen = exchange.owner.listen  # type: ignore[attr-defined]  # the owner is always the session
+        if listen is not None:
+            listen(body)
+
+    def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
+        self.logbook.text(exchange.request, "head", {"status": status, "reason": reason, "headers": headers})
+
+    def written(self, exchange: Exchange) -> None:
+        """The whole request is sent; the time to its cancellation begins."""
+        # Not at once, even without a delay: the transport is still inside its send.
+        self.loop.call_later(self.phase.cancel_delay_ns / NS_PER_S, self._cancel, exchange)
+
+    def _cancel(self, exchange: Exchange) -> None:
+        if exchange.request in self.open:
+            message = f"Request cancelled {self.phase.cancel_delay_ns / NS_PER_S:.3f}s after being sent"
+            self._drop(exchange, journal.CANCELLED, ErrorDetails(message, type="RequestCancellationError", code=499))
+
+    def _drop(self, exchange: Exchange, outcome: int, error: ErrorDetails | None) -> None:
+        self._ending = outcome
+        self.transport.abort(exchange, error)
+
+    def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        if self.open.pop(exchange.request, None) is None:
+            return
+        ended_ns = monotonic_ns()
+        good = error is None and 200 <= exchange.status < 300
+        if self._ending is not None:
+            outcome, self._ending = self._ending, None
+        elif good:
+            outcome = journal.COMPLETED
+            self.completed += 1
+        else:
+            outcome = journal.ERROR
+            self.errors += 1
+        if error is not None:
+            self.logbook.text(exchange.request, "error", error)
+        self.last_answer_ns = ended_ns
+        self.logbook.done(
+            (
+                exchange.request, outcome, exchange.status, exchange.flags, exchange.connected_ns, exchange.sent_ns,
+                exchange.sent_end_ns, exchange.ack_ns, ended_ns, len(exchange.body), exchange.bytes_received,
+                exchange.dns_ns, exchange.connect_ns, exchange.tls_ns,
+            )
+        )  # fmt: skip
+        session: Any = exchange.owner
+        session.listen = None
+        if self._url_balance is not None:
+            self._url_balance.in_flight[session.url] -= 1
+        if not exchange.final:
+            self._turns.append(session, good=good, streamed=bool(exchange.flags & STREAMED))
+        if session.prefilling:
+            self.driver.first_token(session)
+        self.driver.request_ended(session)
+        if self.driver.complete and not self.open:
+            self.on_idle()
+
+    # Ending
+
+    def abort_all(self) -> None:
+        """Stop the driver and abort all requests in flight: the grace period is over."""
+        self.driver.stop()
+        for exchange in list(self.open.values()):
+            self._drop(exchange, journal.ABORTED, None)
+
+    def sweep(self, now_ns: int) -> None:
+        """End requests that take longer than the timeout.  *open* is in order of deadlines."""
+        for exchange in list(takewhile(lambda exchange: exchange.deadline_ns <= now_ns, self.open.values())):
+            unsent = exchange.armed and not exchange.sent_end_ns
+            missing, kind = ("not fully sent", "RequestSendTimeout") if unsent else ("no whole answer", "TimeoutError")
+            within = f"within {self.plan.target.timeout_ns / NS_PER_S:g} s"
+            self.transport.abort(exchange, ErrorDetails(f"{missing} {within}", type=kind, code=504))

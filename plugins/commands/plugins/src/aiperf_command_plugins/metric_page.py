@@ -1,0 +1,59 @@
+"""The reference of metrics as Markdown, from the classes themselves."""
+
+from __future__ import annotations
+
+import inspect
+from typing import cast
+
+from aiperf import Analysis, Metric, MetricDeclaration, MetricFamily, Needs
+from aiperf.sdk.registry import InstalledPlugins
+
+_HEAD = """\
+# Metrics
+
+Generated from the classes of the installed packages by `aiperf plugins metrics --markdown`. *Formula* is the first sentence of
+a class's docstring. A metric is absent, not zero, where what stands under *needs* is missing; *of* says which requests it looks
+at.
+
+| tag | title | unit | formula | when absent, and more | needs | of | fold |
+|---|---|---|---|---|---|---|---|"""
+_FAMILIES = """
+## Decided by options, or several results at once
+
+| name | what it gives |
+|---|---|"""
+_MISSING = {
+    Needs.STREAMING: "streaming",
+    Needs.TOKENS_OUT: "output tokens",
+    Needs.TOKENS_IN: "input tokens",
+    Needs.CLIENT_TOKENS: "counting by the client",
+    Needs.PACED: "due times",
+    Needs.REPLAYED: "a fixed schedule",
+    Needs.EXPERIMENTAL: "the experimental switch",
+}
+
+
+def page(registry: InstalledPlugins) -> str:
+    """The whole page; every installed metric has its row."""
+    rows, families = [], []
+    for descriptor in registry.all("metrics"):
+        loaded = registry.load("metrics", descriptor.name)
+        kind = loaded if inspect.isclass(loaded) else type(loaded)
+        if issubclass(kind, MetricFamily | Analysis):
+            families.append(_row(f"`{descriptor.name}`", " ".join((inspect.getdoc(kind) or descriptor.summary).split())))
+        else:
+            metric = cast(MetricDeclaration, loaded() if inspect.isclass(loaded) else loaded)
+            rows.append((metric.tag, _metric(metric, inspect.getdoc(kind) or descriptor.summary)))
+    return "\n".join([_HEAD, *(row for _, row in sorted(rows)), _FAMILIES, *families])
+
+
+def _metric(metric: MetricDeclaration, text: str) -> str:
+    formula, _, more = " ".join(text.split()).partition(". ")
+    unit = metric.unit if metric.display is None else metric.display
+    needs = [word for need, word in _MISSING.items() if need in metric.requires] + [f"`{tag}`" for tag in metric.needs]
+    over, fold = (metric.over.value, metric.fold.value) if isinstance(metric, Metric) else ("run", "derived")
+    return _row(f"`{metric.tag}`", metric.title, unit.value, formula.rstrip("."), more, ", ".join(needs), over, fold)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

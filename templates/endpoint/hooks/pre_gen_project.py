@@ -1,0 +1,1 @@
+../../pre_gen_project.py

@@ -1,0 +1,114 @@
+"""In which process, and how often, each hook is called: what the reference says, recorded in a real run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from aiperf.sdk import hooks
+from aiperf_command_simulate.testing import Simulator, running
+from program import Done, Program
+from test_strangers import Overlay
+
+HOOKS = tuple(name for name in vars(hooks) if name.startswith("aiperf_"))
+RECORDER = f"""
+import json, os, sys
+from aiperf import hookimpl
+from aiperf.sdk import hooks
+
+def recorder(name):
+    def called(self):
+        words = sys.orig_argv
+        module = words[words.index("-m") + 1] if "-m" in words else "aiperf"
+        with open(os.environ["HOOK_RECORD"], "a") as file:
+            file.write(json.dumps([name, module, os.getpid(), os.getppid()]) + "\\n")
+    return hookimpl(called)
+
+Thing = type("Thing", (), {{name: recorder(name) for name in {HOOKS!r}}})
+"""
+SOURCE = """
+from aiperf import Point, TelemetrySource
+
+class Thing(TelemetrySource):
+    interval_s = 0.1
+
+    def sample(self):
+        yield Point("water", 2.5, unit="m")
+"""
+PARENT, BUILDER, WORKER, REDUCER, SOURCE_PROCESS = "parent", "builder", "worker", "reducer", "telemetry"
+MODULES = {
+    "aiperf.worker.process": WORKER, "aiperf.run.reducer_process": REDUCER, "aiperf.telemetry.process": SOURCE_PROCESS,
+}  # fmt: skip
+REQUESTS, WARMUP = 10, 4
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[str, str, int]]]:
+    """(hook, process, pid) of every call in a run of two phases and two workers with one telemetry source."""
+    folder = tmp_path_factory.mktemp("recorded")
+    overlay = Overlay(folder / "overlay")
+    overlay.add("acme-recorder", "hooks", "recorder", code=RECORDER)
+    overlay.add("acme-tides", "telemetry", "tides", code=SOURCE)
+    aiperf = Program(folder)
+    record = folder / "record.jsonl"
+    aiperf.environment |= {
+        "PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(folder / "cache"), "HOOK_RECORD": str(record),
+        "AIPERF_WORKERS": "2",
+    }  # fmt: skip
+    with running(first_token_ms=100, decode_ms=1, decode_batch_us=0) as simulator:
+        done = profile(aiperf, simulator)
+        assert done.code == 0, done.err
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    parent = next(pid for hook, _, pid, _ in rows if hook == "aiperf_plan_validated")
+    roles = {pid: MODULES.get(module, PARENT if pid == parent else BUILDER) for _, module, pid, _ in rows}
+    yield [(hook, roles[pid], pid) for hook, _, pid, _ in rows]
+
+
+def profile(aiperf: Program, simulator: Simulator) -> Done:
+    return aiperf(
+        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10, "--osl", 4,
+        "--request-rate", 20, "--request-count", REQUESTS, "--warmup-request-count", WARMUP, "--workers-max", 2, "--ui", "none",
+    )  # fmt: skip
+
+
+def test_hooks_are_called_where_and_as_often_as_the_reference_says(calls: list[tuple[str, str, int]]) -> None:
+    counts = Counter((hook, role) for hook, role, _ in calls)
+    often = {
+        ("aiperf_snapshot", PARENT), ("aiperf_batch_reduced", REDUCER), ("aiperf_samples_arrived", SOURCE_PROCESS),
+    }  # fmt: skip
+    exact = {key: count for key, count in counts.items() if key not in often}
+    assert exact == {
+        ("aiperf_plan_validated", PARENT): 1,
+        ("aiperf_make_schedule", BUILDER): 2,
+        ("aiperf_make_transport", WORKER): 2,
+        ("aiperf_run_configured", PARENT): 1,
+        ("aiperf_request_prepared", WORKER): REQUESTS + WARMUP,
+        ("aiperf_phase_started", PARENT): 2,
+        ("aiperf_phase_ended", PARENT): 2,
+        ("aiperf_summary_made", PARENT): 1,
+        ("aiperf_export", PARENT): 1,
+        ("aiperf_run_ended", PARENT): 1,
+        ("aiperf_teardown", PARENT): 1,
+    }
+    assert often <= set(counts) and {hook for hook, _ in counts} == set(HOOKS)
+    assert counts["aiperf_samples_arrived", SOURCE_PROCESS] >= 4  # both edges of two phases
+
+
+def test_hooks_of_the_parent_come_in_the_order_of_the_reference(calls: list[tuple[str, str, int]]) -> None:
+    parent = [hook for hook, role, _ in calls if role == PARENT and hook != "aiperf_snapshot"]
+    phase = ["aiperf_phase_started", "aiperf_phase_ended"]
+    assert parent == [
+        "aiperf_plan_validated", "aiperf_run_configured", *phase, *phase, "aiperf_summary_made", "aiperf_export",
+        "aiperf_run_ended", "aiperf_teardown",
+    ]  # fmt: skip
+
+
+def test_each_worker_makes_its_transport_once(calls: list[tuple[str, str, int]]) -> None:
+    assert len({pid for hook, _, pid in calls if hook == "aiperf_make_transport"}) == 2
+
+
+def test_the_record_names_no_unknown_process(calls: list[tuple[str, str, int]]) -> None:
+    assert {role for _, role, _ in calls} == {PARENT, BUILDER, WORKER, REDUCER, SOURCE_PROCESS}
+    assert len({pid for _, role, pid in calls if role == PARENT}) == 1
