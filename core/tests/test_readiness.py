@@ -147,15 +147,15 @@ def test_every_url_must_be_ready_and_those_that_are_not_are_named() -> None:
     async def go() -> str:
         async with Scripted([Expect(), Send(answer(b"{}"))]) as good, Scripted(ERROR) as bad:
             with pytest.raises(AiperfError) as caught:
-                await waited(plan(good.url, bad.url), "inference", timeout_s=0.3)
+                await waited(plan(good.url, bad.url), "inference", timeout_s=2)
             return caught.value.message.replace(bad.url, "BAD").replace(good.url, "GOOD")
 
-    assert asyncio.run(go()) == "not ready within 0.3 s: BAD: it answers with 503 Service Unavailable"
+    assert asyncio.run(go()) == "not ready within 2 s: BAD: it answers with 503 Service Unavailable"
 
 
 def test_nobody_listening_is_a_reason() -> None:
     with pytest.raises(AiperfError, match=r"http://127.0.0.1:9: ConnectionRefusedError: Connection refused"):
-        asyncio.run(waited(plan("http://127.0.0.1:9"), "inference", timeout_s=0.1))
+        asyncio.run(waited(plan("http://127.0.0.1:9"), "inference", timeout_s=1))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -167,7 +167,7 @@ def test_certificates_are_checked_as_in_the_run(tmp_path: Path) -> None:
             url = server.url.replace("127.0.0.1", "localhost")
             await waited(plan(url, tls=TlsPlan(verify=False)), "inference")
             with pytest.raises(AiperfError) as caught:
-                await waited(plan(url), "inference", timeout_s=0.3)
+                await waited(plan(url), "inference", timeout_s=3)
             return caught.value.message
 
     assert "certificate verify failed" in asyncio.run(go()).lower()
