@@ -45,7 +45,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, dict[str, d
 Failing = tuple[Done, dict[str, dict[str, Any]]]
 
 
-def test_the_end_of_a_request_with_an_http_error_is_its_real_end(failing: Failing) -> None:
+def test_an_http_error_ends_when_its_answer_ends(failing: Failing) -> None:
     done, rows = failing
     late = [line for line in done.lines("profile_export.jsonl") if line.get("error", {}).get("code") == 500]
     late = [line for line in late if rows[line["metadata"]["x_request_id"]]["status"] == 500]

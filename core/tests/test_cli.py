@@ -306,7 +306,7 @@ def test_what_is_broken_in_a_package_for_one_cause_is_one_warning(run: Any, caps
     ]
 
 
-def test_a_plugin_whose_options_cannot_be_imported_is_fatal_only_when_given_one(
+def test_options_that_fail_to_import_are_fatal_only_when_given(
     run: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fresh() -> Any:

@@ -162,7 +162,7 @@ APART = row("engines", "apart", "fake_plugins:Breaks")
         ({"concurrency": 60_000, "request_count": 60_000}, 1),
     ],
 )
-def test_workers_that_share_no_memory_are_several_where_they_have_nothing_to_count_together(
+def test_workers_without_shared_memory_are_several_when_nothing_is_counted(
     load: dict[str, Any], workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(processes, "cpus", lambda: 64)
@@ -219,7 +219,7 @@ def test_a_seed_is_kept_and_without_one_each_run_has_its_own() -> None:
     assert not plan().run.seeded
 
 
-def test_an_exporter_that_needs_an_option_takes_part_only_where_it_is_given() -> None:
+def test_an_exporter_needing_an_option_runs_only_when_given() -> None:
     assert [ref.name for ref in plan().plugins.exporters] == ["json"]
     assert [ref.name for ref in plan(plugins={"exporters:cloud": Needy(project="p")}).plugins.exporters] == ["cloud", "json"]
 
@@ -540,7 +540,7 @@ def test_a_flag_of_a_plugin_that_takes_no_part_is_refused() -> None:
     assert "--rows belongs to the dataset plugin 'mine'; this run uses 'synthetic'" in said
 
 
-def test_a_flag_that_several_plugins_declare_is_fine_where_one_of_them_takes_part() -> None:
+def test_a_flag_of_several_plugins_works_when_one_takes_part() -> None:
     typed = {"endpoints:chat.legacy": "--legacy", "endpoints:keyed.legacy": "--legacy"}
     found = plan(plugins={"endpoints:keyed": EndpointOptions(legacy=True)}, typed=typed)
     assert "endpoints:keyed" not in found.plugins.options
@@ -591,7 +591,7 @@ def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path)
     assert found.plugins.options_of(found.plugins.endpoint).token == "hush", "what runs in this process has it, too"
 
 
-def test_usage_with_every_piece_needs_the_servers_counts_a_stream_and_an_endpoint_that_can_ask() -> None:
+def test_continuous_usage_needs_server_counts_streaming_and_a_capable_endpoint() -> None:
     asked = {"per_chunk_usage": True, "use_server_token_count": True, "streaming": True}
     assert plan(**asked).target.per_chunk_usage
     assert plan(**asked).run.config["endpoint"]["per_chunk_usage"] is True
@@ -614,7 +614,7 @@ def test_requests_are_journaled_where_a_file_shows_them(more: dict[str, Any], ke
     assert plan(**more).output.keeps_requests is kept
 
 
-def test_a_hook_may_refuse_the_plan_and_one_that_breaks_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hook_may_refuse_the_plan_a_broken_one_counts_none(caplog: pytest.LogCaptureFixture) -> None:
     hooks = [row("hooks", "refuses", "fake_plugins:Refuses"), row("hooks", "breaks", "fake_plugins:Breaks")]
     assert only_error(installed=[*PLUGINS, *hooks]) == "no run of m today"
     assert [ref.name for ref in plan(installed=[*PLUGINS, hooks[1]]).plugins.hooks] == ["breaks"]

@@ -144,7 +144,7 @@ class First(Plain):
 def test_what_a_bad_definition_does_is_caught() -> None:
     assert tried(DefinitionContract, definition=Plain) == set()
     assert tried(DefinitionContract, definition=First) == {
-        "test_it_says_whose_it_is_where_that_stands_and_why_its_numbers_differ",
+        "test_a_definition_names_its_tool_source_and_difference",
         "test_order_does_not_matter",
         "test_parts_add_up_to_the_whole",
         "test_of_no_requests_there_is_nothing_to_read",

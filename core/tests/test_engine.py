@@ -73,7 +73,7 @@ def test_failures_are_counted_and_keep_their_cause(tmp_path: Path, status: int, 
     asyncio.run(check())
 
 
-def test_requests_in_flight_at_the_end_of_the_grace_are_aborted_not_failed(tmp_path: Path) -> None:
+def test_requests_in_flight_after_the_grace_are_aborted_not_failed(tmp_path: Path) -> None:
     async def check() -> None:
         engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop())
         engine.driver.begin(1)

@@ -172,7 +172,7 @@ TWO_WAYS = [
 
 
 @pytest.mark.parametrize(("line", "named"), [(line, named) for _, line, named in TWO_WAYS])
-def test_what_cannot_be_is_refused_in_one_sentence_that_names_the_flags_and_the_ways_out(line: str, named: str) -> None:
+def test_impossible_loads_are_refused_with_flags_and_remedies(line: str, named: str) -> None:
     said = refusals(line)
     assert len(said) == 1, said
     assert [word for word in named.split() if word not in said[0]] == []
@@ -220,7 +220,7 @@ def test_all_mistakes_of_a_line_come_in_one_report() -> None:
     ("--warmup-request-count 0", "--warmup-request-count: 0 is not allowed; must be at least 1"),
     ("--session-delay-ratio -1", "--session-delay-ratio: -1 is not allowed; must be at least 0"),
 ])  # fmt: skip
-def test_a_number_out_of_range_is_one_line_with_flag_value_and_range(line: str, said: str) -> None:
+def test_a_number_out_of_range_names_flag_value_and_range(line: str, said: str) -> None:
     assert refusals(line) == [said]
 
 
@@ -526,7 +526,7 @@ def test_a_weight_or_a_name_that_cannot_be_is_refused(line: str, said: str) -> N
     assert found.startswith(said)
 
 
-def test_a_strategy_that_counts_for_itself_says_so_where_there_are_several_workers(
+def test_a_strategy_counting_per_worker_is_told_with_several_workers(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan(f"{BURST} --url http://a,http://b --url-strategy least_in_flight")

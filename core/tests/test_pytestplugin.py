@@ -85,7 +85,7 @@ def test_unasked_there_are_no_tests_but_the_projects_own(project: Path) -> None:
     assert (code, ended) == (0, {"test_own": "PASSED"}), said
 
 
-def test_a_package_that_is_not_there_is_a_usage_error_with_what_is_near(project: Path) -> None:
+def test_a_missing_package_is_a_usage_error_with_near_names(project: Path) -> None:
     code, ended, said = outcomes(project, "--aiperf-plugins", "acme-goods")
     assert (code, ended) == (4, {})
     assert "no installed package 'acme-goods' has plugins; did you mean acme-good?" in said

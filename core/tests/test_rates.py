@@ -85,7 +85,7 @@ def test_constant_arrivals_under_a_constant_rate_are_exact(n: int, rate: float) 
 
 
 @pytest.mark.parametrize(("pattern", "smoothness", "cv"), SHAPES)
-def test_a_ramp_to_two_a_second_over_twenty_seconds_has_twenty_requests_in_the_mean(
+def test_a_ramp_to_two_per_second_has_twenty_requests_on_average(
     pattern: str, smoothness: float, cv: float
 ) -> None:
     """A process that begins with a whole gap has (cv² - 1) / 2 more than rate times time: none under poisson."""
@@ -165,7 +165,7 @@ LOADS = [
     st.integers(0, 2**64 - 1), st.sampled_from(sorted(GAPS)), st.integers(0, 9000), st.integers(0, 5000),
     st.sampled_from([1, 2, 5]), st.sampled_from(LOADS),
 )  # fmt: skip
-def test_due_times_are_the_same_for_any_number_of_shards_and_any_blocks(
+def test_due_times_are_equal_for_any_shards_and_blocks(
     seed: int, pattern: str, first: int, count: int, shards: int, load: dict[str, Any]
 ) -> None:
     whole = rated(pattern, seed, **load).due_block(0, first + count)

@@ -108,7 +108,7 @@ def test_switching_off_what_is_not_there_is_a_usage_error(word: Any) -> None:
         registry(plugin(), disabled=[word])
 
 
-def test_pinning_to_a_package_that_does_not_provide_it_names_those_that_do() -> None:
+def test_a_wrong_pin_names_the_packages_that_provide_the_plugin() -> None:
     with pytest.raises(UsageError) as caught:
         registry(plugin("ours"), plugin("acme"), pins={"endpoints:chat": "bolt"})
     assert "provided by: ours, acme" in caught.value.lines()[1]
@@ -141,7 +141,7 @@ def test_a_module_that_exits_while_imported_is_an_error_too(tmp_path: Path, monk
 ISL = OptionSpec("isl", ("--isl",), "Length.", "int")
 
 
-def test_the_same_option_of_two_packages_is_one_and_a_different_one_breaks_the_later() -> None:
+def test_equal_options_of_two_packages_are_shared_different_ones_refused() -> None:
     found = registry(
         plugin("ours", "datasets", "synthetic", options=(ISL,)),
         plugin("ours2", "datasets", "random", options=(OptionSpec("length", ("--isl",), "Other words.", "int"),)),
@@ -183,7 +183,7 @@ def test_choosing_keeps_what_was_chosen_before() -> None:
     assert again.ref("endpoints", "chat").distribution == "ours" and again.names("endpoints") == ["chat"]
 
 
-def test_a_plugin_that_shows_a_fault_late_is_out_of_use_and_its_cause_names_it_no_second_time() -> None:
+def test_a_late_fault_disables_the_plugin_and_is_named_once() -> None:
     found = registry(plugin("acme", value="no_such_module_at_all:X"))
     with pytest.raises(PluginError) as caught:
         found.load("endpoints", "chat")
@@ -209,7 +209,7 @@ class Nothing: pass
 """
 
 
-def test_hooks_are_called_and_bad_ones_are_left_out_with_one_warning_each(
+def test_bad_hooks_are_left_out_with_one_warning_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "some_hooks.py").write_text(HOOKS)

@@ -101,7 +101,7 @@ def test_five_users_of_four_turns_are_replaced_as_in_the_worked_table() -> None:
     assert requests(found, 7)[:12] == [n * 200_000_000 for n in range(12)]
 
 
-def test_four_users_of_three_turns_are_spaced_by_another_step_as_in_the_worked_table() -> None:
+def test_four_users_of_three_turns_follow_the_worked_table() -> None:
     assert table(users([3], 4, 5).starts(0, 4)) == [(0, 3), (0.2, 1), (0.4, 1), (0.6, 2)]
     assert [order for order, _ in virtual_history(4, 3)] == [1, 2, 3], "users 2, 3 and 4"
 

@@ -30,7 +30,7 @@ def test_a_row_may_say_itself_what_it_is(tmp_path: Path) -> None:
     assert plan(f"--input-file both.jsonl {LOAD}").plugins.dataset.name == "turns"
 
 
-def test_a_file_that_several_formats_know_or_none_is_refused_with_their_names(tmp_path: Path) -> None:
+def test_a_file_of_several_or_no_formats_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "both.jsonl").write_text('{"timestamp": 1, "turns": []}\n')
     (said,) = refusals(f"--input-file both.jsonl {LOAD}")
     assert "could be trace and turns" in said
@@ -54,13 +54,13 @@ def test_a_directory_that_no_format_knows_is_called_one(tmp_path: Path) -> None:
     assert "it is a directory" in said
 
 
-def test_a_format_is_only_imported_where_the_manifests_keys_say_it_may_know_the_row(tmp_path: Path) -> None:
+def test_a_format_is_imported_only_when_its_manifest_keys_match(tmp_path: Path) -> None:
     elsewhere = row("datasets", "elsewhere", "no_such_module:Format", reads=True, keys=["elsewhere"])
     (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
     assert plan(f"--input-file chats.jsonl {LOAD}", elsewhere).plugins.dataset.name == "turns"
 
 
-def test_a_format_that_fails_to_look_is_named_and_the_others_are_asked(
+def test_a_format_failing_detection_is_named_and_others_are_asked(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     failing = row("datasets", "failing", "dataset_fakes:Failing", reads=True)
@@ -92,14 +92,14 @@ def test_what_cannot_be_a_source_is_refused(tmp_path: Path, line: str, words: li
     assert all(word in said for word in words), said
 
 
-def test_a_trace_that_is_named_is_replayed_at_its_times_unless_that_is_switched_off() -> None:
+def test_a_named_trace_is_replayed_unless_replay_is_off() -> None:
     named = "--input-file trace.jsonl --custom-dataset-type trace"
     assert plan(named).load.phases[-1].schedule == "fixed_schedule"
     assert plan(f"{named} --no-fixed-schedule --request-rate 5 --request-count 2").load.phases[-1].schedule == "request_rate"
     assert plan("--input-file trace.jsonl --request-count 2").load.phases[-1].schedule == "burst", "it was only recognised"
 
 
-def test_a_replayed_trace_and_a_rate_exclude_each_other_with_both_ways_out() -> None:
+def test_a_replayed_trace_and_a_rate_exclude_each_other() -> None:
     (said,) = refusals("--input-file trace.jsonl --custom-dataset-type trace --request-rate 5 --request-count 2")
     assert "--request-rate" in said
     assert "--no-fixed-schedule" in said
@@ -126,7 +126,7 @@ def test_rows_come_with_their_lines_also_from_a_compressed_file(tmp_path: Path) 
     assert first_row(tmp_path / "x.jsonl") == {"a": 1}
 
 
-def test_a_byte_order_mark_at_the_beginning_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"a": 1}\n', encoding="utf-8-sig")
     assert first_row(tmp_path / "x.jsonl") == {"a": 1}
 

@@ -57,7 +57,7 @@ def ended(line: FakeLine) -> list[int]:
     return [message.phase for message in line.sent if isinstance(message, control.PhaseEnded)]
 
 
-def test_a_phase_is_not_ended_by_a_late_callback_of_the_phase_before(tmp_path: Path) -> None:
+def test_a_late_callback_does_not_end_the_next_phase(tmp_path: Path) -> None:
     async def check() -> None:
         made, line, transport = await make_worker(tmp_path)
         made._begin(control.Begin(0, 1))

@@ -31,7 +31,7 @@ class DefinitionContract:
     def test_its_manifest_says_what_it_is(self) -> None:
         check_row("definitions", self.definition)
 
-    def test_it_says_whose_it_is_where_that_stands_and_why_its_numbers_differ(self) -> None:
+    def test_a_definition_names_its_tool_source_and_difference(self) -> None:
         for text in (self.definition.title, self.definition.source, self.definition.differs):
             assert text.strip()
 
