@@ -315,4 +315,14 @@ def test_plain_cookiecutter_refuses_a_bad_name_with_a_sentence(tmp_path: Path, n
 
 @pytest.mark.parametrize("word", NAMES)
 def test_every_template_refuses_bad_names(word: str) -> None:
-    assert (ROOT / "templates" / word / "hooks" / "pre_gen_project.py").read_text().startswith('"""Run by cookiecutter')
+    # Copies, not links: an archive or a checkout without links would have broken templates.
+    assert file_of(word).read_bytes() == file_of("endpoint").read_bytes()
+
+
+def file_of(word: str) -> Path:
+    return ROOT / "templates" / word / "hooks" / "pre_gen_project.py"
+
+
+def test_no_file_of_the_repository_is_a_link() -> None:
+    listed = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line for line in listed.splitlines() if line.startswith("120000")] == []
