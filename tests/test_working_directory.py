@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from aiperf.processes.side_process import SideProcess
+from aiperf.processes.local import SideProcess
 from aiperf_command_simulate.testing import Simulator
 from program import Program
 

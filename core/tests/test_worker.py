@@ -11,7 +11,7 @@ import pytest
 from aiperf.processes import control
 from aiperf.sdk.plan import PhasePlan
 from aiperf.worker import process
-from aiperf.worker.share import Place, Share
+from aiperf.worker.process import Place, Share
 from aiperf.worker.slots import Progress, make_progress_fd
 from worker_fakes import make_engine, make_plan
 

@@ -20,7 +20,7 @@ _KEPT_NAMES = {
 }
 """Modules that moved into a room and kept their name."""
 _RENAMED = """
-advice=report.trust application=cli.completion aside=processes.side_process balance=sdk.url_strategy configfile=cli.config_file
+advice=report.trust application=cli.completion aside=processes.local balance=sdk.url_strategy configfile=cli.config_file
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.sockets

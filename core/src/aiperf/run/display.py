@@ -19,8 +19,7 @@ import msgspec
 
 from aiperf import environment
 from aiperf.errors import PluginError
-from aiperf.processes.local import fate
-from aiperf.processes.side_process import Inbox, SideProcess, send_reply
+from aiperf.processes.local import Inbox, SideProcess, fate, send_reply
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions

@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from aiperf.errors import PluginError
-from aiperf.processes.local import fate
-from aiperf.processes.side_process import Inbox, SideProcess, send_reply
+from aiperf.processes.local import Inbox, SideProcess, fate, send_reply
 from aiperf.redaction import without_secrets
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import load, why

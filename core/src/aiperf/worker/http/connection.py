@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 from http import HTTPStatus
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httptools
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange
-from aiperf.worker.http.answer import Answer
 from aiperf.worker.http.sockets import TIMESPEC, Dial, data_segments
 
 if TYPE_CHECKING:
@@ -36,6 +36,84 @@ WRITE_BYTES = 65536
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _UPGRADE_REFUSED = ErrorDetails("the server wants to switch protocols", type="UpgradeRefused")
 _CLOSED_EARLY = "the server closed the connection before a whole answer was in"
+
+
+class Answer:
+    """The answers on one connection, one after the other.  Methods named ``on_…`` are callbacks of httptools.
+
+    status: 0 until the head of a final answer (200 and above) is in; *new_head* is then set, and cleared by the reader.
+    streamed: the answer is an event stream.  pieces: body of the bytes fed since the last ``pieces.clear()``.
+    complete: the whole answer is in; the first *own_pieces* of the pieces are of it.
+    keep: the server keeps the connection open.  stray: bytes came behind the answer.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        # The parser calls the list itself: a method of this class would be one more call per chunk.
+        self.on_body = self.pieces.append
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.reason = b""
+        self.status = 0
+        self.new_head = self.streamed = self.complete = self.stray = self.keep = False
+        self.own_pieces = 0
+        self._bodyless = False
+        self._parser: Any = None
+        self.feed: Callable[[bytes], object] = _ignore
+
+    def expect(self, method: str) -> None:
+        """The next answer is that to a request of this *method*."""
+        if self._parser is None:
+            self._parser = httptools.HttpResponseParser(self)
+            self.feed = self._parser.feed_data
+        self._bodyless = method == "HEAD"
+        self.status = 0
+        self.complete = self.stray = False
+        self.headers.clear()
+
+    def release(self) -> None:
+        """Drop the parser, which refers back to this object: workers run without garbage collection."""
+        self._parser, self.feed = None, _ignore
+
+    @property
+    def length_known(self) -> bool:
+        """Whether the answer itself says where it ends."""
+        return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+
+    def on_message_begin(self) -> None:
+        if self.complete:
+            self.stray = True
+        else:
+            self.headers.clear()
+            self.reason = b""
+
+    def on_status(self, reason: bytes) -> None:
+        self.reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self.complete or status < 200:
+            return
+        self.status, self.new_head, self.streamed = status, True, False
+        for name, value in self.headers:
+            if len(name) == 12 and name.lower() == b"content-type":
+                self.streamed = value.lower().startswith(b"text/event-stream")
+                break
+        if self._bodyless:
+            self.on_message_complete()
+            self._parser = None  # it waits for a body that never comes
+
+    def on_message_complete(self) -> None:
+        if self.status and not self.complete:
+            self.complete = True
+            self.own_pieces = len(self.pieces)
+            self.keep = self._parser.should_keep_alive()  # right only inside these callbacks
+
+
+def _ignore(data: bytes) -> None:
+    """The feed of a closed connection."""
 
 
 class Connection:
