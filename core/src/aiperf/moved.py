@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _KEPT_NAMES = {
     "cli": "argv commandline",
-    "planning": "addresses certificates configure modes outputs phases sources",
+    "planning": "configure outputs phases sources",
     "prepare": "build",
     "processes": "local",
     "reduce": "answer envelopes grading trace usage",
@@ -20,7 +20,8 @@ _KEPT_NAMES = {
 }
 """Modules that moved into a room and kept their name."""
 _RENAMED = """
-advice=report.trust application=cli.completion aside=processes.local balance=sdk.url_strategy configfile=cli.config_file
+addresses=planning.target advice=report.trust certificates=planning.target modes=planning.load_checks
+application=cli.completion aside=processes.local balance=sdk.url_strategy configfile=cli.config_file
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.sockets
@@ -32,7 +33,7 @@ optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
 rundir=rundir.directory sessions=schedule.replay shards=sdk.engine starts=prepare.session_starts
 strangers=registry.third_party survival=statistics.totals uiprocess=run.display
-selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.addresses
+selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """
 _PACKAGES = {
     "comparison": "aiperf_command_report.comparison", "conformance": "aiperf_command_plugins.contracts",

@@ -6,45 +6,45 @@ from pathlib import Path
 from typing import Any
 
 from aiperf.planning.phases import section
-from aiperf.planning.problems import Selection
+from aiperf.planning.problems import Draft
 from aiperf.redaction import REDACTED, without_secrets
 from aiperf.sdk.options import shown_options
 from aiperf.sdk.plan import ExportLevel, Plan, Secrets
 
 
-def sections(plan: Plan, secrets: Secrets, select: Selection) -> dict[str, Any]:
+def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
     """Set and derived values; unset ones are left out, keys and header values are redacted."""
     everything: dict[str, Any] = {
         "models": {
             "items": [{"name": model} for model in plan.target.models],
             "strategy": plan.target.model_strategy if len(plan.target.models) > 1 else None,
         },
-        "endpoint": _endpoint(plan, secrets, select), "datasets": [_dataset(plan)],
+        "endpoint": _endpoint(plan, secrets, draft), "datasets": [_dataset(plan)],
         "phases": [section(phase) for phase in plan.load.phases],
         "artifacts": {
-            "dir": _typed(select, "artifact_dir"), "prefix": plan.output.export_prefix,
+            "dir": _typed(draft, "artifact_dir"), "prefix": plan.output.export_prefix,
             "records": False if plan.output.export_level == ExportLevel.SUMMARY else ["jsonl"],
             "raw": plan.output.export_level == ExportLevel.RAW or None, "trace": plan.output.http_trace or None,
-            "slice_duration": select.problems.kernel.slice_duration_s,
+            "slice_duration": draft.kernel.slice_duration_s,
         },
         "tokenizer": {"name": plan.data.tokenizer_name},
         "accuracy": {"grader": None if plan.plugins.grader is None else plan.plugins.grader.name},
-        "plugins": {key: options for key in plan.plugins.options if (options := _plugin(plan, select, key))},
+        "plugins": {key: options for key in plan.plugins.options if (options := _plugin(plan, draft, key))},
         "runtime": {
-            "workers": plan.run.workers, "record_processors": plan.run.reducers, "ui": select.problems.kernel.ui,
-            "engine": _typed(select, "engine"),
+            "workers": plan.run.workers, "record_processors": plan.run.reducers, "ui": draft.kernel.ui,
+            "engine": _typed(draft, "engine"),
         },
     }
     set_values: dict[str, Any] = _without_none(everything)
     return set_values
 
 
-def _endpoint(plan: Plan, secrets: Secrets, select: Selection) -> dict[str, Any]:
+def _endpoint(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
     target = plan.target
     return {
         "type": plan.plugins.endpoint.name, "urls": [without_secrets(url) for url in target.urls], "path": target.path,
-        "streaming": target.streaming, "transport": plan.plugins.transport.name, "timeout": _typed(select, "request_timeout_s"),
-        "connection_reuse": _typed(select, "connection_reuse"), "session_header": _typed(select, "session_header"),
+        "streaming": target.streaming, "transport": plan.plugins.transport.name, "timeout": _typed(draft, "request_timeout_s"),
+        "connection_reuse": _typed(draft, "connection_reuse"), "session_header": _typed(draft, "session_header"),
         "use_server_token_count": target.use_server_token_count or None, "per_chunk_usage": target.per_chunk_usage or None,
         "headers": dict.fromkeys(secrets.headers, REDACTED), "extra": target.extra,
         "tls": {"insecure": True} if not target.tls.verify else None,
@@ -60,19 +60,19 @@ def _dataset(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _typed(select: Selection, field: str) -> Any:
+def _typed(draft: Draft, field: str) -> Any:
     """A kernel option's value if it is on the command line, else None."""
-    value = getattr(select.problems.kernel, field) if field in select.settings.typed else None
+    value = getattr(draft.kernel, field) if field in draft.settings.typed else None
     return str(value) if isinstance(value, Path) else value
 
 
-def _plugin(plan: Plan, select: Selection, key: str) -> dict[str, Any]:
+def _plugin(plan: Plan, draft: Draft, key: str) -> dict[str, Any]:
     """A plugin's options on the command line, secrets redacted."""
     secret = plan.plugins.secret_options.get(key, ())
     return {
         field: REDACTED if field in secret else value
-        for field, value in shown_options(select.settings.plugins[key]).items()
-        if f"{key}.{field}" in select.settings.typed
+        for field, value in shown_options(draft.settings.plugins[key]).items()
+        if f"{key}.{field}" in draft.settings.typed
     }
 
 

@@ -1,146 +1,228 @@
-"""Load options that can't go together, beyond what the mode decides: counts, limits, ramps, traces, users, warmup."""
+"""The scheduling mode that the load options choose, and the load options that can't go together.
+
+Rules of a mode come first, then counts, limits, ramps, traces, users, warmup.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
-from aiperf.planning.modes import BURST, FIXED_SCHEDULE, NO_PATTERN, TRIGGERS, USER_CENTRIC, selector
-from aiperf.planning.problems import Problems
+from aiperf.planning.problems import Draft
+
+BURST, REQUEST_RATE, FIXED_SCHEDULE, USER_CENTRIC = OWN = "burst", "request_rate", "fixed_schedule", "user_centric"
+
+NO_PATTERN = "concurrency_burst"
+"""What the reference calls the pattern of a burst; nobody can choose it."""
+
+TRIGGERS = ("warmup_request_count", "warmup_session_count", "warmup_duration_s")
+"""Options any of which makes a warmup run."""
 
 STOPS = ("request_count", "session_count", "benchmark_duration_s")
-
-_WARMUP_RATES = ("warmup_request_rate", "request_rate")
-_WARMUP_LEVELS = ("warmup_concurrency", "concurrency")
-_WARMUP_PREFILLS = ("warmup_prefill_concurrency", "prefill_concurrency")
+_RATES = ("request_rate", "request_rate_series")
+_OFFSETS = ("fixed_auto_offset", "fixed_start_ms", "fixed_end_ms")
 _RAMPS = ("concurrency_ramp_s", "prefill_ramp_s", "rate_ramp_s")
+_NEEDS = {
+    REQUEST_RATE: ("request_rate", "it starts requests at a rate"),
+    USER_CENTRIC: ("user_centric_rate", "it starts requests at a rate over all users"),
+}
+"""The option that each built-in mode is made of, and the reason."""
+
+
+class _Pacing(NamedTuple):
+    """An option that paces requests: the one mode it belongs to, what would bring that mode about, and why it must."""
+
+    mode: str
+    needs: tuple[str, ...] = ()
+    why: str = ""
+
+
+_FREE = "without a rate requests follow free slots"
 _NO_RAMP = "there is nothing to ramp"
+_PACING = {
+    "request_rate": _Pacing(REQUEST_RATE), "request_rate_series": _Pacing(REQUEST_RATE),
+    "arrival_pattern": _Pacing(REQUEST_RATE, _RATES[:1], _FREE), "arrival_smoothness": _Pacing(REQUEST_RATE, _RATES[:1], _FREE),
+    "rate_ramp_s": _Pacing(REQUEST_RATE, _RATES[:1], "there is no other rate to raise"),
+    "user_centric_rate": _Pacing(USER_CENTRIC),
+    "users": _Pacing(USER_CENTRIC, ("user_centric_rate",), "only there do users take turns"),
+}  # fmt: skip
+_INSTEAD = {
+    FIXED_SCHEDULE: "the trace says when each request starts",
+    USER_CENTRIC: "its users keep a constant time between their turns",
+}
+"""Modes that leave nothing to pace, and why."""
 
 
-def check(problems: Problems, mode: str, shaped: Callable[[str], bool], pattern: str) -> None:
-    """Refuse contradictory load options.
+def mode_of(draft: Draft, *, promoted: bool) -> str:
+    """The mode of ``--scheduling-mode``, else the implied mode.  A contradiction between the two is refused.
 
-    *shaped* tells whether smoothness matters to an arrival pattern.  *pattern*: the profiling phase's.
+    *promoted*: the input file is a trace that counts like the flag of a fixed schedule.
     """
-    _check_stops(problems)
-    _check_limits(problems, mode)
-    _check_ramps(problems, mode)
-    _check_patterns(problems, shaped, pattern)
+    name, kernel = draft.kernel.scheduling_mode, draft.kernel
+    mode = REQUEST_RATE if any(map(draft.given, _RATES)) else BURST
+    if kernel.fixed_schedule or (promoted and name is None):
+        mode = FIXED_SCHEDULE
+    elif kernel.user_centric_rate is not None:
+        mode = USER_CENTRIC
+    if name is None or name == mode:
+        return mode
+    flag, needs = draft.flag("scheduling_mode"), _NEEDS.get(name)
+    if mode == BURST and needs is not None:
+        draft.refuse_alone(f"{flag} {name}", draft.flag(needs[0]), needs[1], drop=flag)
+    if mode != BURST and (name in OWN or mode != REQUEST_RATE):
+        other = selector(draft, mode)
+        draft.refuse_both(f"{flag} {name}", other, f"{other} selects the mode {mode}", f"drop {flag}, or drop {other}")
+        return mode
+    if name == FIXED_SCHEDULE and draft.typed("fixed_schedule"):
+        draft.refuse(f"{flag} {name} and --no-fixed-schedule exclude each other", "drop one of them")
+    return name
+
+
+def basis(mode: str) -> str:
+    """The built-in mode whose rules hold for the mode: its own; for a plugin's, those of a request rate."""
+    return mode if mode in OWN else REQUEST_RATE
+
+
+def selector(draft: Draft, mode: str) -> str:
+    """What made it this mode, as a message names it."""
+    if draft.kernel.scheduling_mode == mode:
+        return f"{draft.flag('scheduling_mode')} {mode}"
+    if mode == FIXED_SCHEDULE and not draft.given("fixed_schedule"):
+        return f"the timestamps of {draft.flag('input_file')} {draft.kernel.input_file}"
+    if mode == REQUEST_RATE:
+        return draft.flag("request_rate" if draft.given("request_rate") else "request_rate_series")
+    return draft.flag({FIXED_SCHEDULE: "fixed_schedule", USER_CENTRIC: "user_centric_rate", BURST: "concurrency"}[mode])
+
+
+def fixed(draft: Draft) -> bool:
+    """Whether an option asks for a fixed schedule."""
+    return draft.given("fixed_schedule") or draft.kernel.scheduling_mode == FIXED_SCHEDULE
+
+
+def check(draft: Draft, mode: str, pattern: str) -> None:
+    """Refuse load options that have no meaning in the built-in *mode*, or contradict each other.
+
+    *pattern*: the profiling phase's.
+    """
+    warms = any(map(draft.given, TRIGGERS))
+    _check_pacing(draft, mode, shaped_warmup=warms and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
+    _check_counts(draft)
+    _check_ramps(draft, mode, warms=warms)
+    _check_patterns(draft, pattern, warms=warms)
     if mode == FIXED_SCHEDULE:
-        _check_replay(problems)
+        _check_replay(draft)
+    elif given := [draft.flag(field) for field in _OFFSETS if draft.typed(field)]:
+        flags, schedule = " and ".join(given), draft.flag("fixed_schedule")
+        needs = "needs" if len(given) == 1 else "need"
+        draft.refuse(f"{flags} {needs} {schedule}: only a trace has times to shift", f"add {schedule}, or drop {flags}")
     if mode == USER_CENTRIC:
-        _check_users(problems)
-    _check_warmup(problems)
-    problems.needs("cancellation_delay_s", ["cancellation_pct"], "it says when to cancel, and nothing says how many")
+        _check_users(draft)
+    if not warms:
+        for field in (
+            *("warmup_concurrency", "warmup_prefill_concurrency", "warmup_request_rate", "warmup_arrival_pattern"),
+            *(*(f"warmup_{ramp}" for ramp in _RAMPS), "warmup_alone"),
+        ):
+            draft.needs(field, TRIGGERS, "without one no warmup runs")
 
 
-def _check_stops(problems: Problems) -> None:
-    problems.exclusive("request_count", "session_count", "both are counts to stop at")
-    problems.exclusive("warmup_request_count", "warmup_session_count", "both are counts that end the warmup")
-    problems.needs("benchmark_grace_s", ["benchmark_duration_s"], "the grace period follows the duration")
-    problems.needs("warmup_grace_s", ["warmup_duration_s"], "the grace period follows the duration")
+def _check_pacing(draft: Draft, mode: str, *, shaped_warmup: bool) -> None:
+    """*shaped_warmup*: the smoothness serves a warmup with a rate of its own, which has no other flag for it."""
+    for field, pacing in _PACING.items():
+        if mode == pacing.mode or not draft.given(field):
+            continue
+        if mode in _INSTEAD:
+            flag, other = draft.flag(field), selector(draft, mode)
+            why = _INSTEAD[mode] if pacing.needs else f"they are two scheduling modes, and {_INSTEAD[mode]}"
+            replayed = mode == FIXED_SCHEDULE and not fixed(draft)
+            instead = "pass --no-fixed-schedule to leave the recorded times alone" if replayed else f"drop {other}"
+            draft.refuse_both(flag, other, why, f"drop {flag}, or {instead}")
+        # _check_patterns refuses the pattern of a burst.
+        elif not (field == "arrival_pattern" and draft.kernel.arrival_pattern == NO_PATTERN) and not (
+            field == "arrival_smoothness" and shaped_warmup
+        ):
+            draft.needs(field, pacing.needs, pacing.why)
+    if mode == REQUEST_RATE and not draft.given("request_rate"):
+        draft.needs("rate_ramp_s", ["request_rate"], f"{draft.flag('request_rate_series')} says itself how the rate rises")
+
+
+def _check_counts(draft: Draft) -> None:
+    """Refuse counts, durations and limits that exclude each other or can't be reached."""
+    draft.exclusive(*_RATES, "both say the rate")
+    draft.exclusive("request_count", "session_count", "both are counts to stop at")
+    draft.exclusive("warmup_request_count", "warmup_session_count", "both are counts that end the warmup")
+    draft.needs("benchmark_grace_s", ["benchmark_duration_s"], "the grace period follows the duration")
+    draft.needs("warmup_grace_s", ["warmup_duration_s"], "the grace period follows the duration")
+    draft.needs("cancellation_delay_s", ["cancellation_pct"], "it says when to cancel, and nothing says how many")
     for field in ("request_count", "session_count"):
         for prefix in ("", "warmup_"):
-            _check_at_most(problems, f"{prefix}concurrency", f"{prefix}{field}", "can never be reached with")
-
-
-def _check_at_most(problems: Problems, field: str, limit: str, relation: str, why: str = "") -> None:
-    """Refuse a value of *field* above the value of *limit*; *relation* is the verb between the two."""
-    value, most = getattr(problems.kernel, field), getattr(problems.kernel, limit)
-    if value is not None and most is not None and value > most:
-        flag, other = problems.flag(field), problems.flag(limit)
-        problems.refuse(f"{flag} {value} {relation} {other} {most}{why}", f"lower {flag}, or raise {other}")
-
-
-def _check_limits(problems: Problems, mode: str) -> None:
-    level = next(filter(problems.given, _for_warmup(problems, _WARMUP_LEVELS)), "warmup_concurrency")
+            draft.at_most(f"{prefix}concurrency", f"{prefix}{field}", "can never be reached with")
+    level = next(filter(draft.given, _for_warmup(draft, "concurrency")), "warmup_concurrency")
     for prefill, limit in (("prefill_concurrency", "concurrency"), ("warmup_prefill_concurrency", level)):
-        problems.needs(prefill, ["streaming"], "the first token is only seen in a stream")
-        _check_at_most(problems, prefill, limit, "is more than", ", which it is a part of")
+        draft.needs(prefill, ["streaming"], "the first token is only seen in a stream")
+        draft.at_most(prefill, limit, "is more than", ", which it is a part of")
 
 
-def _check_ramps(problems: Problems, mode: str) -> None:
+def _check_ramps(draft: Draft, mode: str, *, warms: bool) -> None:
     if mode != BURST:
-        problems.needs("concurrency_ramp_s", ["concurrency"], _NO_RAMP)
-    problems.needs("prefill_ramp_s", ["prefill_concurrency"], _NO_RAMP)
-    if any(map(problems.given, TRIGGERS)):
-        rates = _for_warmup(problems, _WARMUP_RATES)
-        if any(map(problems.given, rates)):
-            problems.needs("warmup_concurrency_ramp_s", _for_warmup(problems, _WARMUP_LEVELS), _NO_RAMP)
-        problems.needs("warmup_prefill_ramp_s", _for_warmup(problems, _WARMUP_PREFILLS), _NO_RAMP)
-        problems.needs("warmup_rate_ramp_s", rates, "the warmup has no rate to raise")
-    if problems.typed("ramp") and not any(map(problems.given, (*_RAMPS, *(f"warmup_{ramp}" for ramp in _RAMPS)))):
-        ramp, ramps = problems.flag("ramp"), problems.flags(_RAMPS)
-        problems.refuse(f"{ramp} says how ramps rise, and none does", f"add {ramps}, or drop {ramp}")
+        draft.needs("concurrency_ramp_s", ["concurrency"], _NO_RAMP)
+    draft.needs("prefill_ramp_s", ["prefill_concurrency"], _NO_RAMP)
+    if warms:
+        rates = _for_warmup(draft, "request_rate")
+        if any(map(draft.given, rates)):
+            draft.needs("warmup_concurrency_ramp_s", _for_warmup(draft, "concurrency"), _NO_RAMP)
+        draft.needs("warmup_prefill_ramp_s", _for_warmup(draft, "prefill_concurrency"), _NO_RAMP)
+        draft.needs("warmup_rate_ramp_s", rates, "the warmup has no rate to raise")
+    if draft.typed("ramp") and not any(map(draft.given, (*_RAMPS, *(f"warmup_{ramp}" for ramp in _RAMPS)))):
+        ramp, ramps = draft.flag("ramp"), draft.flags(_RAMPS)
+        draft.refuse(f"{ramp} says how ramps rise, and none does", f"add {ramps}, or drop {ramp}")
 
 
-def _for_warmup(problems: Problems, fields: tuple[str, str]) -> tuple[str, ...]:
-    """The fields that count for the warmup: its own, and profiling's unless the warmup stands alone."""
-    return fields[:1] if problems.kernel.warmup_alone else fields
+def _for_warmup(draft: Draft, field: str) -> tuple[str, ...]:
+    """The options that count for the warmup: its own, and profiling's *field* unless the warmup stands alone."""
+    return (f"warmup_{field}",) if draft.kernel.warmup_alone else (f"warmup_{field}", field)
 
 
-def _check_patterns(problems: Problems, shaped: Callable[[str], bool], pattern: str) -> None:
-    kernel = problems.kernel
+def _check_patterns(draft: Draft, pattern: str, *, warms: bool) -> None:
+    kernel, registry = draft.kernel, draft.registry
+    if warms and kernel.warmup_arrival_pattern != NO_PATTERN:
+        draft.needs("warmup_arrival_pattern", _for_warmup(draft, "request_rate"), _FREE)
     for field in ("arrival_pattern", "warmup_arrival_pattern"):
-        flag, rate = f"{problems.flag(field)} {NO_PATTERN}", problems.flag("request_rate")
-        drop = f"drop {problems.flag(field)}"
-        if getattr(kernel, field) == NO_PATTERN and problems.given("request_rate"):
-            problems.refuse(f"{flag} means no rate, and {rate} is one", f"{drop}, or drop {rate}")
-        elif getattr(kernel, field) == NO_PATTERN:
-            problems.refuse(f"{flag} is what happens without {rate}", drop)
-    if kernel.arrival_smoothness is None:
-        return
-    warms = any(map(problems.given, TRIGGERS)) and not kernel.warmup_alone
-    own = kernel.warmup_arrival_pattern if warms else None
-    if not any(map(shaped, [pattern, *([own] if own else [])])):
-        smoothness, flag = problems.flag("arrival_smoothness"), problems.flag("arrival_pattern")
-        problems.refuse(
+        if getattr(kernel, field) == NO_PATTERN:
+            flag, rate, drop = f"{draft.flag(field)} {NO_PATTERN}", draft.flag("request_rate"), f"drop {draft.flag(field)}"
+            if draft.given("request_rate"):
+                draft.refuse(f"{flag} means no rate, and {rate} is one", f"{drop}, or drop {rate}")
+            else:
+                draft.refuse(f"{flag} is what happens without {rate}", drop)
+    own = kernel.warmup_arrival_pattern if warms and not kernel.warmup_alone else None
+    used = [registry.find("arrivals", name) for name in (pattern, own) if name]
+    # An unknown pattern is reported elsewhere.
+    if kernel.arrival_smoothness is not None and all(each and not each.capabilities.get("smoothness") for each in used):
+        smoothness, flag = draft.flag("arrival_smoothness"), draft.flag("arrival_pattern")
+        draft.refuse(
             f"{smoothness} shapes gamma arrivals, and {flag} is {pattern}", f"pass {flag} gamma, or drop {smoothness}"
         )
 
 
-def _check_replay(problems: Problems) -> None:
-    kernel = problems.kernel
-    schedule = selector(problems, FIXED_SCHEDULE)
-    if kernel.fixed_start_ms is not None and kernel.fixed_auto_offset and problems.typed("fixed_auto_offset"):
-        problems.exclusive("fixed_start_ms", "fixed_auto_offset", "each says which recorded time is time zero")
-    _check_at_most(problems, "fixed_start_ms", "fixed_end_ms", "is after", ": nothing is in between")
-    if not problems.given("input_file"):
-        file = problems.flag("input_file")
-        problems.refuse(
-            f"{schedule} needs {file}: a file with timestamps says when each request starts", f"add {file}, or drop {schedule}"
-        )
+def _check_replay(draft: Draft) -> None:
+    kernel, schedule = draft.kernel, selector(draft, FIXED_SCHEDULE)
+    if kernel.fixed_start_ms is not None and kernel.fixed_auto_offset and draft.typed("fixed_auto_offset"):
+        draft.exclusive("fixed_start_ms", "fixed_auto_offset", "each says which recorded time is time zero")
+    draft.at_most("fixed_start_ms", "fixed_end_ms", "is after", ": nothing is in between")
+    if not draft.given("input_file"):
+        draft.refuse_alone(schedule, draft.flag("input_file"), "a file with timestamps says when each request starts")
     if kernel.sampling not in (None, "sequential"):
-        sampling = problems.flag("sampling")
-        problems.refuse(
-            f"{sampling} {kernel.sampling} and {schedule} exclude each other: the order is the trace's",
-            f"drop {sampling}, or write {sampling} sequential",
-        )
+        flag, why = draft.flag("sampling"), "the order is the trace's"
+        draft.refuse_both(f"{flag} {kernel.sampling}", schedule, why, f"drop {flag}, or write {flag} sequential")
 
 
-def _check_users(problems: Problems) -> None:
-    kernel = problems.kernel
-    rate = problems.flag("user_centric_rate")
-    problems.needs("user_centric_rate", ["users"], "the time between a user's turns is their number divided by the rate")
-    if not any(map(problems.given, STOPS)):
-        problems.refuse(f"{rate} has no end: no stop condition is given", f"add {problems.flags(STOPS)}")
+def _check_users(draft: Draft) -> None:
+    users = draft.kernel.users
+    draft.needs("user_centric_rate", ["users"], "the time between a user's turns is their number divided by the rate")
+    if not any(map(draft.given, STOPS)):
+        rate = draft.flag("user_centric_rate")
+        draft.refuse(f"{rate} has no end: no stop condition is given", f"add {draft.flags(STOPS)}")
     for field, what in (("session_count", "session"), ("request_count", "request")):
-        most = getattr(kernel, field)
-        if most is not None and kernel.users is not None and most < kernel.users:
-            users, count = problems.flag("users"), problems.flag(field)
-            problems.refuse(
-                f"{count} {most} is less than {users} {kernel.users}: each user needs a {what}",
-                f"raise {count}, or lower {users}",
-            )
-
-
-def _check_warmup(problems: Problems) -> None:
-    if any(map(problems.given, TRIGGERS)):
-        if problems.kernel.warmup_arrival_pattern != NO_PATTERN:
-            rates = _for_warmup(problems, _WARMUP_RATES)
-            problems.needs("warmup_arrival_pattern", rates, "without a rate requests follow free slots")
-        return
-    for field in (
-        *("warmup_concurrency", "warmup_prefill_concurrency", "warmup_request_rate", "warmup_arrival_pattern"),
-        *("warmup_concurrency_ramp_s", "warmup_prefill_ramp_s", "warmup_rate_ramp_s", "warmup_alone"),
-    ):
-        problems.needs(field, TRIGGERS, "without one no warmup runs")
+        most = getattr(draft.kernel, field)
+        if most is not None and users is not None and most < users:
+            flag, count = draft.flag("users"), draft.flag(field)
+            why = f"each user needs a {what}"
+            draft.refuse(f"{count} {most} is less than {flag} {users}: {why}", f"raise {count}, or lower {flag}")

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiperf.errors import ConfigError
-from aiperf.planning.endpoints import EndpointChoice
 from aiperf.planning.phases import NS_PER_S
-from aiperf.planning.problems import Selection
+from aiperf.planning.problems import Draft
+from aiperf.planning.target import EndpointChoice
 from aiperf.sdk.exporter import file_name
 from aiperf.sdk.plan import ExportLevel, OutputPlan, PhasePlan
 
@@ -22,18 +22,18 @@ _OTHER_ENDINGS = (
 _LONGEST = 200
 
 
-def output_plan(select: Selection, choice: EndpointChoice, models: Sequence[str], profiling: PhasePlan) -> OutputPlan:
-    kernel, problems = select.problems.kernel, select.problems
-    artifacts = _artifacts(select, choice, models, profiling)
-    capabilities = [exporter.capabilities for exporter in select.registry.all("exporters")]
+def output_plan(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> OutputPlan:
+    kernel = draft.kernel
+    artifacts = _artifacts(draft, choice, profiling)
+    capabilities = [exporter.capabilities for exporter in draft.registry.all("exporters")]
     files: dict[str, str] = {kind: name for can in capabilities for kind, name in can.get("files", {}).items()}
     prefix = None
     if kernel.export_prefix is not None:
-        with problems.collected(problems.flag("export_prefix")):
+        with draft.collected(draft.flag("export_prefix")):
             prefix = export_base(kernel.export_prefix, files.values())
     if kernel.export_http_trace and kernel.export_level == ExportLevel.SUMMARY:
-        flag, level = problems.flag("export_http_trace"), problems.flag("export_level")
-        problems.refuse(
+        flag, level = draft.flag("export_http_trace"), draft.flag("export_level")
+        draft.refuse(
             f"{flag} belongs to the per-request file, which {level} summary leaves out",
             f"pass {level} records, or drop {flag}",
         )
@@ -45,14 +45,15 @@ def output_plan(select: Selection, choice: EndpointChoice, models: Sequence[str]
     )
 
 
-def _artifacts(select: Selection, choice: EndpointChoice, models: Sequence[str], profiling: PhasePlan) -> Path:
+def _artifacts(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> Path:
     """The results' directory, checked but not created."""
-    directory = select.problems.kernel.artifact_dir
+    directory = draft.kernel.artifact_dir
     if directory is None:
-        if not models or choice.descriptor is None:
+        if not choice.models or choice.descriptor is None:
             return Path("artifacts")
-        directory = Path("artifacts") / automatic_name(models, choice.can.service_kind, choice.descriptor.name, profiling)
-    with select.problems.collected(select.problems.flag("artifact_dir")):
+        kind = choice.can.service_kind
+        directory = Path("artifacts") / automatic_name(choice.models, kind, choice.descriptor.name, profiling)
+    with draft.collected(draft.flag("artifact_dir")):
         check_directory(directory.absolute())
     return directory.absolute()
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from aiperf.errors import ConfigError
-from aiperf.planning import load_checks, modes
+from aiperf.planning import load_checks
 from aiperf.planning.kernel_options import KernelOptions
-from aiperf.planning.load_checks import STOPS
-from aiperf.planning.modes import BURST, FIXED_SCHEDULE, REQUEST_RATE, TRIGGERS, USER_CENTRIC
-from aiperf.planning.problems import Problems
+from aiperf.planning.load_checks import BURST, FIXED_SCHEDULE, NO_PATTERN, REQUEST_RATE, STOPS, TRIGGERS, USER_CENTRIC
+from aiperf.planning.problems import Draft
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan, Replay
 
 NS_PER_S = 1_000_000_000
@@ -26,22 +25,36 @@ _TYPES = {BURST: "concurrency"}
 """The reference's words for modes."""
 
 
-def phases(problems: Problems, shaped: Callable[[str], bool], *, promoted: bool = False) -> tuple[PhasePlan, ...]:
+def phases(draft: Draft, *, promoted: bool) -> tuple[PhasePlan, ...]:
     """Warmup, where it is requested, then profiling.  They use different entries of the data set.
 
-    *shaped* tells whether smoothness matters to an arrival pattern.  *promoted*: the input file is a trace that is replayed
-    without a flag.  After an error in *problems* the result serves only to find more errors.
+    *promoted*: the input file is a trace that is replayed without a flag.  After an error in *draft* the result serves only
+    to find more errors.
     """
-    kernel = problems.kernel
-    mode = modes.chosen(problems, promoted=promoted)
-    modes.check(problems, modes.basis(mode))
-    load_checks.check(problems, modes.basis(mode), shaped, _pattern(kernel))
-    main = _profiling(problems, mode)
+    kernel = draft.kernel
+    mode = load_checks.mode_of(draft, promoted=promoted)
+    load_checks.check(draft, load_checks.basis(mode), _pattern(kernel))
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
-    main = msgspec.structs.replace(main, entries=entries)
-    if not any(map(problems.given, TRIGGERS)):
-        return (main,)
-    return _warmup(problems, entries), msgspec.structs.replace(main, index=1)
+    if not any(map(draft.given, TRIGGERS)):
+        return (_profiling(draft, mode, 0, entries),)
+    return _warmup(draft, entries), _profiling(draft, mode, 1, entries)
+
+
+def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict[str, PluginRef]]:
+    """The schedules, arrival patterns and ramps of the phases, by category and name."""
+    kernel = draft.kernel
+    chosen: dict[str, dict[str, PluginRef | None]] = {"schedules": {}, "arrivals": {}, "ramps": {}}
+    for name in sorted({phase.schedule for phase in phases}):
+        field = "scheduling_mode" if name == kernel.scheduling_mode else None
+        chosen["schedules"][name] = draft.chosen("schedules", name, field)
+    for phase in phases:
+        if phase.pattern is not None and phase.pattern != NO_PATTERN:  # the latter is refused elsewhere
+            own = phase.kind == "warmup" and kernel.warmup_arrival_pattern is not None
+            field = "warmup_arrival_pattern" if own else "arrival_pattern"
+            chosen["arrivals"][phase.pattern] = draft.chosen("arrivals", phase.pattern, field)
+    if any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases):
+        chosen["ramps"][kernel.ramp] = draft.chosen("ramps", kernel.ramp, "ramp")
+    return {category: {name: ref for name, ref in refs.items() if ref is not None} for category, refs in chosen.items()}
 
 
 def target(phase: PhasePlan) -> str:
@@ -75,16 +88,16 @@ def section(phase: PhasePlan) -> dict[str, Any]:
     }
 
 
-def _profiling(problems: Problems, schedule: str) -> PhasePlan:
-    kernel, mode = problems.kernel, modes.basis(schedule)
+def _profiling(draft: Draft, schedule: str, index: int, entries: int) -> PhasePlan:
+    kernel, mode = draft.kernel, load_checks.basis(schedule)
     concurrency = _level(mode, kernel.concurrency, kernel.prefill_concurrency)
     if schedule == REQUEST_RATE and concurrency is None:
-        ceiling = problems.flag("concurrency")
-        problems.hint(f"a rate without {ceiling} has no ceiling: requests pile up at a server that is slower")
-    if mode == BURST and not problems.given("concurrency") and problems.given("concurrency_ramp_s"):
-        problems.warn(f"{problems.flag('concurrency_ramp_s')} has nothing to ramp without {problems.flag('concurrency')}")
-    series = _series(problems) if mode == REQUEST_RATE else None
-    count, duration_s = _stop(problems, mode, series)
+        ceiling = draft.flag("concurrency")
+        draft.hint(f"a rate without {ceiling} has no ceiling: requests pile up at a server that is slower")
+    if mode == BURST and not draft.given("concurrency") and draft.given("concurrency_ramp_s"):
+        draft.warn(f"{draft.flag('concurrency_ramp_s')} has nothing to ramp without {draft.flag('concurrency')}")
+    series = _series(draft) if mode == REQUEST_RATE else None
+    count, duration_s = _stop(draft, mode, series)
     grace_s = kernel.benchmark_grace_s
     if grace_s is None:
         # Users take their turns far apart: what is in flight at the end is a part of the pattern.
@@ -92,60 +105,58 @@ def _profiling(problems: Problems, schedule: str) -> PhasePlan:
     auto = kernel.fixed_auto_offset and kernel.fixed_start_ms is None
     replay = Replay(auto_offset=auto, start_ms=kernel.fixed_start_ms, end_ms=kernel.fixed_end_ms)
     return PhasePlan(
-        name="profiling", kind="profiling", index=0, schedule=schedule, request_count=count, session_count=kernel.session_count,
-        duration_ns=_ns(duration_s), grace_ns=None if duration_s is None else _ns(grace_s), concurrency=concurrency,
-        prefill_concurrency=kernel.prefill_concurrency,
-        rate={REQUEST_RATE: kernel.request_rate, USER_CENTRIC: kernel.user_centric_rate}.get(mode), rate_series=series,
+        name="profiling", kind="profiling", index=index, schedule=schedule, request_count=count,
+        session_count=kernel.session_count, duration_ns=_ns(duration_s), rate_series=series, entries=entries,
+        grace_ns=None if duration_s is None else _ns(grace_s),
         pattern=_pattern(kernel) if schedule == REQUEST_RATE or (mode == REQUEST_RATE and kernel.request_rate) else None,
         smoothness=kernel.arrival_smoothness or 1.0, users=kernel.users if mode == USER_CENTRIC else None,
         replay=replay if mode == FIXED_SCHEDULE else None, cancel_share=(kernel.cancellation_pct or 0.0) / 100,
         cancel_delay_ns=_ns(kernel.cancellation_delay_s) or 0,
-        **_ramps(
-            kernel.ramp, concurrency=(concurrency, kernel.concurrency_ramp_s),
-            prefill=(kernel.prefill_concurrency, kernel.prefill_ramp_s), rate=(kernel.request_rate, kernel.rate_ramp_s),
+        **_levels(
+            kernel.ramp, (concurrency, kernel.concurrency_ramp_s), (kernel.prefill_concurrency, kernel.prefill_ramp_s),
+            ({REQUEST_RATE: kernel.request_rate, USER_CENTRIC: kernel.user_centric_rate}.get(mode), kernel.rate_ramp_s),
         ),
-    )
-
-
-def _warmup(problems: Problems, first_entry: int) -> PhasePlan:
+    )  # fmt: skip
+def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
     """Never a replay, nor users: a warmup needs no more than a rate or free slots."""
-    kernel = problems.kernel
+    kernel = draft.kernel
     lent = KernelOptions() if kernel.warmup_alone else kernel
     rate = kernel.warmup_request_rate or lent.request_rate
     mode = BURST if rate is None else REQUEST_RATE
     prefill = kernel.warmup_prefill_concurrency or lent.prefill_concurrency
-    concurrency = _level(mode, kernel.warmup_concurrency or lent.concurrency, prefill)
     wanted = kernel.warmup_session_count or kernel.warmup_request_count or _ENTRIES
-    ramps = _ramps(
-        kernel.ramp, concurrency=(concurrency, kernel.warmup_concurrency_ramp_s or lent.concurrency_ramp_s),
-        prefill=(prefill, kernel.warmup_prefill_ramp_s or lent.prefill_ramp_s),
-        rate=(rate, kernel.warmup_rate_ramp_s or lent.rate_ramp_s),
-    )  # fmt: skip
     return PhasePlan(
         name="warmup", kind="warmup", index=0, schedule=mode,
         request_count=kernel.warmup_request_count, session_count=kernel.warmup_session_count,
         duration_ns=_ns(kernel.warmup_duration_s), grace_ns=_ns(kernel.warmup_grace_s),
-        concurrency=concurrency, prefill_concurrency=prefill, rate=rate,
         pattern=None if rate is None else kernel.warmup_arrival_pattern or _pattern(lent),
         smoothness=lent.arrival_smoothness or 1.0, first_entry=first_entry,
         # At most as many entries as profiling: a warmup may repeat them, and each must be built.
-        entries=min(wanted, first_entry), **ramps,
+        entries=min(wanted, first_entry),
+        **_levels(
+            kernel.ramp, (
+                _level(mode, kernel.warmup_concurrency or lent.concurrency, prefill),
+                kernel.warmup_concurrency_ramp_s or lent.concurrency_ramp_s,
+            ),
+            (prefill, kernel.warmup_prefill_ramp_s or lent.prefill_ramp_s),
+            (rate, kernel.warmup_rate_ramp_s or lent.rate_ramp_s),
+        ),
     )  # fmt: skip
 
 
-def _stop(problems: Problems, mode: str, series: tuple[tuple[float, float], ...] | None) -> tuple[int | None, float | None]:
+def _stop(draft: Draft, mode: str, series: tuple[tuple[float, float], ...] | None) -> tuple[int | None, float | None]:
     """Request count and duration; where nothing ends the phase, what the mode takes instead."""
-    kernel = problems.kernel
+    kernel = draft.kernel
     count, duration_s = kernel.request_count, kernel.benchmark_duration_s
-    if any(map(problems.given, STOPS)) or mode in (FIXED_SCHEDULE, USER_CENTRIC):
+    if any(map(draft.given, STOPS)) or mode in (FIXED_SCHEDULE, USER_CENTRIC):
         return count, duration_s
-    choose = f"choose one with {problems.flags(STOPS)}"
+    choose = f"choose one with {draft.flags(STOPS)}"
     if series is not None and series[-1][0] > 0:
-        problems.warn(f"no stop condition is given: stopping at the end of the series, after {series[-1][0]:g} s; {choose}")
+        draft.warn(f"no stop condition is given: stopping at the end of the series, after {series[-1][0]:g} s; {choose}")
         return None, series[-1][0]
     level = kernel.concurrency or kernel.prefill_concurrency or 1
     count = 10 if mode == REQUEST_RATE else max(10, 2 * level)
-    problems.warn(f"no stop condition is given: stopping after {count} requests; {choose}")
+    draft.warn(f"no stop condition is given: stopping after {count} requests; {choose}")
     return count, None
 
 
@@ -154,23 +165,25 @@ def _level(mode: str, concurrency: int | None, prefill: int | None) -> int | Non
     return 1 if mode == BURST and concurrency is None and prefill is None else concurrency
 
 
-def _ramps(
-    curve: str, *, concurrency: tuple[int | None, float | None], prefill: tuple[int | None, float | None],
-    rate: tuple[float | None, float | None],
-) -> dict[str, Any]:
-    """Fields of a phase; each pair is a target and the seconds to get there.  Without a target, or from 1 to 1, no ramp."""
+_Rise = tuple[float | None, float | None]
+"""A target, None without one, and the seconds to get there, None for at once."""
+
+
+def _levels(curve: str, concurrency: _Rise, prefill: _Rise, rate: _Rise) -> dict[str, Any]:
+    """Fields of a phase.  Without a target, or from 1 to 1, there is no ramp."""
     return {
-        "ramp": curve, "concurrency_ramp_ns": _ns(concurrency[1]) if (concurrency[0] or 1) > 1 else None,
+        "concurrency": concurrency[0], "prefill_concurrency": prefill[0], "rate": rate[0], "ramp": curve,
+        "concurrency_ramp_ns": _ns(concurrency[1]) if (concurrency[0] or 1) > 1 else None,
         "prefill_ramp_ns": _ns(prefill[1]) if (prefill[0] or 1) > 1 else None,
         "rate_ramp_ns": _ns(rate[1]) if rate[0] is not None else None,
-    }
+    }  # fmt: skip
 
 
-def _series(problems: Problems) -> tuple[tuple[float, float], ...] | None:
-    path = problems.kernel.request_rate_series
-    if path is None or problems.given("request_rate"):  # both have been refused
+def _series(draft: Draft) -> tuple[tuple[float, float], ...] | None:
+    path = draft.kernel.request_rate_series
+    if path is None or draft.given("request_rate"):  # both have been refused
         return None
-    with problems.collected(problems.flag("request_rate_series")):
+    with draft.collected(draft.flag("request_rate_series")):
         return rate_series(path)
     return None
 

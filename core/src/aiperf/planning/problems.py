@@ -1,4 +1,4 @@
-"""The settings of a run, the problems with them, and the plugins that they select."""
+"""The settings of a run, and the draft of its plan: problems with them, and the plugins that they select."""
 
 from __future__ import annotations
 
@@ -43,14 +43,20 @@ class Settings(Struct, frozen=True):
         return self.typed.get(field, canonical)
 
 
-class Problems:
-    """Collects errors and warnings, each naming the flag as the person typed it."""
+class Draft:
+    """Collects errors and warnings, each naming the flag as the person typed it, and resolves names of plugins.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    Unresolvable names are reported against the flag that requested them.
+    *used*: plugins chosen by name.  *missing*: categories with an unresolvable name.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self.settings, self.registry = settings, registry
         self.kernel = settings.kernel
         self.errors: list[AiperfError] = []
         self._notes: list[tuple[int, str]] = []
+        self.used: list[PluginRef] = []
+        self.missing: set[str] = set()
 
     def refuse(self, message: str, *hints: str) -> None:
         self.errors.append(ConfigError(message, *hints))
@@ -111,34 +117,37 @@ class Problems:
         flags = [self.flag(field) for field in fields]
         return " or ".join((", ".join(flags[:-1]), flags[-1])) if len(flags) > 1 else flags[0]
 
+    def refuse_both(self, one: str, other: str, why: str, hint: str) -> None:
+        """Refuse two settings together."""
+        self.refuse(f"{one} and {other} exclude each other: {why}", hint)
+
+    def refuse_alone(self, flag: str, wanted: str, why: str, *, drop: str | None = None) -> None:
+        """Refuse a setting without what it depends on; *drop*: how the hint names it, if not as *flag*."""
+        self.refuse(f"{flag} needs {wanted}: {why}", f"add {wanted}, or drop {drop or flag}")
+
     def exclusive(self, first: str, second: str, why: str) -> None:
         """Refuse two options together."""
         if self.given(first) and self.given(second):
             one, other = self.flag(first), self.flag(second)
-            self.refuse(f"{one} and {other} exclude each other: {why}", f"keep {one} and drop {other}, or the other way round")
+            self.refuse_both(one, other, why, f"keep {one} and drop {other}, or the other way round")
 
     def needs(self, field: str, needed: Sequence[str], why: str) -> None:
         """Refuse an option without any of those that it depends on."""
         if self.given(field) and not any(map(self.given, needed)):
-            wanted = self.flags(needed)
-            self.refuse(f"{self.flag(field)} needs {wanted}: {why}", f"add {wanted}, or drop {self.flag(field)}")
+            self.refuse_alone(self.flag(field), self.flags(needed), why)
 
+    def at_most(self, field: str, limit: str, relation: str, why: str = "") -> None:
+        """Refuse a value of *field* above the value of *limit*; *relation* is the verb between the two."""
+        value, most = getattr(self.kernel, field), getattr(self.kernel, limit)
+        if value is not None and most is not None and value > most:
+            flag, other = self.flag(field), self.flag(limit)
+            self.refuse(f"{flag} {value} {relation} {other} {most}{why}", f"lower {flag}, or raise {other}")
 
-class Selection:
-    """Resolves names of plugins.  Unresolvable names are reported against the flag that requested them.
-
-    *used*: plugins chosen by name.  *missing*: categories with an unresolvable name.
-    """
-
-    def __init__(self, problems: Problems, registry: Registry) -> None:
-        self.problems, self.registry = problems, registry
-        self.settings = problems.settings
-        self.used: list[PluginRef] = []
-        self.missing: set[str] = set()
+    # Plugins
 
     def chosen(self, category: str, name: str, field: str | None = None) -> PluginRef | None:
         """The plugin of that name; None where there is none, which is reported against the option *field*."""
-        with self.problems.collected("" if field is None else self.problems.flag(field)):
+        with self.collected("" if field is None else self.flag(field)):
             ref = self.registry.ref(category, name)
             if ref not in self.used:
                 self.used.append(ref)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from aiperf import environment
 from aiperf.planning.kernel_options import KernelOptions
-from aiperf.planning.problems import Problems, Selection
+from aiperf.planning.problems import Draft
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan
@@ -19,28 +19,28 @@ RATE_PER_WORKER = 20_000
 SESSIONS_PER_WORKER = 5_000
 
 
-def counts(select: Selection, engine: PluginRef | None, phases: tuple[PhasePlan, ...]) -> tuple[int, int]:
+def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]) -> tuple[int, int]:
     """Workers and reducers.  One worker runs limits that workers without shared memory can't count together."""
-    workers, reducers = processes(select.problems, phases)
-    if engine is None or workers == 1 or select.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
+    workers, reducers = processes(draft, phases)
+    if engine is None or workers == 1 or draft.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
         return workers, reducers
     together = [phase.name for phase in phases if not phase.paced or phase.concurrency or phase.prefill_concurrency]
     if not together:
         return workers, reducers
-    select.problems.warn(
+    draft.warn(
         f"one worker instead of {workers}: those of the engine {engine.name} share no memory, and the limits of"
         f" {names(together)} count for all of them together"
     )
     return 1, 1
 
 
-def processes(problems: Problems, phases: Sequence[PhasePlan]) -> tuple[int, int]:
+def processes(draft: Draft, phases: Sequence[PhasePlan]) -> tuple[int, int]:
     """Workers and reducers; ``AIPERF_WORKERS`` forces a number of workers.
 
     A fixed schedule has one worker: its rate is unknown until the trace is read.
     """
-    with problems.collected():
-        return _processes(problems.kernel, phases)
+    with draft.collected():
+        return _processes(draft.kernel, phases)
     return 1, 1
 
 
@@ -70,35 +70,35 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def ui(select: Selection) -> PluginRef | None:
+def ui(draft: Draft) -> PluginRef | None:
     """The live display.  A dashboard that isn't installed, or has no terminal, is replaced by the simple display."""
-    problems, registry = select.problems, select.registry
-    name, terminal = problems.kernel.ui, sys.stderr.isatty()
+    registry = draft.registry
+    name, terminal = draft.kernel.ui, sys.stderr.isatty()
     if name is None:
-        loud = problems.kernel.verbose or problems.kernel.extra_verbose
-        return select.chosen("uis", "simple" if terminal or loud else "none")
+        loud = draft.kernel.verbose or draft.kernel.extra_verbose
+        return draft.chosen("uis", "simple" if terminal or loud else "none")
     descriptor = registry.find("uis", name)
     if descriptor is None and name == "dashboard":
-        problems.warn("no dashboard is installed; using the simple display")
+        draft.warn("no dashboard is installed; using the simple display")
     elif descriptor is not None and descriptor.capabilities.get("terminal") and not terminal:
-        problems.warn(f"the display {name} needs a terminal; using the simple one")
+        draft.warn(f"the display {name} needs a terminal; using the simple one")
     else:
-        with problems.collected(problems.flag("ui")):
+        with draft.collected(draft.flag("ui")):
             registry.load("uis", name)  # the display's process would report an import error too late
-        return select.chosen("uis", name, "ui")
-    return select.chosen("uis", "simple")
+        return draft.chosen("uis", name, "ui")
+    return draft.chosen("uis", "simple")
 
 
-def check(select: Selection) -> None:
+def check(draft: Draft) -> None:
     """Refuse contradictory options of channels and readiness, and bad environment variables."""
-    problems, kernel = select.problems, select.problems.kernel
-    problems.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
+    kernel = draft.kernel
+    draft.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
     ipc = kernel.zmq_ipc_path
     if ipc is not None and ipc.exists() and not ipc.is_dir():
-        problems.refuse(f"{problems.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")
-    with problems.collected():
+        draft.refuse(f"{draft.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")
+    with draft.collected():
         environment.check()
-    timeout = problems.flag("ready_timeout_s")
-    for flag in (problems.flag(field) for field in ("ready_mode", "ready_interval_s") if problems.typed(field)):
-        if not kernel.ready_timeout_s:
-            problems.refuse(f"{flag} needs {timeout}: without it nobody waits", f"add {timeout}, or drop {flag}")
+    timeout = draft.flag("ready_timeout_s")
+    for field in ("ready_mode", "ready_interval_s"):
+        if draft.typed(field) and not kernel.ready_timeout_s:
+            draft.refuse_alone(draft.flag(field), timeout, "without it nobody waits")

@@ -1,4 +1,6 @@
-"""The source of a run's conversations: the named data set plugin, the plugin that recognises the input file, or synthetic.
+"""The data of a run: its source, the order of entries, and the tokenizer.
+
+The source is the named data set plugin, the plugin that recognises the input file, or synthetic.
 
 The manifest tells whether a plugin reads a file (``reads: true``), whether its rows have recorded times (``trace: true``),
 and keys of which each row has at least one (``keys``).  A plugin whose keys don't match the file is not imported.
@@ -14,17 +16,21 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from aiperf.errors import BadDataset, PluginError
+from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
 from aiperf.registry.third_party import why
-from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
 from aiperf.sdk.rowfile import first_row, rows
 
 if TYPE_CHECKING:
-    from aiperf.planning.problems import Selection
+    from aiperf.planning.problems import Draft
+    from aiperf.planning.target import EndpointChoice
     from aiperf.registry.registry import Registry
     from aiperf.sdk.registry import InstalledPlugins
 
 SYNTHETIC = "synthetic"
+_PLACEHOLDER_MODELS = ("mock_model", "test_model", "fake_model")
+_OFFLINE = "builtin"
 
 
 class Source(Struct, frozen=True):
@@ -45,38 +51,36 @@ class Source(Struct, frozen=True):
         return self.explicit and self.trace and self.timestamped and self.path is not None and self.path.is_file()
 
 
-def source(select: Selection, registry: Registry) -> Source:
-    """The source that the options choose; errors go to the selection's problems."""
-    problems = select.problems
-    kernel = problems.kernel
+def source(draft: Draft) -> Source:
+    """The source that the options choose; errors go to the draft."""
+    kernel = draft.kernel
     path, kind = kernel.input_file, kernel.dataset_type
-    if path is not None and not _readable(select, path):
-        select.missing.add("datasets")
+    if path is not None and not _readable(draft, path):
+        draft.missing.add("datasets")
         return Source(None, path)
     if kind is not None:
-        return _named(select, registry, kind, path)
+        return _named(draft, kind, path)
     if path is None:
-        return Source(select.chosen("datasets", SYNTHETIC))
+        return Source(draft.chosen("datasets", SYNTHETIC))
     row = first_row(path) if path.is_file() else None
-    found = _recognised(select, registry, path, row)
+    found = _recognised(draft, path, row)
     if found is None:
-        select.missing.add("datasets")
+        draft.missing.add("datasets")
         return Source(None, path)
-    problems.hint(f"{path} is read as {found.name}")
-    return _of_file(select.chosen("datasets", found.name), found, path, row, explicit=False)
+    draft.hint(f"{path} is read as {found.name}")
+    return _of_file(draft.chosen("datasets", found.name), found, path, row, explicit=False)
 
 
-def _named(select: Selection, registry: Registry, kind: str, path: Path | None) -> Source:
-    problems = select.problems
-    ref = select.chosen("datasets", kind, "dataset_type")
+def _named(draft: Draft, kind: str, path: Path | None) -> Source:
+    ref = draft.chosen("datasets", kind, "dataset_type")
     if ref is None:
         return Source(None, path, explicit=True)
-    found, flag, file = registry.descriptor("datasets", ref.name), problems.flag("dataset_type"), problems.flag("input_file")
+    found, flag, file = draft.registry.descriptor("datasets", ref.name), draft.flag("dataset_type"), draft.flag("input_file")
     reads = bool(found.capabilities.get("reads"))
     if reads and path is None:
-        problems.refuse(f"{flag} {kind} needs {file}: it is the format of a file", f"add {file}, or drop {flag}")
+        draft.refuse_alone(f"{flag} {kind}", file, "it is the format of a file", drop=flag)
     elif path is not None and not reads:
-        problems.refuse(f"{flag} {kind} reads no file, and {file} gives one", f"drop {flag}, or drop {file}")
+        draft.refuse(f"{flag} {kind} reads no file, and {file} gives one", f"drop {flag}, or drop {file}")
     if path is None or not reads:
         return Source(ref, None, explicit=True)
     return _of_file(ref, found, path, first_row(path) if path.is_file() else None, explicit=True)
@@ -94,35 +98,33 @@ def _timestamped(row: dict[str, Any]) -> bool:
     return row.get("timestamp") is not None or first.get("timestamp") is not None
 
 
-def _readable(select: Selection, path: Path) -> bool:
-    problems = select.problems
-    flag = problems.flag("input_file")
+def _readable(draft: Draft, path: Path) -> bool:
+    flag = draft.flag("input_file")
     if not path.exists():
-        problems.refuse(f"{flag}: there is no file {path}", "check the path")
+        draft.refuse(f"{flag}: there is no file {path}", "check the path")
     elif not os.access(path, os.R_OK):
-        problems.refuse(f"{flag}: {path} can't be read: permission denied", "check its permissions")
+        draft.refuse(f"{flag}: {path} can't be read: permission denied", "check its permissions")
     elif path.is_file() and path.stat().st_size == 0:
-        problems.refuse(f"{flag}: {path} is empty", "give a file with at least one row")
+        draft.refuse(f"{flag}: {path} is empty", "give a file with at least one row")
     else:
         return True
     return False
 
 
-def _recognised(select: Selection, registry: Registry, path: Path, row: dict[str, Any] | None) -> Descriptor | None:
+def _recognised(draft: Draft, path: Path, row: dict[str, Any] | None) -> Descriptor | None:
     """The only format that recognises the file; None, reported, where there is none or several."""
-    problems = select.problems
-    formats = [plugin for plugin in registry.all("datasets") if plugin.capabilities.get("reads")]
+    formats = [plugin for plugin in draft.registry.all("datasets") if plugin.capabilities.get("reads")]
     stated = row.get("type") if row is not None else None
-    if isinstance(stated, str) and (found := registry.find("datasets", stated)) in formats:
+    if isinstance(stated, str) and (found := draft.registry.find("datasets", stated)) in formats:
         return found
-    known = [plugin for plugin in formats if _has_keys(plugin, row) and _recognises(select, registry, plugin, path, row)]
+    known = [plugin for plugin in formats if _has_keys(plugin, row) and _recognises(draft, plugin, path, row)]
     if len(known) == 1:
         return known[0]
-    file, kind = problems.flag("input_file"), problems.flag("dataset_type")
+    file, kind = draft.flag("input_file"), draft.flag("dataset_type")
     if known:
-        problems.refuse(f"{file}: {path} could be {names([plugin.name for plugin in known])}", f"say which with {kind}")
+        draft.refuse(f"{file}: {path} could be {names([plugin.name for plugin in known])}", f"say which with {kind}")
     else:
-        problems.refuse(
+        draft.refuse(
             f"{file}: no installed format knows {path}: {_appearance(path, row)}",
             *(f"{plugin.name}: {_expected(plugin)}" for plugin in formats),
             f"name one with {kind} to learn what is wrong",
@@ -152,15 +154,78 @@ def _appearance(path: Path, row: dict[str, Any] | None) -> str:
         return error.message
 
 
-def _recognises(select: Selection, registry: Registry, plugin: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
+def _recognises(draft: Draft, plugin: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
     try:
-        return bool(registry.load("datasets", plugin.name).recognises(path, row))
+        return bool(draft.registry.load("datasets", plugin.name).recognises(path, row))
     except PluginError as error:  # the message names the plugin
-        select.problems.warn(error.message)
+        draft.warn(error.message)
         return False
     except Exception as error:  # noqa: BLE001  # code of a plugin
-        select.problems.warn(f"{plugin} can't say whether it knows {path}: {why(error)}")
+        draft.warn(f"{plugin} can't say whether it knows {path}: {why(error)}")
         return False
+
+
+def promoted(draft: Draft, source: Source) -> bool:
+    """Whether the input file is replayed at its recorded times without the flag."""
+    named = draft.kernel.scheduling_mode
+    schedule = selector(draft, FIXED_SCHEDULE) if fixed(draft) else draft.flag("fixed_schedule")
+    if fixed(draft) and source.path is not None and not source.timestamped:
+        draft.refuse(
+            f"{schedule} needs recorded times, and the first row of {source.path} has no 'timestamp'",
+            f"add timestamps (ms), or drop {schedule}",
+        )
+    if draft.typed("fixed_schedule") or named is not None:
+        return False
+    if source.trace and source.timestamped and not source.explicit:
+        draft.hint(f"{source.path} has recorded times; pass --fixed-schedule to keep to them")
+    return source.promotes
+
+
+def sampling(draft: Draft) -> str:
+    """The chosen order of entries, "" for the data set's own."""
+    name = draft.kernel.sampling
+    ref = None if name is None else draft.chosen("samplers", name, "sampling")
+    return "" if ref is None else ref.name
+
+
+def tokenizer(draft: Draft, choice: EndpointChoice) -> tuple[PluginRef | None, str | None]:
+    """The tokenizer plugin and the name it opens; None where nothing is tokenized, or the tokenizer is unusable."""
+    given = draft.kernel.tokenizer
+    flag = draft.flag("tokenizer")
+    if choice.descriptor is None or not choice.models or not choice.models[0]:
+        return None, None
+    if not choice.can.tokenizes_input and not choice.can.produces_tokens:
+        if given is not None:
+            kind = choice.descriptor.name
+            draft.refuse(f"{flag} has no use: the endpoint type {kind!r} neither takes nor gives tokens", f"drop {flag}")
+        return None, None
+    name = choice.models[0] if given is None else given.strip()
+    if not name:
+        draft.refuse(f"{flag} is given an empty name", f"write {flag} {_OFFLINE}, which needs no download")
+        return None, None
+    if given is None and canonical(name) in _PLACEHOLDER_MODELS and draft.registry.find("tokenizers", _OFFLINE):
+        draft.warn(f"{name} is a placeholder, not a model: counting with {flag} {_OFFLINE}")
+        name = _OFFLINE
+    opener = _opener(draft, name)
+    if opener is None:
+        draft.missing.add("tokenizers")
+        what = f"{flag} {name!r}" if given is not None else f"the tokenizer of the model {name!r}"
+        installed = draft.registry.names("tokenizers")
+        hints = [f"installed: {', '.join(installed) or 'none'}"]
+        if _OFFLINE in installed:
+            hints.append(f"{flag} {_OFFLINE} counts with the o200k_base vocabulary and needs no download")
+        draft.refuse(f"no installed tokenizer package opens {what}", *hints)
+        return None, None
+    return draft.chosen("tokenizers", opener, "tokenizer"), name
+
+
+def _opener(draft: Draft, name: str) -> str | None:
+    """The plugin for a tokenizer's name: the plugin of that name, else one that opens any name."""
+    named = draft.registry.find("tokenizers", name)
+    if named is not None and not named.capabilities.get("any_name"):
+        return named.name
+    openers = [plugin for plugin in draft.registry.all("tokenizers") if plugin.capabilities.get("any_name")]
+    return max(openers, key=lambda plugin: plugin.priority).name if openers else None
 
 
 def format_of(path: Path, name: str | None, registry: InstalledPlugins, typed: Mapping[str, str]) -> PluginRef:
@@ -172,11 +237,11 @@ def format_of(path: Path, name: str | None, registry: InstalledPlugins, typed: M
         AiperfError: No format has the name or knows the file, or the file cannot be opened.
     """
     from aiperf.planning.kernel_options import KernelOptions
-    from aiperf.planning.problems import Problems, Selection, Settings
+    from aiperf.planning.problems import Draft, Settings
 
-    problems = Problems(Settings(KernelOptions(input_file=path, dataset_type=name), {}, dict(typed), ""))
-    installed = cast("Registry", registry)  # commands see no more of it than InstalledPlugins
-    chosen = source(Selection(problems, installed), installed)
-    problems.refuse_if_any()
-    assert chosen.dataset is not None  # problems have what is missing
+    settings = Settings(KernelOptions(input_file=path, dataset_type=name), {}, dict(typed), "")
+    draft = Draft(settings, cast("Registry", registry))  # commands see no more of it than InstalledPlugins
+    chosen = source(draft)
+    draft.refuse_if_any()
+    assert chosen.dataset is not None  # the draft has what is missing
     return chosen.dataset

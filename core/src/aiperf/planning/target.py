@@ -1,0 +1,315 @@
+"""The target of a run: base URLs and the plugin that spreads sessions over them, the endpoint with its path, body fields and
+headers, the key, and TLS.
+
+Files of certificates are read here once, so that a bad file is one error instead of an error per request.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from aiperf import environment
+from aiperf.errors import ConfigError, PluginError
+from aiperf.planning.kernel_options import ConnectionReuse
+from aiperf.planning.phases import NS_PER_S
+from aiperf.planning.problems import Draft
+from aiperf.planning.request_fields import body_fields, typed_headers
+from aiperf.redaction import without_secrets
+from aiperf.registry.third_party import blamed
+from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.endpoint import Capabilities, Endpoint
+from aiperf.sdk.headers import check_header_name, check_header_value, merged
+from aiperf.sdk.plan import PluginPlan, TargetPlan, TlsPlan
+
+_EXAMPLE = "give it as http://host:port"
+_WEIGHTED = re.compile(r"(?P<url>[^?#]*)=(?P<weight>[+-]?[\d.]+(?:[eE][+-]?\d+)?)")
+
+Weights = Sequence[float | None]
+"""A weight for each URL, None where none was given."""
+
+
+def base_urls(draft: Draft) -> tuple[tuple[str, ...], Weights]:
+    """Base URLs and their weights; errors go to *draft*."""
+    flag = draft.flag("urls")
+    if not draft.kernel.urls:
+        draft.refuse(f"{flag} is given no URL", "give it as http://host:port")
+    bases, weights = [], []
+    for text in draft.kernel.urls:
+        with draft.collected(flag):
+            url, weight = without_weight(text)
+            bases.append(base_url(url))
+            weights.append(weight)
+    return tuple(bases), weights
+
+
+def url_strategy(draft: Draft, weights: Weights, workers: int) -> PluginRef | None:
+    """The plugin that spreads sessions over several URLs; None for a single URL, or after a reported error."""
+    registry = draft.registry
+    weighted = any(weight is not None for weight in weights)
+    if len(weights) < 2 and not weighted and not draft.typed("url_strategy"):
+        return None
+    ref = draft.chosen("url_strategies", draft.kernel.url_strategy, "url_strategy")
+    if ref is None:
+        return None
+    can = registry.descriptor("url_strategies", ref.name).capabilities
+    named = f"{draft.flag('url_strategy')} {ref.name}"
+    if weighted and not can.get("weights"):
+        choices = [one.name for one in registry.all("url_strategies") if one.capabilities.get("weights")]
+        draft.refuse(
+            f"{draft.flag('urls')} gives weights, and {named} has no use for them",
+            f"choose {' or '.join(choices)}, or drop the weights (write %3D for a '=' that belongs to a path)",
+        )
+    if can.get("uses_load") and workers > 1:
+        one = f"{draft.flag('workers_max')} 1"
+        draft.warn(f"{named} goes by what each of the {workers} workers has in flight; {one} would count all")
+    return ref if len(weights) > 1 else None
+
+
+def without_weight(text: str) -> tuple[str, float | None]:
+    """The URL and weight of ``URL=weight``; a URL with a query has no weight, because its ``=`` belongs to the query.
+
+    Raises:
+        ConfigError: The weight isn't a number above 0.
+    """
+    match = _WEIGHTED.fullmatch(text)
+    if match is None:
+        return text, None
+    try:
+        weight = float(match["weight"])
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight < math.inf:
+        raise ConfigError(f"the weight {match['weight']} of {without_secrets(match['url'])!r} is not a number above 0")
+    return match["url"], weight
+
+
+def base_url(text: str) -> str:
+    """A typed base URL with its scheme, ``http://`` by default, and without its fragment, which is never sent.
+
+    Raises:
+        ConfigError: The text is no base URL; the message never shows a password.
+    """
+    url, shown = text, repr(without_secrets(text))
+    if not url:
+        raise ConfigError("the URL is empty", _EXAMPLE)
+    if any(letter.isspace() or not letter.isprintable() for letter in url):
+        raise ConfigError(f"{shown} has white space in it", _EXAMPLE)
+    if not url.isascii():
+        raise ConfigError(f"{shown} has characters outside ASCII", "percent-encode the path; write the host in its xn-- form")
+    url = url if "://" in url else f"http://{url}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"{shown} is no URL: {str(error).lower()}", _EXAMPLE) from None
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError(f"{shown} has the scheme {parts.scheme!r}; only http and https are known", _EXAMPLE)
+    if not parts.hostname:
+        raise ConfigError(f"{shown} names no host", _EXAMPLE)
+    if port == 0:
+        raise ConfigError(f"{shown} has port 0; it must be 1 to 65535", _EXAMPLE)
+    if "@" in parts.netloc:
+        raise ConfigError(
+            f"{shown} has a user name in it, which would be written with the results",
+            "pass --api-key, or --header 'Authorization: Basic …'",
+        )
+    return url.partition("#")[0]
+
+
+def request_path(given: str) -> str:
+    """``--endpoint``: the path below the base URL; "" appends nothing.
+
+    Raises:
+        ConfigError: It doesn't start with a slash, or can't be in a request line.
+    """
+    if given and not given.startswith("/"):
+        raise ConfigError(f"{given!r} must start with '/'", f"write /{given}, or '' to append nothing")
+    if not given.isascii() or any(letter.isspace() or not letter.isprintable() for letter in given):
+        raise ConfigError(f"{given!r} can't be part of a URL", "percent-encode what is not ASCII, and white space")
+    return given.partition("#")[0]
+
+
+def with_model(path: str, models: tuple[str, ...]) -> str:
+    """The path with ``{model}`` replaced.
+
+    Raises:
+        ConfigError: Several models, and the path must name one.
+    """
+    if "{model}" not in path:
+        return path
+    if len(models) != 1:
+        raise ConfigError(f"the path {path} names the model, and {len(models)} models are given", "give one model")
+    return path.replace("{model}", quote(models[0], safe=""))
+
+
+class EndpointChoice(NamedTuple):
+    """The endpoint plugin and the models.  descriptor: None where it can't be used, which is reported; then *can* is empty."""
+
+    descriptor: Descriptor | None
+    can: Capabilities
+    models: tuple[str, ...]
+
+
+def endpoint(draft: Draft) -> EndpointChoice:
+    """The plugin that ``--endpoint-type`` names, and the models of ``--model``."""
+    ref = draft.chosen("endpoints", draft.kernel.endpoint_type, "endpoint_type")
+    models = tuple(model.strip() for model in draft.kernel.models)
+    if not models:
+        draft.refuse("no model is given", "name the model the server serves with --model")
+    elif not all(models):
+        draft.refuse(f"{draft.flag('models')} is given an empty name", "name the model the server serves")
+    if ref is None:
+        return EndpointChoice(None, Capabilities(), models)
+    descriptor = draft.registry.descriptor("endpoints", ref.name)
+    try:
+        return EndpointChoice(descriptor, msgspec.convert(descriptor.capabilities, Capabilities), models)
+    except msgspec.ValidationError as error:
+        sentence = f"the manifest of {descriptor.package} is wrong about the capabilities of {descriptor.name!r}: {error}"
+        draft.errors.append(PluginError(sentence))
+        return EndpointChoice(descriptor, Capabilities(), models)
+
+
+def target_plan(draft: Draft, choice: EndpointChoice, base_urls: tuple[str, ...], weights: Weights) -> TargetPlan:
+    """Where requests go, and how."""
+    kernel, streaming = draft.kernel, _streaming(draft, choice)
+    extra: dict[str, Any] = {}
+    for text in kernel.extra_inputs:
+        with draft.collected(draft.flag("extra_inputs")):
+            extra |= body_fields(text)
+    _check_usage(draft, choice)
+    return TargetPlan(
+        models=choice.models, model_strategy=kernel.model_selection_strategy, urls=base_urls,
+        path=_path(draft, choice, streaming=streaming), streaming=streaming,
+        timeout_ns=round(kernel.request_timeout_s * NS_PER_S), reuse=kernel.connection_reuse is not ConnectionReuse.NEVER,
+        sticky=kernel.connection_reuse is ConnectionReuse.STICKY_USER_SESSIONS, session_header=kernel.session_header,
+        tls=_tls(draft), url_weights=tuple(1.0 if weight is None else weight for weight in weights),
+        use_server_token_count=kernel.use_server_token_count, extra=extra, per_chunk_usage=kernel.per_chunk_usage,
+    )  # fmt: skip
+
+
+def _streaming(draft: Draft, choice: EndpointChoice) -> bool:
+    """Whether answers are streamed; ``--streaming`` is switched off for an endpoint that can't."""
+    if not draft.kernel.streaming or choice.descriptor is None or choice.can.streaming:
+        return draft.kernel.streaming
+    cannot = f"the endpoint type {choice.descriptor.name!r} does not stream"
+    draft.warn(f"{cannot}: {draft.flag('streaming')} is switched off")
+    for flag in map(draft.flag, filter(draft.given, ("prefill_concurrency", "warmup_prefill_concurrency"))):
+        draft.refuse(f"{flag} needs a stream, and {cannot}", f"drop {flag}, or choose another endpoint type")
+    return False
+
+
+def _path(draft: Draft, choice: EndpointChoice, *, streaming: bool) -> str:
+    """The path below the base URL."""
+    given, can = draft.kernel.endpoint_path, choice.can
+    with draft.collected(draft.flag("models" if given is None else "endpoint_path")):
+        own = can.streaming_path if streaming and can.streaming_path else can.path
+        return with_model(own if given is None else request_path(given), choice.models)
+    return ""
+
+
+def _check_usage(draft: Draft, choice: EndpointChoice) -> None:
+    field = "per_chunk_usage"
+    draft.needs(field, ["use_server_token_count"], "without it the counts would have no use")
+    draft.needs(field, ["streaming"], "a whole answer has one usage")
+    if draft.given(field) and choice.descriptor is not None and not choice.can.per_chunk_usage:
+        flag = draft.flag(field)
+        draft.refuse(
+            f"{flag} can't be had: the endpoint type {choice.descriptor.name!r} has no word for it",
+            f"drop {flag}, or choose an endpoint type that has (chat)",
+        )
+
+
+def headers(draft: Draft, choice: EndpointChoice, plugins: PluginPlan) -> dict[str, str]:
+    """The headers of ``--header``, and the API key as the endpoint sends it; the key wins."""
+    key, descriptor = draft.kernel.api_key, choice.descriptor
+    with draft.collected(draft.flag("session_header")):
+        check_header_name(draft.kernel.session_header)
+    headers: dict[str, str] = {}
+    for text in draft.kernel.headers:
+        with draft.collected(draft.flag("headers")):
+            headers = merged(headers, typed_headers(text))
+    with draft.collected("" if key is None else draft.flag("api_key")):
+        if descriptor is None:
+            return headers
+        # Created early, so that its errors are reported before any process is started.
+        plugin = draft.registry.load("endpoints", descriptor.name)
+        with blamed(descriptor, "can't be used"):
+            dialect: Endpoint = plugin(plugins.options_of(plugins.endpoint))
+        if key is None:
+            return headers
+        if not key.strip():
+            raise ConfigError("the key is empty", "is the variable it comes from set?")
+        auth = dialect.auth_headers(key.strip())
+        for name, value in auth.items():
+            check_header_value(name, value)
+        twice = sorted({name.lower() for name in auth} & {name.lower() for name in headers})
+        if twice:
+            draft.warn(f"{draft.flag('headers')} and {draft.flag('api_key')} both set {twice[0]}: the key is sent")
+        return merged(headers, auth)
+    return headers
+
+
+def _tls(draft: Draft) -> TlsPlan:
+    """The plan for ``--ca-file``, ``--client-cert``, ``--client-key`` and ``--insecure``."""
+    kernel = draft.kernel
+    draft.exclusive("insecure", "ca_file", "the one doesn't check certificates, the other says which to trust")
+    draft.needs("client_key", ["client_cert"], "a key belongs to a certificate")
+    files: dict[str, Path | None] = {field: getattr(kernel, field) for field in ("ca_file", "client_cert", "client_key")}
+    given = [field for field in (*files, "insecure") if draft.given(field)]
+    if given and not any(url.startswith("https://") for url in kernel.urls):
+        draft.warn(f"{draft.flag(given[0])} changes nothing: no URL begins with https://")
+    readable = {field: path for field, path in files.items() if path is not None and _readable(draft, field, path)}
+    if "ca_file" in readable:
+        _check_authorities(draft, readable["ca_file"])
+    if "client_cert" in readable and (kernel.client_key is None or "client_key" in readable):
+        _check_client(draft, readable["client_cert"], readable.get("client_key"))
+    verify = not kernel.insecure
+    if verify and kernel.ca_file is None:  # the flag wins over the variable
+        with draft.collected():
+            verify = environment.ssl_verify()
+    return TlsPlan(verify, **{field: None if path is None else str(path.absolute()) for field, path in files.items()})
+
+
+def _readable(draft: Draft, field: str, path: Path) -> bool:
+    flag = draft.flag(field)
+    if not path.is_file():
+        draft.refuse(f"{flag}: there is no file {path}", "give the path of a PEM file")
+        return False
+    if not os.access(path, os.R_OK):
+        draft.refuse(f"{flag}: {path} can't be read: no permission")
+        return False
+    return True
+
+
+def _check_authorities(draft: Draft, path: Path) -> None:
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except (ssl.SSLError, OSError):
+        draft.refuse(f"{draft.flag('ca_file')}: {path} holds no certificates in PEM form")
+
+
+def _check_client(draft: Draft, cert: Path, key: Path | None) -> None:
+    import ssl
+
+    flag = draft.flag("client_cert")
+    try:
+        # With an empty passphrase OpenSSL prompts nobody in the middle of a run.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: "")
+    except (ssl.SSLError, OSError) as error:
+        reason = error.reason if isinstance(error, ssl.SSLError) else None
+        why = reason.lower().replace("_", " ") if reason else "not PEM, or its key needs a passphrase"
+        if key is not None:
+            draft.refuse(f"{flag}: {cert} can't be used with the key {key}: {why}")
+        else:
+            hint = f"where the key is a file of its own, add {draft.flag('client_key')}"
+            draft.refuse(f"{flag}: {cert} can't be used: {why}", hint)
