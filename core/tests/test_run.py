@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiperf.errors import AiperfError
 from aiperf.processes import control
-from aiperf.run.children import Child, Mailbox, Supervisor
+from aiperf.run.children import Child, Mailbox
 from aiperf.run.outcome import Interruption, Outcome, Signals
-from aiperf.run.stages import snapshot_of
+from aiperf.run.phase import snapshot_of
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import PhasePlan
 
@@ -68,11 +68,11 @@ class Board:
 
 class Bench:
     def __init__(self) -> None:
-        self.board, self.family, self.outcome, self.signals = Board(), Family(), Outcome(), Signals()
+        self.board, self.family, self.signals = Board(), Family(), Signals()
+        self.outcome = Outcome(self.signals)
         family: Any = self.family
         board: Any = self.board
-        self.mailbox = Mailbox(board, family, self.outcome)
-        self.supervisor = Supervisor(family, self.mailbox, self.outcome, self.signals, Path("results"))
+        self.mailbox = Mailbox(board, family, self.outcome, Path("results"))
 
     def receive(self, *messages: control.Message) -> None:
         self.board.waiting += messages
@@ -126,7 +126,7 @@ def test_a_message_that_no_child_sends_is_ignored(bench: Bench) -> None:
 def test_a_dead_worker_is_replaced_three_times(bench: Bench) -> None:
     for _ in range(4):
         bench.die("worker")
-        bench.supervisor.watch_workers(PHASE)
+        bench.mailbox.watch_workers(PHASE)
     assert bench.family.released == [0, 0, 0, 0]
     assert (bench.outcome.replaced, bench.outcome.lost, bench.mailbox.ended) == (3, {0}, {0})
     assert bench.outcome.incomplete is not None
@@ -136,24 +136,24 @@ def test_a_dead_worker_is_replaced_three_times(bench: Bench) -> None:
 def test_a_worker_that_dies_after_its_last_message_is_not_replaced(bench: Bench) -> None:
     bench.die("worker")
     bench.board.waiting.append(control.PhaseEnded(0, 0, 7))
-    bench.supervisor.watch_workers(PHASE)
+    bench.mailbox.watch_workers(PHASE)
     assert (bench.outcome.replaced, bench.outcome.times["last_answer_ns"]) == (0, 7)
 
 
 def test_after_a_signal_no_worker_is_replaced(bench: Bench) -> None:
     bench.signals.count = 1
     bench.die("worker")
-    bench.supervisor.watch_workers(PHASE)
+    bench.mailbox.watch_workers(PHASE)
     assert bench.outcome.lost == {0}
 
 
 def test_a_fourth_dead_reducer_ends_the_run(bench: Bench) -> None:
     for _ in range(3):
         bench.die("reducer", 1)
-        bench.supervisor.watch_reducers()
+        bench.mailbox.watch_reducers()
     bench.die("reducer", 1)
     with pytest.raises(AiperfError, match="reducer-0 exited with 1 again and again"):
-        bench.supervisor.watch_reducers()
+        bench.mailbox.watch_reducers()
 
 
 def test_a_snapshot_sums_the_workers_of_its_phase() -> None:

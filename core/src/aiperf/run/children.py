@@ -14,7 +14,7 @@ from pathlib import Path
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local
 from aiperf.registry.third_party import blamed, made
-from aiperf.run.outcome import Outcome, Signals
+from aiperf.run.outcome import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd
@@ -142,7 +142,7 @@ def no_messages(child: Child) -> Sequence[control.Message]:
 
 
 class Mailbox:
-    """Receives what workers and reducers report, and sends a new child what it must hear.
+    """Receives what *children* report, replaces those that die, and sends a new child what it must hear.
 
     counters: the latest of each worker in this phase.  ended: workers whose phase has ended, or never will.
     live: the latest of each reducer.  reduced: reducers that have folded everything.  summarized: the summary is written.
@@ -150,8 +150,9 @@ class Mailbox:
     catch_up: the messages for a child that gets ready in the place of one that died.
     """
 
-    def __init__(self, board: control.Switchboard, children: Children, outcome: Outcome) -> None:
-        self._board, self._children, self._outcome = board, children, outcome
+    def __init__(self, board: control.Switchboard, children: Children, outcome: Outcome, artifacts: Path) -> None:
+        self._board, self.children, self._outcome, self._artifacts = board, children, outcome, artifacts
+        self._restarts = 0
         self.counters: dict[int, control.Counters] = {}
         self.ended: set[int] = set()
         self.live: dict[int, control.Live] = {}
@@ -175,7 +176,7 @@ class Mailbox:
     def send_plan(self, plans: Mapping[str, control.Load]) -> None:
         """Send the plan of its role (``worker``, ``reducer``) to every child that is up, and to each that comes up later."""
         self._plans = plans
-        for child in self._children.all:
+        for child in self.children.all:
             if child.up:
                 self.send(child, plans[child.role])
 
@@ -191,13 +192,13 @@ class Mailbox:
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Hello(role, index):
-                child = self._children.of(role, index)
+                child = self.children.of(role, index)
                 child.up = True
                 if self._plans:
                     self.send(child, self._plans[role])
             case control.Ready(role, index, trouble):
                 self.unready += [] if trouble is None else [trouble]
-                child = self._children.of(role, index)
+                child = self.children.of(role, index)
                 child.ready = True
                 for missed in self.catch_up(child):
                     self.send(child, missed)
@@ -221,22 +222,13 @@ class Mailbox:
                 self.summarized = True
                 self.failures += [] if trouble is None else [trouble]
 
-
-class Supervisor:
-    """Replaces workers and reducers that die."""
-
-    def __init__(self, children: Children, mailbox: Mailbox, outcome: Outcome, signals: Signals, artifacts: Path) -> None:
-        self._children, self._mailbox, self._outcome, self._signals = children, mailbox, outcome, signals
-        self._artifacts = artifacts
-        self._restarts = 0
-
     def watch_workers(self, phase: PhasePlan) -> None:
         """Replace workers that died in the phase."""
-        for child in list(self._children.workers):
-            if child.index not in self._mailbox.ended and child.process.poll() is not None:
-                while self._mailbox.receive(0):  # its last messages may still be under way
+        for child in list(self.children.workers):
+            if child.index not in self.ended and child.process.poll() is not None:
+                while self.receive(0):  # its last messages may still be under way
                     pass
-                if child.index not in self._mailbox.ended:
+                if child.index not in self.ended:
                     self._replace(child, phase)
 
     def watch_reducers(self) -> None:
@@ -245,7 +237,7 @@ class Supervisor:
         Raises:
             AiperfError: Too many died.
         """
-        for child in list(self._children.reducers):
+        for child in list(self.children.reducers):
             if child.process.poll() is None or child.ended:
                 continue
             if self._restarts >= _RESTARTS:
@@ -253,7 +245,7 @@ class Supervisor:
                 raise AiperfError(f"{child.identity} {child.fate()} again and again; nothing is lost", hint)
             self._restarts += 1
             log.warning("%s %s; another one goes on from what it had written", child.identity, child.fate())
-            self._children.restart(child)
+            self.children.restart(child)
 
     def _replace(self, child: Child, phase: PhasePlan) -> None:
         """Start a worker in the place of one that died, and give back what that one took of the limits.
@@ -262,14 +254,14 @@ class Supervisor:
         Sessions under way are lost, so each death is in the report.
         """
         outcome = self._outcome
-        self._children.shared.release(child.index, phase)
+        self.children.shared.release(child.index, phase)
         death = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
-        if outcome.replaced >= _RESTARTS or self._signals.count or outcome.incomplete or not self._children.replaceable:
+        if outcome.replaced >= _RESTARTS or outcome.signals.count or outcome.incomplete or not self.children.replaceable:
             outcome.lost.add(child.index)
-            self._mailbox.ended.add(child.index)
+            self.ended.add(child.index)
             outcome.incomplete = outcome.incomplete or death
             outcome.warn(death)
         else:
             outcome.replaced += 1
             outcome.warn(f"{death}, and another one goes on where it stood")
-            self._children.restart(child)
+            self.children.restart(child)

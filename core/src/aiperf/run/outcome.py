@@ -45,13 +45,14 @@ class Signals:
 
 
 class Outcome:
-    """Warnings, the reason why a run is incomplete, its lost workers, and the instants of its stages.
+    """Signals, warnings, the reason why a run is incomplete, its lost workers, and the instants of its stages.
 
     incomplete: a sentence, None while nothing cut the run short.  lost: indices of workers that died without a replacement.
     replaced: how many workers had one.  times: monotonic ns by stage, the content of ``run-times.json``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, signals: Signals) -> None:
+        self.signals = signals
         self.warnings: list[str] = []
         self.incomplete: str | None = None
         self.lost: set[int] = set()
