@@ -145,12 +145,12 @@ def test_exporters_are_those_of_their_kind_and_level(tmp_path):
     records = plan(tmp_path, "Fine", "Rows", "RawRows", "Asked")
     written, _ = artifacts.run_summary_exporters(SUMMARY, records, target(records))
     assert [artifact.label for artifact in written] == ["Fine Export"]
-    assert [one.name for one, _ in artifacts.batch_exporters(records, target(records))] == ["rows"]
-    assert [one.name for one, _ in artifacts.dataset_exporters(records, target(records))] == ["asked"]
+    assert [one.name for one, _ in artifacts.exporters(records, target(records), BatchExporter)] == ["rows"]
+    assert [one.name for one, _ in artifacts.exporters(records, target(records), DatasetExporter)] == ["asked"]
     raw = plan(tmp_path, "Rows", "RawRows", level="raw")
-    assert [one.name for one, _ in artifacts.batch_exporters(raw, target(raw))] == ["rows", "rawrows"]
+    assert [one.name for one, _ in artifacts.exporters(raw, target(raw), BatchExporter)] == ["rows", "rawrows"]
     summary = plan(tmp_path, "Rows", level="summary")
-    assert artifacts.batch_exporters(summary, target(summary)) == []
+    assert artifacts.exporters(summary, target(summary), BatchExporter) == []
 
 
 def test_an_exporter_gets_its_own_options(tmp_path):
@@ -181,7 +181,8 @@ def test_a_failing_exporter_is_named_and_the_others_still_run(tmp_path, caplog, 
 def test_an_exporter_whose_import_fails_is_one_warning_and_no_failure(tmp_path, caplog):
     both = plan(tmp_path, "NotThere", "Fine")
     with caplog.at_level(logging.WARNING, "aiperf"):
-        assert artifacts.dataset_exporters(both, target(both)) == artifacts.batch_exporters(both, target(both)) == []
+        assert artifacts.exporters(both, target(both), DatasetExporter) == []
+        assert artifacts.exporters(both, target(both), BatchExporter) == []
         written, failures = artifacts.export(SUMMARY, both, tmp_path / "journal", target(both))
     assert [artifact.label for artifact in written] == ["Fine Export"]
     assert failures == []

@@ -20,11 +20,12 @@ from aiperf.prepare.exports import DatasetExport
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, made, why
 from aiperf.registry.third_party import load as load
-from aiperf.rundir.artifacts import dataset_exporters, target_for
+from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.directory import RunClock
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.dataset import Dataset, DatasetContext
 from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.headers import check_header_name, check_header_value, merged
 from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
@@ -101,10 +102,10 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
     """Write the conversations to the store and to the exporters' files; the number of entries."""
     unenforced_length = False
     models, end = len(plan.target.models), object()
-    exporters = dataset_exporters(plan, target_for(plan, RunClock(0, 0)))  # these exporters use no time
+    chosen = exporters(plan, target_for(plan, RunClock(0, 0)), DatasetExporter)  # these exporters use no time
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(StoreWriter(Path(plan.output.journal), models))
-        exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in exporters]
+        exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in chosen]
         with blamed(plan.plugins.dataset, "failed after 0 conversations"):
             conversations = islice(dataset, plan.data.first)
         while True:

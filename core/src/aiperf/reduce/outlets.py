@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import isolated
-from aiperf.rundir.artifacts import batch_exporters, part_path, target_for
+from aiperf.rundir.artifacts import exporters, part_path, target_for
 from aiperf.rundir.directory import RunClock
 from aiperf.sdk.columns import RecordBatch
+from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import Plan
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Outlets:
 
     def __init__(self, plan: Plan, journal: Path, index: int, failures: Failures, *, clock: RunClock, background: bool) -> None:
         self._failures = failures
-        self._exporters = batch_exporters(plan, target_for(plan, clock))
+        self._exporters = exporters(plan, target_for(plan, clock), BatchExporter)
         files = [part_path(journal, ref.name, index).open("wb") for ref, _ in self._exporters]
         self._parts: list[BinaryIO | BackgroundFile] = [BackgroundFile(file) for file in files] if background else [*files]
         self._hooks = Hooks.load(plan.plugins.hooked("aiperf_batch_reduced"), lambda message: failures.report(message, message))

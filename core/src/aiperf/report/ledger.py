@@ -10,10 +10,11 @@ import numpy as np
 from aiperf.registry.third_party import isolated
 from aiperf.report.trust import planned
 from aiperf.rundir import intfile, journal
-from aiperf.rundir.artifacts import batch_exporters, part_path, target_for
+from aiperf.rundir.artifacts import exporters, part_path, target_for
 from aiperf.rundir.directory import RunClock
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
+from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.statistics.fold import Merged
 
@@ -48,7 +49,7 @@ def write_never_sent(
     if phase.due_file is not None and begin_ns is not None:
         after = due_times(phase, directory)
         due[after >= 0] = after[after >= 0] + begin_ns
-    for ref, exporter in batch_exporters(plan, target_for(plan, clock)) if len(missing) else ():
+    for ref, exporter in exporters(plan, target_for(plan, clock), BatchExporter) if len(missing) else ():
         path = part_path(directory, ref.name, plan.run.reducers)
         with isolated(ref, report, passing=OSError), path.open("ab") as part:
             for at in range(0, len(missing), _BATCH):

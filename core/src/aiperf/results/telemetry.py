@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,48 +35,17 @@ class TelemetrySeries(Struct, frozen=True):
     counts: Floats | None = None
 
 
-class _Samples(Struct):
-    """Samples of one series while they are read."""
-
-    source: str
-    name: str
-    unit: str
-    labels: dict[str, str]
-    bounds: tuple[float, ...]
-    at_ns: list[int] = []
-    values: list[float] = []
-    counts: list[list[float]] = []
-
-    def add(self, at_ns: int, value: float, counts: Sequence[float] = ()) -> None:
-        self.at_ns.append(at_ns)
-        self.values.append(value)
-        if counts:
-            self.counts.append(list(counts))
-
-    def series(self) -> TelemetrySeries:
-        import numpy as np
-
-        counts = np.array(self.counts, dtype=np.float64) if self.counts else None
-        at_ns, values = np.array(self.at_ns, dtype=np.int64), np.array(self.values, dtype=np.float64)
-        return TelemetrySeries(self.source, self.name, self.unit, self.labels, at_ns, values, self.bounds, counts)
+_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...]]
+"""A series: source, name, unit, labels in order, bounds of buckets."""
+_Sample: TypeAlias = tuple[int, float, Sequence[float]]
+"""The wall clock in ns, the value, and the counts of a histogram."""
+_Point: TypeAlias = tuple[_Key, _Sample]
+_GPU_LABELS = ("gpu_index", "gpu_uuid", "gpu_model_name", "hostname", "namespace", "pod_name", "platform")
 
 
 def of_journal(journal: Path) -> list[TelemetrySeries]:
     """The series in the sample files of a journal, source by source."""
-    series: list[_Samples] = []
-    for path in sample_files(journal):
-        source, by_id = "", dict[int, _Samples]()
-        for line in read_samples(path):
-            if isinstance(line, SourceHeader):
-                source = line.ref.name
-            elif isinstance(line, SeriesHeader):
-                by_id[line.id] = _Samples(source, line.name, line.unit, line.labels, line.bounds)
-            elif isinstance(line, Sample):
-                for number, value in line.values.items():
-                    first, *counts = value if isinstance(value, list) else [value]
-                    by_id[number].add(line.moment.wall_ns, first, counts)
-        series += by_id.values()
-    return [samples.series() for samples in series]
+    return _series(_journal_points(journal))
 
 
 def of_reference(gpus: Path, servers: Path) -> list[TelemetrySeries]:
@@ -84,36 +54,54 @@ def of_reference(gpus: Path, servers: Path) -> list[TelemetrySeries]:
     Raises:
         AiperfError: A file cannot be read; names the line.
     """
-    series: _Series = {}
-    for line in lines(gpus, dict[str, Any]) if gpus.is_file() else ():
-        labels = {name: str(line[name]) for name in _GPU_LABELS if line.get(name) is not None}
-        source = str(line.get("telemetry_source_url", ""))
-        for name, value in line.get("telemetry_data", {}).items():
-            _of(series, source, name, labels).add(line["timestamp_ns"], value)
-    for line in lines(servers, dict[str, Any]) if servers.is_file() else ():
-        source = str(line.get("endpoint_url", ""))
-        for name, points in line.get("metrics", {}).items():
+    files = ((gpus, _gpu_points), (servers, _server_points))
+    return _series(point for path, points in files if path.is_file() for point in points(lines(path, dict[str, Any])))
+
+
+def _series(points: Iterable[_Point]) -> list[TelemetrySeries]:
+    import numpy as np
+
+    series = []
+    by_key: defaultdict[_Key, list[_Sample]] = defaultdict(list)
+    for key, sample in points:
+        by_key[key].append(sample)
+    for (source, name, unit, labels, bounds), samples in by_key.items():
+        at_ns, values, counts = zip(*samples, strict=True)
+        instants, numbers = np.array(at_ns, dtype=np.int64), np.array(values, dtype=np.float64)
+        buckets = np.array(counts, dtype=np.float64) if any(counts) else None
+        series.append(TelemetrySeries(source, name, unit, dict(labels), instants, numbers, bounds, buckets))
+    return series
+
+
+def _journal_points(journal: Path) -> Iterator[_Point]:
+    for path in sample_files(journal):
+        source, keys = "", dict[int, _Key]()
+        for line in read_samples(path):
+            match line:
+                case SourceHeader(ref):
+                    source = ref.name
+                case SeriesHeader(number, name, _, unit, labels, _, bounds):
+                    keys[number] = source, name, unit, tuple(labels.items()), bounds
+                case Sample(moment, values):
+                    for number, value in values.items():
+                        first, *counts = value if isinstance(value, list) else [value]
+                        yield keys[number], (moment.wall_ns, first, counts)
+
+
+def _gpu_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
+    for row in rows:
+        labels = tuple((name, str(row[name])) for name in _GPU_LABELS if row.get(name) is not None)
+        for name, value in row.get("telemetry_data", {}).items():
+            yield (str(row.get("telemetry_source_url", "")), name, "", labels, ()), (row["timestamp_ns"], value, ())
+
+
+def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
+    for row in rows:
+        for name, points in row.get("metrics", {}).items():
             for point in points:
-                _scraped(series, source, name, point, line["timestamp_ns"])
-    return [samples.series() for samples in series.values()]
-
-
-_GPU_LABELS = ("gpu_index", "gpu_uuid", "gpu_model_name", "hostname", "namespace", "pod_name", "platform")
-
-
-_Series: TypeAlias = dict[tuple[object, ...], _Samples]
-
-
-def _scraped(series: _Series, source: str, name: str, point: Mapping[str, Any], at_ns: int) -> None:
-    labels = {key: str(value) for key, value in (point.get("labels") or {}).items()}
-    if "buckets" not in point:
-        _of(series, source, name, labels).add(at_ns, point["value"])
-        return
-    buckets = sorted((float(bound), float(count)) for bound, count in point["buckets"].items())
-    finite = tuple(bound for bound, _ in buckets if bound != math.inf)
-    _of(series, source, name, labels, finite).add(at_ns, point.get("sum", 0.0), [count for _, count in buckets])
-
-
-def _of(series: _Series, source: str, name: str, labels: dict[str, str], bounds: tuple[float, ...] = ()) -> _Samples:
-    key = (source, name, tuple(sorted(labels.items())), bounds)
-    return series.setdefault(key, _Samples(source, name, "", labels, bounds))
+                labels = tuple(sorted((key, str(value)) for key, value in (point.get("labels") or {}).items()))
+                buckets = sorted((float(bound), float(count)) for bound, count in point.get("buckets", {}).items())
+                bounds = tuple(bound for bound, _ in buckets if bound != math.inf)
+                value = point.get("sum", 0.0) if "buckets" in point else point["value"]
+                key = str(row.get("endpoint_url", "")), name, "", labels, bounds
+                yield key, (row["timestamp_ns"], value, [count for _, count in buckets])

@@ -44,14 +44,28 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
     )  # fmt: skip
 
 
-def batch_exporters(plan: Plan, target: Target) -> list[tuple[PluginRef, BatchExporter]]:
-    """The exporters of per-request files; one that can't be loaded is left out with a warning."""
-    return _warned(*_loaded(plan, target, BatchExporter))
+def exporters(
+    plan: Plan, target: Target, kind: type[E], report: Callable[[str], object] = log.warning,
+    absent: list[tuple[PluginRef, PluginError]] | None = None,
+) -> list[tuple[PluginRef, E]]:  # fmt: skip
+    """The run's exporters of one kind, for example of per-request files (:class:`~aiperf.sdk.exporter.BatchExporter`).
 
-
-def dataset_exporters(plan: Plan, target: Target) -> list[tuple[PluginRef, DatasetExporter]]:
-    """The exporters that see the data set, likewise."""
-    return _warned(*_loaded(plan, target, DatasetExporter))
+    One that can't be made is left out, and *report* is called with a sentence on it.  Import errors are added to *absent*.
+    """
+    made: list[tuple[PluginRef, E]] = []
+    for ref in plan.plugins.exporters:
+        try:
+            cls = load(ref)
+        except PluginError as error:
+            if absent is not None:
+                absent.append((ref, error))
+            continue
+        with isolated(ref, report, "can't be used"):
+            if issubclass(cls, kind) and LEVELS.index(cls.level) <= LEVELS.index(target.level):
+                exporter = cls(target, plan.plugins.options_of(ref))
+                if exporter.wanted():
+                    made.append((ref, exporter))
+    return made
 
 
 def part_path(journal: Path, exporter: str, reducer: int) -> Path:
@@ -72,11 +86,17 @@ def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple
     """
     with contextlib.suppress(OSError):
         (target.directory / MARKER).unlink()
-    joined, failures = _join(journal, plan, target)
+    joined: list[Artifact] = []
+    failures: list[str] = []
+    for ref, exporter in exporters(plan, target, BatchExporter, failures.append):
+        path = exporter.target.file(exporter.kind)
+        with isolated(ref, _noted(failures)):
+            _join_parts(exporter, parts(journal, ref.name), path)
+            joined.append(Artifact(exporter.label, path))
     written, failed = run_summary_exporters(summary, plan, target)
     # Seen again by the summary exporters' loading: one sentence is enough.
     failures += [sentence for sentence in failed if sentence not in failures]
-    datasets, _, _ = _loaded(plan, target, DatasetExporter)  # they wrote before the load
+    datasets = exporters(plan, target, DatasetExporter, lambda told: None)  # they wrote before the load
     early = [Artifact(exporter.label, exporter.target.file(exporter.kind)) for _, exporter in datasets]
     return [*(artifact for artifact in early if artifact.path.exists()), *joined, *written], failures
 
@@ -86,16 +106,16 @@ def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple
 
     Exporters of every kind that can't be imported are warned of here, because this happens once a run.
     """
-    exporters, failures, absent = _loaded(plan, target, SummaryExporter)
-    for sentence in absent:
+    written: list[Artifact] = []
+    failures: list[str] = []
+    absent: list[tuple[PluginRef, PluginError]] = []
+    chosen = exporters(plan, target, SummaryExporter, _noted(failures), absent)
+    for sentence in left_out(absent):
         if not said_already(sentence, summary.warnings):
             log.warning("%s", sentence)
-    for sentence in failures:
-        log.error("%s", sentence)
-    written: list[Artifact] = []
     with contextlib.suppress(OSError):  # the exporters say it, with the name of their file
         target.directory.mkdir(parents=True, exist_ok=True)
-    for ref, exporter in exporters:
+    for ref, exporter in chosen:
         with isolated(ref, _noted(failures)):
             written += exporter.export(summary)
     return written, failures
@@ -117,42 +137,6 @@ def print_footer(artifacts: Iterable[Artifact], log_file: Path | None = None) ->
     for artifact in [*artifacts, *([Artifact("Log File", log_file)] if log_file is not None else [])]:
         print(f"{artifact.label}: {artifact.path.absolute()}")
     sys.stdout.flush()
-
-
-def _loaded(plan: Plan, target: Target, kind: type[E]) -> tuple[list[tuple[PluginRef, E]], list[str], list[str]]:
-    """Exporters of one kind; a sentence on each that can't be made, and on each that can't be imported."""
-    exporters: list[tuple[PluginRef, E]] = []
-    failures: list[str] = []
-    absent: list[tuple[PluginRef, PluginError]] = []
-    for ref in plan.plugins.exporters:
-        try:
-            cls = load(ref)
-        except PluginError as error:
-            absent.append((ref, error))
-            continue
-        with isolated(ref, failures.append, "can't be used"):
-            if issubclass(cls, kind) and LEVELS.index(cls.level) <= LEVELS.index(target.level):
-                exporter = cls(target, plan.plugins.options_of(ref))
-                if exporter.wanted():
-                    exporters.append((ref, exporter))
-    return exporters, failures, left_out(absent)
-
-
-def _warned(exporters: list[tuple[PluginRef, E]], failures: list[str], absent: list[str]) -> list[tuple[PluginRef, E]]:
-    for sentence in failures:
-        log.warning("%s", sentence)
-    return exporters
-
-
-def _join(journal: Path, plan: Plan, target: Target) -> tuple[list[Artifact], list[str]]:
-    exporters, failures, _ = _loaded(plan, target, BatchExporter)
-    written = []
-    for ref, exporter in exporters:
-        path = exporter.target.file(exporter.kind)
-        with isolated(ref, _noted(failures)):
-            _join_parts(exporter, parts(journal, ref.name), path)
-            written.append(Artifact(exporter.label, path))
-    return written, failures
 
 
 def _join_parts(exporter: BatchExporter, paths: Sequence[Path], path: Path) -> None:
