@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from aiperf.errors import PluginError
 from aiperf.prepare.due_times import ramp_of, with_limits
-from aiperf.rundir import intfile
+from aiperf.rundir.store import read_ints
 from aiperf.schedule.ramps import exponential, levels_ns, linear
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.testing.journals import plan_for
@@ -95,7 +95,7 @@ def test_each_limit_that_rises_has_its_file(tmp_path: Path) -> None:
     ramped = with_limits(plan, phase)
     files = [Path(str(name)) for name in (ramped.limits_file, ramped.prefill_limits_file)]
     assert [path.name for path in files] == ["limits-3.bin", "prefill-limits-3.bin"]
-    assert [intfile.read(path).tolist() for path in files] == [[S, 2 * S], [S]]
+    assert [read_ints(path).tolist() for path in files] == [[S, 2 * S], [S]]
 
 
 @pytest.mark.parametrize(

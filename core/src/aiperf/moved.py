@@ -10,7 +10,7 @@ _KEPT_NAMES = {
     "reduce": "answer envelopes grading trace usage",
     "report": "trust",
     "run": "children display readiness",
-    "rundir": "artifacts ids intfile journal store",
+    "rundir": "artifacts journal store",
     "schedule": "ramps",
     "sdk": (
         "columns command dataset definition descriptor draws endpoint exporter grader hooks metric model "
@@ -27,7 +27,8 @@ engine.contract=sdk.transport engine.control=processes.control engine.drivers=wo
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.sockets
 engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
 engine.transport=worker.http.transport engine.worker=worker.process errorkinds=statistics.error_kinds
-findings=planning.problems helptext=cli.help_text hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
+findings=planning.problems helptext=cli.help_text ids=rundir.journal intfile=rundir.store
+hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
 limits=prepare.due_times loadchecks=planning.load_checks observation=rundir.shard_reader
 optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process

@@ -13,8 +13,7 @@ from aiperf.errors import ConfigError, PluginError
 from aiperf.prepare.session_starts import PhaseConversations, with_sessions
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load
-from aiperf.rundir import intfile
-from aiperf.rundir.store import Store
+from aiperf.rundir.store import Store, append_ints, write_ints
 from aiperf.schedule.ramps import levels_ns
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.columns import Floats, Ints
@@ -76,7 +75,7 @@ def _with_ticks(plan: Plan, phase: PhasePlan, store: Store, schedule: Schedule, 
     ticks = 0
     with path.open("wb") as file:
         for due in _blocks(schedule, maker, phase, phase.turns, spare=spare):
-            intfile.append(file, due)
+            append_ints(file, due)
             ticks += len(due)
     return replace(phase, planned=None if spare else ticks, due_file=str(path))
 
@@ -157,7 +156,7 @@ def _limits(plan: Plan, phase: PhasePlan, name: str, target: int | None, ramp_ns
     if target is None or target == 1 or not ramp_ns:
         return None
     levels = levels_ns(ramp_of(plan, phase), ramp_ns, target)
-    return intfile.write(Path(plan.output.journal) / f"{name}-{phase.index}.bin", levels)
+    return write_ints(Path(plan.output.journal) / f"{name}-{phase.index}.bin", levels)
 
 
 def ramp_of(plan: Plan, phase: PhasePlan) -> Ramp:

@@ -16,8 +16,7 @@ from msgspec.structs import astuple, replace
 
 from aiperf.errors import PluginError
 from aiperf.registry.third_party import blamed
-from aiperf.rundir import intfile
-from aiperf.rundir.store import Store
+from aiperf.rundir.store import Store, write_ints
 from aiperf.sdk.columns import Ints
 from aiperf.sdk.draws import BLOCK
 from aiperf.sdk.plan import PhasePlan, Plan
@@ -73,8 +72,8 @@ def with_sessions(plan: Plan, phase: PhasePlan, data: PhaseConversations, schedu
     return replace(
         phase,
         planned=None if answers_decide else len(due_ns),
-        due_file=intfile.write(journal / f"due-{phase.index}.bin", due_ns),
-        sessions_file=intfile.write(journal / f"sessions-{phase.index}.bin", rows),
+        due_file=write_ints(journal / f"due-{phase.index}.bin", due_ns),
+        sessions_file=write_ints(journal / f"sessions-{phase.index}.bin", rows),
         spacing_ns=schedule.spacing_ns,
         zero_ns=schedule.zero_ns,
     )

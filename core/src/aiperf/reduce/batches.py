@@ -19,7 +19,6 @@ from aiperf.reduce.answer import MARKED, Answer
 from aiperf.reduce.grading import Graded, grade_columns
 from aiperf.reduce.usage import Usage
 from aiperf.rundir import journal
-from aiperf.rundir.ids import request_prefix, session_prefix
 from aiperf.rundir.shard_reader import News, Position, ShardEvent
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, Ints, Ragged, RecordBatch, Row
@@ -202,8 +201,8 @@ def batch_of(stored: StoredBatch, plan: Plan, store: Store) -> RecordBatch:
     entries, models, urls, shards, requests, phases, sessions = (
         numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
     )
-    request_prefixes = {shard: request_prefix(plan.run.run_id, shard) for shard in set(shards)}
-    session_prefixes = {phase: session_prefix(plan.run.run_id, phase) for phase in set(phases)}
+    request_prefixes = {shard: journal.request_prefix(plan.run.run_id, shard) for shard in set(shards)}
+    session_prefixes = {phase: journal.session_prefix(plan.run.run_id, phase) for phase in set(phases)}
     ids = {entry: store.id(entry) for entry in set(entries)}
     texts = {
         "conversation_id": [ids[entry] for entry in entries],

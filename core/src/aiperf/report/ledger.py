@@ -9,10 +9,10 @@ import numpy as np
 
 from aiperf.registry.third_party import isolated
 from aiperf.report.trust import planned
-from aiperf.rundir import intfile, journal
+from aiperf.rundir import journal
 from aiperf.rundir.artifacts import exporters, part_path, target_for
 from aiperf.rundir.directory import RunClock
-from aiperf.rundir.store import Store
+from aiperf.rundir.store import Store, read_ints
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan
@@ -25,7 +25,7 @@ def due_times(phase: PhasePlan, directory: Path) -> Ints:
     """When arrivals are due, in ns after the phase's start: -1 where the schedule doesn't say; empty where nothing is due."""
     if phase.due_file is None:
         return np.empty(0, dtype=np.int64)
-    return intfile.read(directory / Path(phase.due_file).name)
+    return read_ints(directory / Path(phase.due_file).name)
 
 
 def write_never_sent(
@@ -71,7 +71,7 @@ def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> Re
 def _sessions(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
     """Sessions and turns of arrivals, where they don't depend on the answers."""
     if phase.sessions_file is not None:
-        rows = intfile.read(directory / Path(phase.sessions_file).name).reshape(-1, 3)
+        rows = read_ints(directory / Path(phase.sessions_file).name).reshape(-1, 3)
         session = np.searchsorted(rows[:, 2], numbers, side="right") - 1
         turn, entry = numbers - rows[session, 2], rows[session, 0]
         return {"session": session.astype(np.float64), "turn": turn.astype(np.float64), "entry": entry.astype(np.float64)}

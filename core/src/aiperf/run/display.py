@@ -161,30 +161,26 @@ class Simple(Ui):
         self._stream.flush()
 
 
-class DisplayProcess:
+def main(replies: str) -> int:
     """The process: turns each message of the run into a call of the plugin."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides what Ctrl-C means
+    ui: Ui = NoUi()
 
-    def __init__(self) -> None:
-        self.ui: Ui = NoUi()
-
-    def take(self, line: bytes) -> None:
+    def take(line: bytes) -> None:
+        nonlocal ui
         match _decode(line):
             case Opened(ref, options):
-                self.ui = _made(ref, options)
+                ui = _made(ref, options)
             case Shown(snapshot):
-                self.ui.show(snapshot)
+                ui.show(snapshot)
             case Logged(text):
-                self.ui.log(text)
+                ui.log(text)
 
-
-def main(replies: str) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides what Ctrl-C means
-    process = DisplayProcess()
-    inbox = Inbox(process.take)
+    inbox = Inbox(take)
     try:
         while not inbox.over:
             inbox.wait(None)
-        process.ui.close()
+        ui.close()
     except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
         send_reply(int(replies), why(error))
         return 1

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -53,26 +53,21 @@ class Directories:
         artifacts = Path(output.artifacts)
         self.artifacts, self.journal = artifacts, Path(output.journal)
         self.log_file = artifacts / "logs" / "aiperf.log"
-        self._begun = False
+        self._begun = own = False
         try:
             self._previous = PreviousResults(artifacts, output)
-            self._lock = self._make()
+            try:
+                self.journal.mkdir(parents=True)
+                own = True
+                self._lock = hold(self.journal)
+                logs.to_file(self.log_file)
+            except (OSError, AiperfError):
+                if own or not self.journal.exists():  # else another run made it first, and it is that run's
+                    self._previous.restore()
+                raise
         except OSError as error:
             hint = "choose another directory with --artifact-dir"
             raise ConfigError(f"{artifacts} can't be written: {error.strerror or error}", hint) from error
-
-    def _make(self) -> BinaryIO:
-        own = False
-        try:
-            self.journal.mkdir(parents=True)
-            own = True
-            lock = hold(self.journal)
-            logs.to_file(self.log_file)
-        except (OSError, AiperfError):
-            if own or not self.journal.exists():  # else another run made it first, and it is that run's
-                self._previous.restore()
-            raise
-        return lock
 
     def begin(self, source: str | None) -> None:
         """The first phase is about to begin: remove the earlier results, but not *source*, a file that the run reads."""

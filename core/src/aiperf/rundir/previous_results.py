@@ -63,14 +63,14 @@ class PreviousResults:
         for folder, mark in ((self._aside, self._aside / "lock"), (self._journal, self._journal)):
             if mark.exists():
                 self._locks.append(hold(folder))
-        self._early = _early_names(output)
+        self._early = _names(output, early=True)
         if self._observed():  # a start was killed, but its journal counts: it has observed something
             shutil.rmtree(self._aside, ignore_errors=True)
         elif self._aside.exists():
-            self._put_back(self._early | _early_names(_output(self._journal)))
+            self._put_back(self._early | _names(_output(self._journal), early=True))
         earlier = _output(self._journal)
         default = None if output is None else structs.replace(output, export_prefix=None)
-        self._early |= _early_names(earlier)
+        self._early |= _names(earlier, early=True)
         self._late = _names(earlier or default) - self._early
         self._has_results = self._observed() or any((directory / name).exists() for name in self._late | {MARKER})
         self._set_aside()
@@ -160,17 +160,13 @@ def _output(journal: Path) -> OutputPlan | None:
         return None
 
 
-def _names(output: OutputPlan | None) -> set[str]:
-    """Names of the files that the run's exporters declare, without a folder: ``run.json`` of a stranger may name any path."""
+def _names(output: OutputPlan | None, *, early: bool = False) -> set[str]:
+    """Names of the files that the run's exporters declare, without a folder: ``run.json`` of a stranger may name any path.
+
+    *early*: only of those that are written before load.
+    """
     if output is None:
         return set()
-    names = {file_name(pattern, output.export_prefix) for pattern in output.files.values()}
+    patterns = (pattern for kind, pattern in output.files.items() if kind in output.early_files or not early)
+    names = {file_name(pattern, output.export_prefix) for pattern in patterns}
     return {name for name in names if "/" not in name and name not in ("", ".", "..")}
-
-
-def _early_names(output: OutputPlan | None) -> set[str]:
-    """Names of the files among them that are written before load."""
-    if output is None:
-        return set()
-    files = {kind: pattern for kind, pattern in output.files.items() if kind in output.early_files}
-    return _names(structs.replace(output, files=files))

@@ -21,13 +21,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from aiperf.errors import BadJournal
 from aiperf.sdk.model import Conversation, HttpRequest
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Ints
 
 _ENTRY, _TURN = 3, 5
 _NAMES = ("entries", "turns", "offsets", "bodies", "conversations")
@@ -220,6 +223,23 @@ class Store:
 
     def _turn(self, entry: int, turn: int, field: int) -> int:
         return self._turns[(self._entries[entry * _ENTRY] + turn) * _TURN + field]
+
+
+def write_ints(path: Path, numbers: Ints) -> str:
+    """Write a file of int64 for workers to map, and return its path as plans name it."""
+    with path.open("wb") as file:
+        append_ints(file, numbers)
+    return str(path)
+
+
+def append_ints(file: BinaryIO, numbers: Ints) -> None:
+    file.write(numbers.astype("<i8", copy=False).tobytes())
+
+
+def read_ints(path: Path) -> Ints:
+    import numpy as np  # workers never come here
+
+    return np.fromfile(path, dtype="<i8").astype(np.int64, copy=False)
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:

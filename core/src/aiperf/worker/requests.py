@@ -17,7 +17,6 @@ from aiperf.redaction import shown_headers
 from aiperf.registry.hooks import Prepare
 from aiperf.registry.third_party import made, why
 from aiperf.rundir import journal
-from aiperf.rundir.ids import request_prefix, session_prefix
 from aiperf.rundir.store import Store
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
@@ -211,8 +210,8 @@ class Requests:
         self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
         self._ending: int | None = None
         self._logs_requests, self._first_turns_stored = plan.output.keeps_requests, prepare is None
-        self._request_prefix = request_prefix(plan.run.run_id, shard)
-        self._session_prefixes = [session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
+        self._request_prefix = journal.request_prefix(plan.run.run_id, shard)
+        self._session_prefixes = [journal.session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
         self._sampler = sampler_of(plan)
 
     def begin(self, phase: PhasePlan, driver: Driver[Any]) -> None:

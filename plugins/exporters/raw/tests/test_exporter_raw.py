@@ -4,8 +4,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 from aiperf import AiperfError, Target
-from aiperf.rundir.ids import request_id
-from aiperf.rundir.journal import ERROR
+from aiperf.rundir.journal import ERROR, request_id
 from aiperf.testing.journals import CLOCK, Recording
 from aiperf.testing.manifests import check_row
 from aiperf.testing.summaries import sample_summary
