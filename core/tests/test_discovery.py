@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.registry import discovery, manifest, snapshot
+from aiperf.registry import discovery, manifest
 from aiperf.registry.registry import Registry
 
 MANIFEST = """schema_version: 1
@@ -246,9 +246,9 @@ def test_another_kernel_version_reads_everything_again(tmp_path: Path, monkeypat
     unpack(tmp_path, files("fake_upgraded", "upgraded"))
     monkeypatch.syspath_prepend(str(tmp_path))
     Registry.discover()
-    assert snapshot.load() is not None
-    monkeypatch.setattr(snapshot, "__version__", "99.0")
-    assert snapshot.load() is None
+    assert discovery.load() is not None
+    monkeypatch.setattr(discovery, "__version__", "99.0")
+    assert discovery.load() is None
 
 
 def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

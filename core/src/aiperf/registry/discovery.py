@@ -1,23 +1,30 @@
-"""Discovery of installed plugins from entry points and manifests.  Nothing is imported."""
+"""Discovery of installed plugins from entry points and manifests, and its cache.  Nothing is imported."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
 import importlib.util
 import os
 import re
+import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import asdict
 
+from aiperf import __version__
 from aiperf.registry import manifest
 from aiperf.registry.manifest import Manifest, ManifestError
 from aiperf.registry.precedence import normal
-from aiperf.registry.snapshot import Discovery, Stamp
 from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
 
 PREFIX = "aiperf."
 KERNEL = "aiperf-core"
@@ -26,6 +33,39 @@ FOREIGN = "aiperf"
 """A distribution of this name is another program, which owns the same import name and command."""
 
 _VALUE = re.compile(r"[\w.]+:[\w.]+")
+
+_FORMAT = 5
+_MOST_FILES = 32
+
+
+class Stamp(Struct, frozen=True, array_like=True):
+    """Time and size of a path when it was read; -1 where there was no such path."""
+
+    path: str
+    mtime_ns: int
+    size: int
+
+    @classmethod
+    def of(cls, path: str) -> Stamp:
+        try:
+            seen = os.stat(path or ".")  # noqa: PTH116  twice as fast, and done for every path at every start
+        except OSError:
+            return cls(path, -1, -1)
+        # A directory's size says nothing that its time doesn't.
+        return cls(path, seen.st_mtime_ns, seen.st_size if seen.st_mode & 0o170000 == 0o100000 else 0)
+
+
+class Discovery(Struct, frozen=True):
+    """What is installed, conflicts unresolved.
+
+    problems: sentences on distributions that cannot be read, or should not be installed.
+    manifests: every path where a manifest is, or would be.
+    """
+
+    candidates: tuple[Descriptor, ...]
+    kernel_options: tuple[OptionSpec, ...]
+    problems: tuple[str, ...] = ()
+    manifests: tuple[Stamp, ...] = ()
 
 
 def required(requirements: list[str]) -> frozenset[str]:
@@ -36,8 +76,10 @@ def required(requirements: list[str]) -> frozenset[str]:
 
 def discover() -> Discovery:
     """Read all distributions on ``sys.path``; of two with one name the first counts, as for imports."""
+    import importlib.metadata  # costs 20 ms, and a start with a valid cache needs none of it
+
     problems: list[str] = []
-    installed: dict[str, importlib.metadata.Distribution] = {}
+    installed: dict[str, Distribution] = {}
     for distribution in importlib.metadata.distributions():
         try:
             name = distribution.metadata["Name"]
@@ -78,7 +120,7 @@ class _Package:
     """
 
     def __init__(
-        self, distribution: importlib.metadata.Distribution, points: list[importlib.metadata.EntryPoint], first_party: bool,
+        self, distribution: Distribution, points: list[EntryPoint], first_party: bool,
         stamps: dict[str, Stamp],
     ) -> None:  # fmt: skip
         self._distribution = distribution
@@ -96,7 +138,7 @@ class _Package:
             self._first_party |= read.first_party == self._name
         except ManifestError as error:
             cause = f"its manifest {where or manifest.FILE_NAME} {error}"
-        points: dict[tuple[str, str], importlib.metadata.EntryPoint] = {}
+        points: dict[tuple[str, str], EntryPoint] = {}
         for point in self._points:
             key = point.group.removeprefix(PREFIX), canonical(point.name)
             if points.setdefault(key, point) is not point:
@@ -186,3 +228,51 @@ class _Package:
                 return None
         self._stamps[path] = stamp
         return None
+
+
+_Snapshot = tuple[int, str, tuple[Stamp, ...], Discovery]
+"""The file: its format, the kernel's version, the entries of ``sys.path``, and what was found there."""
+
+
+def cache_directory() -> Path:
+    """``$AIPERF_CACHE_DIR``, else ``$XDG_CACHE_HOME/aiperf``, else ``~/.cache/aiperf``."""
+    own, base = os.environ.get("AIPERF_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+    return Path(own) if own else (Path(base) if base else Path("~/.cache").expanduser()) / "aiperf"
+
+
+def _entries() -> tuple[Stamp, ...]:
+    return tuple(Stamp.of(entry) for entry in sys.path)
+
+
+def _file() -> Path:
+    """A file for each environment, so that two environments don't overwrite each other's."""
+    here = str(Path.cwd()) if "" in sys.path else ""
+    key = "\0".join((__version__, sys.version, here, *sys.path)).encode()
+    return cache_directory() / f"plugins-{zlib.crc32(key):08x}.json"
+
+
+def load() -> Discovery | None:
+    """The discovery of an earlier start; None unless every path is unchanged."""
+    try:
+        *circumstances, discovery = msgspec.json.decode(_file().read_bytes(), type=_Snapshot)
+    except (OSError, RuntimeError, msgspec.MsgspecError):  # RuntimeError: there is no home directory
+        return None
+    if circumstances != [_FORMAT, __version__, _entries()]:
+        return None
+    return discovery if all(Stamp.of(stamp.path) == stamp for stamp in discovery.manifests) else None
+
+
+def save(discovery: Discovery) -> None:
+    """Write the discovery.  Where the cache can't be written, the next start reads all packages again."""
+    with contextlib.suppress(OSError, RuntimeError):
+        path = _file()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        try:
+            draft.write_bytes(msgspec.json.encode((_FORMAT, __version__, _entries(), discovery)))
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        files = sorted(path.parent.glob("plugins-*.json"), key=lambda file: file.stat().st_mtime_ns)
+        for old in files[:-_MOST_FILES]:
+            old.unlink(missing_ok=True)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aiperf.errors import PluginError, UsageError
-from aiperf.registry import snapshot
+from aiperf.registry import discovery, manifest
 from aiperf.registry.precedence import normal, rank, resolve, strongest
-from aiperf.registry.snapshot import Discovery
 from aiperf.sdk.categories import CATEGORIES, find_category, singular
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef, canonical
 
@@ -63,17 +62,15 @@ class Registry:
         Raises:
             UsageError: A pin or a disabled name that isn't installed.
         """
-        discovery = snapshot.load() if cache else None
-        if discovery is None:
-            from aiperf.registry.discovery import discover
-
-            discovery = discover()
+        installed = discovery.load() if cache else None
+        if installed is None:
+            installed = discovery.discover()
             if cache:
-                snapshot.save(discovery)
-        words, problems = _disabled_by_environment(discovery)
+                discovery.save(installed)
+        words, problems = _disabled_by_environment(installed.candidates)
         return cls(
-            discovery.candidates, pins=pins, disabled=[*disabled, *words], kernel_options=discovery.kernel_options or None,
-            problems=[*discovery.problems, *problems],
+            installed.candidates, pins=pins, disabled=[*disabled, *words], kernel_options=installed.kernel_options or None,
+            problems=[*installed.problems, *problems],
         )  # fmt: skip
 
     def choosing(self, *, pins: Mapping[str, str], disabled: Iterable[str]) -> Registry:
@@ -247,9 +244,9 @@ def _key(word: str) -> tuple[str, str]:
     return found, canonical(name)
 
 
-def _disabled_by_environment(discovery: Discovery) -> tuple[list[str], list[str]]:
+def _disabled_by_environment(candidates: Iterable[Descriptor]) -> tuple[list[str], list[str]]:
     """Installed names in ``AIPERF_DISABLE_PLUGINS``, and a sentence on each other name: it may serve another environment."""
-    installed = {(plugin.category, plugin.name) for plugin in discovery.candidates}
+    installed = {(plugin.category, plugin.name) for plugin in candidates}
     words, problems = [], []
     for word in filter(None, map(str.strip, os.environ.get("AIPERF_DISABLE_PLUGINS", "").split(","))):
         try:
@@ -263,6 +260,4 @@ def _disabled_by_environment(discovery: Discovery) -> tuple[list[str], list[str]
 
 
 def _kernel_options() -> tuple[OptionSpec, ...]:
-    from aiperf.registry import manifest
-
     return manifest.read((Path(__file__).parent.parent / manifest.FILE_NAME).read_bytes()).options

@@ -173,12 +173,11 @@ class RecordBatch:
 
     def __init__(
         self, columns: Mapping[str, Column], valid: NDArray[np.bool_], texts: Mapping[str, Sequence[str | None]] | None = None,
-        *, resolve: Callable[[str], Column] | None = None,
+        values: Mapping[str, Column] | None = None, metrics: Mapping[str, MetricDeclaration] | None = None,
+        cut_off: Mapping[str, Floats] | None = None, *, resolve: Callable[[str], Column] | None = None,
     ) -> None:  # fmt: skip
         self.columns, self.valid, self.texts = dict(columns), valid, dict(texts or {})
-        self.values: Mapping[str, Column] = {}
-        self.metrics: Mapping[str, MetricDeclaration] = {}
-        self.cut_off: Mapping[str, Floats] = {}
+        self.values, self.metrics, self.cut_off = values or {}, metrics or {}, cut_off or {}
         self._resolve = resolve
 
     def with_metrics(
@@ -186,9 +185,7 @@ class RecordBatch:
         cut_off: Mapping[str, Floats] | None = None,
     ) -> RecordBatch:  # fmt: skip
         """The same requests with their metrics."""
-        batch = RecordBatch(self.columns, self.valid, self.texts)
-        batch.values, batch.metrics, batch.cut_off = values, metrics, cut_off or {}
-        return batch
+        return RecordBatch(self.columns, self.valid, self.texts, values, metrics, cut_off)
 
     @property
     def batch(self) -> RecordBatch:
@@ -229,7 +226,7 @@ class RecordBatch:
         texts = {name: [values[i] for i in rows.tolist()] for name, values in self.texts.items()}
         values = {tag: _taken(column, rows) for tag, column in self.values.items()}
         cut_off = {tag: column[rows] for tag, column in self.cut_off.items()}
-        return RecordBatch(columns, self.valid[rows], texts).with_metrics(values, self.metrics, cut_off)
+        return RecordBatch(columns, self.valid[rows], texts, values, self.metrics, cut_off)
 
     def select(self, mask: NDArray[np.bool_]) -> RecordBatch:
         """The requests where *mask* is true."""
@@ -243,8 +240,7 @@ class Scored(RecordBatch):
         self, batch: RecordBatch, values: Mapping[str, Column], metrics: Mapping[str, MetricDeclaration],
         cut_off: Mapping[str, Floats] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(batch.columns, batch.valid, batch.texts)
-        self.values, self.metrics, self.cut_off = values, metrics, cut_off or {}
+        super().__init__(batch.columns, batch.valid, batch.texts, values, metrics, cut_off)
 
 
 __all__ = [

@@ -6,7 +6,7 @@ endpoint modules, so these must stay light: msgspec is already loaded, pydantic 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from aiperf.errors import BadResponse
 from aiperf.sdk.model import Delta, HttpRequest, Turn
-from aiperf.sdk.options import OptionsT
+from aiperf.sdk.options import OptionsT, WithOptions
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
@@ -40,7 +40,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     service_kind: str = "openai"
 
 
-class Endpoint(Generic[OptionsT]):
+class Endpoint(WithOptions[OptionsT]):
     """One API's dialect.
 
     options: the endpoint's own (None where it declares none).  *capabilities* must equal
@@ -53,9 +53,6 @@ class Endpoint(Generic[OptionsT]):
 
     capabilities: ClassVar[Capabilities]
     repeats_envelope: ClassVar[bool] = False
-
-    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
-        self.options = options
 
     def path(self, *, streaming: bool) -> str:
         """The path of a request below the base URL."""

@@ -9,11 +9,11 @@ the same.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Generic
+from typing import ClassVar
 
 from msgspec import Struct
 
-from aiperf.sdk.options import OptionsT
+from aiperf.sdk.options import OptionsT, WithOptions
 
 
 class ShardStart(Struct, frozen=True):
@@ -50,15 +50,12 @@ class Shard:
         raise NotImplementedError(f"{type(self).__name__} must define kill()")
 
 
-class ShardEngine(Generic[OptionsT]):
+class ShardEngine(WithOptions[OptionsT]):
     """Starts shards.  options: the engine's own (None where it declares none)."""
 
     shares_memory: ClassVar[bool] = False
     """Whether shards inherit open descriptors, and so count limits and arrivals together.  Where they don't, what would need
     that is run by one shard, and a shard that dies is not replaced.  The manifest's capability says the same."""
-
-    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
-        self.options = options
 
     def start(self, start: ShardStart) -> Shard:
         """Start one, and return at once; Ctrl-C on the terminal must not reach it.

@@ -125,19 +125,24 @@ class SummaryExporter(Exporter[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define export(summary)")
 
 
-class BatchExporter(Exporter[OptionsT]):
-    """Turns batches into a file, batch by batch in the reducer.  It sees all requests, whatever their outcome.
+class _RowExporter(Exporter[OptionsT]):
+    """Makes one file from many pieces."""
 
-    The kernel writes ``header()`` once, then the rows of each batch, and joins the parts of several reducers.
-    """
-
-    level = "records"
     label: ClassVar[str] = ""
     kind: ClassVar[str] = ""
     """The artifact's kind, see :meth:`Target.file`."""
 
     def header(self) -> bytes:
         return b""
+
+
+class BatchExporter(_RowExporter[OptionsT]):
+    """Turns batches into a file, batch by batch in the reducer.  It sees all requests, whatever their outcome.
+
+    The kernel writes ``header()`` once, then the rows of each batch, and joins the parts of several reducers.
+    """
+
+    level = "records"
 
     def rows(self, batch: RecordBatch) -> bytes:
         """The batch's lines.  Deterministic."""
@@ -152,15 +157,10 @@ class BatchExporter(Exporter[OptionsT]):
                     yield block
 
 
-class DatasetExporter(Exporter[OptionsT]):
+class DatasetExporter(_RowExporter[OptionsT]):
     """Writes a file from the data set before load starts: it sees each conversation with its encoded bodies."""
 
     before_load = True
-    label: ClassVar[str] = ""
-    kind: ClassVar[str] = ""
-
-    def header(self) -> bytes:
-        return b""
 
     def entry(self, conversation: Conversation, bodies: Sequence[bytes], *, first: bool) -> bytes:
         """The conversation's part of the file; *bodies* has one encoded body per turn."""

@@ -6,11 +6,9 @@ answer's text, and stores each grade with the columns of its request.
 
 from __future__ import annotations
 
-from typing import Generic
-
 from msgspec import Struct
 
-from aiperf.sdk.options import OptionsT
+from aiperf.sdk.options import OptionsT, WithOptions
 
 
 class Grade(Struct, frozen=True, omit_defaults=True):
@@ -29,15 +27,12 @@ class Grade(Struct, frozen=True, omit_defaults=True):
     explanation: str = ""
 
 
-class Grader(Generic[OptionsT]):
+class Grader(WithOptions[OptionsT]):
     """Compares answers.  options: the grader's own (None where it declares none).
 
     Pure: no clock, no I/O, no draw; the same texts give the same grade in any process and order.  The constructor raises
     ConfigError where an optional package is missing, before any request is sent.
     """
-
-    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
-        self.options = options
 
     def grade(self, expected: str, response: str) -> Grade:
         """Grade an answer.  *expected*: from the data set; *response*: the answer's text without its reasoning."""

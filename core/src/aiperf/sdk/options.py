@@ -7,11 +7,12 @@ The class is plain Python, so that a worker may import it.  Values are validated
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal
 
 import msgspec
 from msgspec import Struct
@@ -76,7 +77,14 @@ def option(
     return Face(default, spec, {name: limit for name, limit in limits.items() if limit is not None})
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
+class WithOptions(Generic[OptionsT]):
+    """A plugin that is made from its options.  options: None where it declares none."""
+
+    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
+        self.options = options
+
+
+@typing.dataclass_transform(kw_only_default=True, frozen_default=True)
 class Options:
     """Base of all option classes, the kernel's and plugins'.  Instances are frozen; annotated names are the fields."""
 
@@ -150,7 +158,7 @@ def option_types(options_class: type[Options]) -> dict[str, Any]:
     Raises:
         NameError: A type can't be resolved in the module of its class.
     """
-    hints = get_type_hints(options_class, include_extras=True)
+    hints = typing.get_type_hints(options_class, include_extras=True)
     return {name: hints[name] for name in options_class.option_defaults}
 
 
@@ -242,11 +250,11 @@ def _plain(value: Any) -> Any:
 
 def _leaves(hint: Any) -> list[Any]:
     """The classes in a type."""
-    if get_origin(hint) is Annotated:
-        return _leaves(get_args(hint)[0])
-    if get_origin(hint) is Literal or hint in (Any, ...):
+    if typing.get_origin(hint) is Annotated:
+        return _leaves(typing.get_args(hint)[0])
+    if typing.get_origin(hint) is Literal or hint in (Any, ...):
         return []
-    arguments = get_args(hint)
+    arguments = typing.get_args(hint)
     return [leaf for argument in arguments for leaf in _leaves(argument)] if arguments else [hint]
 
 
@@ -274,4 +282,4 @@ Finite = Annotated[float, After(_finite)]
 """A number other than ``inf``."""
 
 
-__all__ = ["After", "Before", "EncodedOptions", "Finite", "Options", "OptionsT", "Word", "option"]
+__all__ = ["After", "Before", "EncodedOptions", "Finite", "Options", "OptionsT", "WithOptions", "Word", "option"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from aiperf.sdk.options import OptionsT
+from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
@@ -116,7 +116,7 @@ class PlotRun:
         return self._columns.get(name, np.empty(0))
 
 
-class Plot(Generic[OptionsT]):
+class Plot(WithOptions[OptionsT]):
     """One kind of picture.  options: the plot's own (None where it declares none).
 
     title: what it shows, for people.  runs: how many it takes at least.
@@ -124,9 +124,6 @@ class Plot(Generic[OptionsT]):
 
     title: ClassVar[str]
     runs: ClassVar[int] = 1
-
-    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
-        self.options = options
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         """The figure of *runs*, at least as many as it takes; None where they don't have what it shows."""

@@ -7,11 +7,10 @@ own process calls it, so it must be cheap.  With ``terminal: true`` it requires 
 from __future__ import annotations
 
 import sys
-from typing import Generic
 
 from msgspec import Struct
 
-from aiperf.sdk.options import OptionsT
+from aiperf.sdk.options import OptionsT, WithOptions
 
 
 class Snapshot(Struct, frozen=True):
@@ -56,15 +55,12 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-class Ui(Generic[OptionsT]):
+class Ui(WithOptions[OptionsT]):
     """Shows a run while it goes on.  options: the display's own (None where it declares none).
 
     A display that fails, hangs or dies is reported, and the run continues without it.  The keyboard is ``/dev/tty``, not
     standard input.  Ctrl-C reaches only the run.
     """
-
-    def __init__(self, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
-        self.options = options
 
     def show(self, snapshot: Snapshot) -> None:
         """Show live numbers; called a few times per second.  Snapshots that come too fast are left out."""
