@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipimport import zipimporter
 
 import msgspec
 from msgspec import Struct
@@ -211,23 +212,16 @@ class _Package:
 
     def _text(self, path: str, loader: object) -> bytes | None:
         stamp = Stamp.of(path)
-        if stamp.size >= 0:
-            self._stamps[path] = stamp
-            try:
-                return Path(path).read_bytes()
-            except OSError as error:
-                raise ManifestError(f"can't be read: {error}") from error
-        archive = getattr(loader, "archive", None)  # zipimporter, and nothing else, has one
-        read = getattr(loader, "get_data", None)
-        if archive is not None and read is not None:
-            self._stamps[str(archive)] = Stamp.of(str(archive))
-            try:
-                text: bytes = read(path)
-                return text
-            except OSError:
-                return None
+        if stamp.size < 0 and isinstance(loader, zipimporter):
+            self._stamps[loader.archive] = Stamp.of(loader.archive)
+            with contextlib.suppress(OSError):
+                return loader.get_data(path)
+            return None
         self._stamps[path] = stamp
-        return None
+        try:
+            return Path(path).read_bytes() if stamp.size >= 0 else None
+        except OSError as error:
+            raise ManifestError(f"can't be read: {error}") from error
 
 
 _Snapshot = tuple[int, str, tuple[Stamp, ...], Discovery]

@@ -114,7 +114,7 @@ def _near(word: str, possible: tuple[str, ...]) -> str:
 
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt}
-_TERM = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*")
+_TERM = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*?)(?:\.0+)*\s*")
 
 
 def in_range(version: int, wanted: str) -> bool:
@@ -123,13 +123,7 @@ def in_range(version: int, wanted: str) -> bool:
     Raises:
         ManifestError: *wanted* is not a range.
     """
-    for term in wanted.split(","):
-        match = _TERM.fullmatch(term)
-        if match is None:
-            raise ManifestError(f"has api {wanted!r}, which is not a range such as '>=1,<2'")
-        numbers = [int(part) for part in match[2].split(".")]
-        while numbers[1:] and numbers[-1] == 0:
-            numbers.pop()
-        if not _COMPARE[match[1]]((version,), tuple(numbers)):
-            return False
-    return True
+    terms = [match for term in wanted.split(",") if (match := _TERM.fullmatch(term))]
+    if len(terms) != wanted.count(",") + 1:
+        raise ManifestError(f"has api {wanted!r}, which is not a range such as '>=1,<2'")
+    return all(_COMPARE[match[1]]((version,), tuple(map(int, match[2].split(".")))) for match in terms)
