@@ -16,6 +16,7 @@ Everything else waits.  Quirks of real servers that this file answers for:
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
@@ -26,7 +27,7 @@ import httptools
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange
-from aiperf.worker.http.sockets import TIMESPEC, Dial, data_segments
+from aiperf.worker.http.sockets import TIMESPEC, data_segments
 
 if TYPE_CHECKING:
     from aiperf.worker.http.transport import KernelTransport, Origin, RequestHead
@@ -131,7 +132,9 @@ class Connection:
         self.read_ns = self.kernel_ns = 0
         self.reads = self.segments = 0
         self.unsent: memoryview | None = None
-        self._dial: Dial | None = None
+        self._address = self._began_ns = 0
+
+    # Opening
 
     def connect(self, exchange: Exchange | None, head: RequestHead | None) -> None:
         """Open the socket, then send; without an exchange the connection becomes an idle one of its origin."""
@@ -139,17 +142,53 @@ class Connection:
         if exchange is not None:
             exchange.connection = self
         self.transport.open_connections.add(self)
-        self._dial = Dial(self.transport, self.origin, self)
-        self._dial.attempt()
+        self._began_ns = monotonic_ns()
+        self._dial()
 
-    def opened(self, sock: socket.socket, connect_ns: int) -> None:
-        """The socket is connected, after *connect_ns*."""
-        self.sock, self.fd, self._dial = sock, sock.fileno(), None
+    def _dial(self) -> None:
+        """Try the origin's next address."""
+        transport = self.transport
+        family, address = self.origin.addresses[self._address]
+        self._address += 1
+        try:
+            self.sock = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        except OSError as error:
+            transport.loop.call_soon(self._refused, error.errno or errno.EIO)
+            return
+        self.fd = sock.fileno()
+        for level, name, value in transport.socket_options:
+            sock.setsockopt(level, name, value)
+        transport.opened += 1
+        if (code := sock.connect_ex(address)) in (0, errno.EINPROGRESS):
+            self.poller.writer(self.fd, self._connected)
+        else:
+            transport.loop.call_soon(self._refused, code)
+
+    def _connected(self) -> None:
+        """The dialed socket is connected, or refused."""
+        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._refused(code)
+            return
+        try:
+            self.sock.getpeername()
+        except OSError:  # the event was for an earlier socket of this number
+            return
         if self.exchange is not None:
-            self.exchange.connect_ns = connect_ns
-        self._recv = sock.recvmsg
+            self.exchange.connect_ns = monotonic_ns() - self._began_ns
+        self._recv = self.sock.recvmsg
+        self.poller.writer(self.fd, None)
         self.poller.reader(self.fd, self._readable)
         self._established()
+
+    def _refused(self, code: int) -> None:
+        if self not in self.transport.open_connections:
+            return  # closed meanwhile
+        self._close_socket()
+        if self.exchange is not None and self._address < len(self.origin.addresses):
+            self._dial()
+        else:
+            self.fail(_description(self.origin, code))
 
     def _established(self) -> None:
         exchange, head = self.exchange, self.request_head
@@ -163,48 +202,33 @@ class Connection:
         self.exchange, self.request_head = exchange, head
         exchange.connection = self
         self.answer.expect(head.method)
-        head_bytes = head.encode(exchange)
+        data = memoryview(head.encode(exchange) + exchange.body)
         exchange.sent_ns = monotonic_ns()
         if not exchange.connected_ns:
             exchange.connected_ns = exchange.sent_ns
-        body = exchange.body
-        if len(body) <= WRITE_BYTES:
-            self._push(memoryview(head_bytes + body))
-        else:
-            first = WRITE_BYTES - len(head_bytes)
-            self._push(memoryview(head_bytes + body[:first]), memoryview(body)[first:])
+        self._push(data)
 
-    def _push(self, data: memoryview, rest: memoryview | None = None) -> None:
-        """Write what the socket takes; the rest goes out when it is writable, in pieces that don't hold the loop up."""
+    def _push(self, data: memoryview) -> None:
+        """Write a piece that does not hold the loop up; the rest goes out when the socket is writable."""
         try:
-            count = self.sock.send(data)
+            count = self.sock.send(data[:WRITE_BYTES])
         except BlockingIOError:
             count = 0
         except OSError as error:
             self._broken(error)
             return
-        if count == len(data) and not rest:
+        waited = self.unsent is not None
+        self.unsent = data[count:] or None
+        if self.unsent is None:
+            if waited:
+                self.poller.writer(self.fd, None)
             self._written()
-            return
-        left = bytes(data[count:])
-        self.unsent = memoryview(left + bytes(rest)) if rest else memoryview(left)
-        self.poller.writer(self.fd, self._writable)
+        elif not waited:
+            self.poller.writer(self.fd, self._writable)
 
     def _writable(self) -> None:
-        unsent = self.unsent
-        if unsent is None:
-            return
-        try:
-            count = self.sock.send(unsent[:WRITE_BYTES])
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._broken(error)
-            return
-        self.unsent = unsent[count:] or None
-        if self.unsent is None:
-            self.poller.writer(self.fd, None)
-            self._written()
+        if self.unsent is not None:
+            self._push(self.unsent)
 
     def _written(self) -> None:
         exchange = self.exchange
@@ -344,15 +368,24 @@ class Connection:
             self.sink.done(exchange, error)
 
     def close(self) -> None:
-        if self._dial is not None:
-            self._dial.close()
-            self._dial = None
+        self._close_socket()
+        self.transport.open_connections.discard(self)
+        self.exchange = self.request_head = self.unsent = None
+        if self in self.origin.idle:
+            self.origin.idle.remove(self)
+
+    def _close_socket(self) -> None:
         if self.fd >= 0:
             self.poller.forget(self.fd)
             self.sock.close()
             self.fd = -1
             self.answer.release()
-        self.transport.open_connections.discard(self)
-        self.exchange = self.request_head = self.unsent = None
-        if self in self.origin.idle:
-            self.origin.idle.remove(self)
+
+
+def _description(origin: Origin, code: int) -> ErrorDetails:
+    message = f"{origin.host}:{origin.port}: {os.strerror(code)}"
+    if code in (errno.EMFILE, errno.ENFILE):
+        message += "; raise the limit of open files (ulimit -n)"
+    elif code == errno.EADDRNOTAVAIL:
+        message += "; no local port is left (net.ipv4.ip_local_port_range, or keep connections open)"
+    return ErrorDetails(message, type=type(OSError(code, "")).__name__)

@@ -1,22 +1,13 @@
-"""TCP sockets: opening one, its readiness, and what the transport asks of it beyond sending and receiving."""
+"""TCP sockets: their readiness, and what the transport asks of them beyond sending and receiving."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import select
 import socket
 import struct
 from collections.abc import Callable
-from time import monotonic_ns
-from typing import TYPE_CHECKING
-
-from aiperf.sdk.model import ErrorDetails
-
-if TYPE_CHECKING:
-    from aiperf.worker.http.connection import Connection
-    from aiperf.worker.http.transport import KernelTransport, Origin
 
 # asm-generic/socket.h; the few architectures that number it differently fall back to read stamps.
 SO_TIMESTAMPNS = 35 if os.uname().machine in ("x86_64", "aarch64", "riscv64") else 0
@@ -47,80 +38,6 @@ def is_quiet(sock: socket.socket) -> bool:
     except OSError:
         return False
     return False  # the end of the connection, or bytes without a request
-
-
-class Dial:
-    """Tries the addresses of an origin in turn.  The first that accepts gives the socket to the connection."""
-
-    def __init__(self, transport: KernelTransport, origin: Origin, connection: Connection) -> None:
-        self._transport, self._origin = transport, origin
-        self._connection: Connection | None = connection
-        self._sock: socket.socket | None = None
-        self._address = 0
-        self._began_ns = monotonic_ns()
-
-    def attempt(self) -> None:
-        family, address = self._origin.addresses[self._address]
-        try:
-            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError as error:
-            self._transport.loop.call_soon(self._refused, error.errno or errno.EIO)
-            return
-        self._sock = sock
-        for level, name, value in self._transport.socket_options:
-            sock.setsockopt(level, name, value)
-        self._transport.opened += 1
-        if (code := sock.connect_ex(address)) in (0, errno.EINPROGRESS):
-            self._transport.poller.writer(sock.fileno(), self._writable)
-        else:
-            self._transport.loop.call_soon(self._refused, code)
-
-    def close(self) -> None:
-        """Give up.  No callback acts any more."""
-        self._connection = None
-        self._drop_socket()
-
-    def _writable(self) -> None:
-        connection, sock = self._connection, self._sock
-        if connection is None or sock is None:
-            return
-        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._refused(code)
-            return
-        try:
-            sock.getpeername()
-        except OSError:  # the event was for an earlier socket of this number
-            return
-        self._transport.poller.writer(sock.fileno(), None)
-        self._connection = self._sock = None
-        connection.opened(sock, monotonic_ns() - self._began_ns)
-
-    def _refused(self, code: int) -> None:
-        self._drop_socket()
-        self._address += 1
-        connection = self._connection
-        if connection is None:
-            return
-        if connection.exchange is not None and self._address < len(self._origin.addresses):
-            self.attempt()
-        else:
-            connection.fail(_description(self._origin, code))
-
-    def _drop_socket(self) -> None:
-        if self._sock is not None:
-            self._transport.poller.forget(self._sock.fileno())
-            self._sock.close()
-            self._sock = None
-
-
-def _description(origin: Origin, code: int) -> ErrorDetails:
-    message = f"{origin.host}:{origin.port}: {os.strerror(code)}"
-    if code in (errno.EMFILE, errno.ENFILE):
-        message += "; raise the limit of open files (ulimit -n)"
-    elif code == errno.EADDRNOTAVAIL:
-        message += "; no local port is left (net.ipv4.ip_local_port_range, or keep connections open)"
-    return ErrorDetails(message, type=type(OSError(code, "")).__name__)
 
 
 class Poller:

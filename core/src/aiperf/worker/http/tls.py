@@ -69,8 +69,8 @@ class TlsConnection(Connection):
         if self._ciphertext:
             self.poller.writer(self.fd, self._writable)
 
-    def _push(self, data: memoryview, rest: memoryview | None = None) -> None:
-        self.unsent = memoryview(bytes(data) + bytes(rest)) if rest else data
+    def _push(self, data: memoryview) -> None:
+        self.unsent = data
         self._pump()
 
     def _writable(self) -> None:
