@@ -56,7 +56,7 @@ class NoFileLeft(socket.socket):
 @pytest.mark.parametrize(("kind", "limit"), [(NoPortLeft, "net.ipv4.ip_local_port_range"), (NoFileLeft, "ulimit -n")])
 def test_a_limit_of_the_machine_is_named(monkeypatch: pytest.MonkeyPatch, kind: type[socket.socket], limit: str) -> None:
     async def scene(stage: Stage) -> None:
-        monkeypatch.setattr("aiperf.worker.http.sockets.socket.socket", kind)
+        monkeypatch.setattr("aiperf.worker.http.connection.socket.socket", kind)
         exchange, error = await stage.fail()
         assert exchange.status == 0
         assert limit in error.message and str(stage.server.port) in error.message

@@ -30,7 +30,7 @@ from aiperf.testing.server import (
     chunked_head,
 )
 from aiperf.testing.transports import Scene, Stage, play
-from aiperf.worker.http.sockets import SO_TIMESTAMPNS
+from aiperf.worker.http.connection import SO_TIMESTAMPNS
 from aiperf.worker.http.transport import KernelTransport
 
 BODY = b'{"a":1}'

@@ -24,7 +24,7 @@ addresses=planning.target advice=report.trust certificates=planning.target modes
 application=cli.completion aside=processes.local balance=sdk.url_strategy configfile=cli.config_file
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
-engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.sockets
+engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.transport
 engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
 engine.transport=worker.http.transport engine.worker=worker.process errorkinds=statistics.error_kinds
 findings=planning.problems helptext=cli.help_text ids=rundir.journal intfile=rundir.store

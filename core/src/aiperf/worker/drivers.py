@@ -39,10 +39,6 @@ class BurstDriver(Driver[None]):
         else:
             self._fill()
 
-    def stop(self) -> None:
-        self._ready.clear()
-        super().stop()
-
     def request_ended(self, session: Session) -> None:
         if self.complete or session.last:
             self._alive -= 1
@@ -53,7 +49,7 @@ class BurstDriver(Driver[None]):
 
     def _fill(self) -> None:
         """Send what may leave now: turns first, then new sessions."""
-        while self._ready:
+        while self._ready and not self.complete:
             if not self.gate.take_turn():
                 self.gate.wait(self._fill)
                 return
@@ -137,15 +133,13 @@ class PacedDriver(Driver[None]):
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns
         if self._all_started:
-            self._end()
+            self.finish()
         else:
             self._set_timer()
 
-    def stop(self) -> None:
+    def finish(self) -> None:
         self._timer.close()
-        self._waiting.clear()
-        self._ready.clear()
-        super().stop()
+        super().finish()
 
     def request_ended(self, session: Session) -> None:
         if not self.complete and not session.last:
@@ -155,7 +149,7 @@ class PacedDriver(Driver[None]):
         self._alive -= 1
         self.gate.release_session()
         if self._all_started and not self._alive and not self.complete:
-            self._end()
+            self.finish()
 
     @property
     def _all_started(self) -> bool:
@@ -176,11 +170,7 @@ class PacedDriver(Driver[None]):
         if self._n < len(self._due):
             self._timer.set(self._start_ns + self._due[self._n])
         elif not self._waiting:
-            self._end()
-
-    def _end(self) -> None:
-        self._timer.close()
-        self.finish()
+            self.finish()
 
     def _arrive(self, n: int, due_ns: int) -> None:
         if self._waiting or not self._try_send(n, due_ns):
@@ -205,7 +195,7 @@ class PacedDriver(Driver[None]):
             return
         self.gate.stop_waiting()
         if self._n >= len(self._due):
-            self._end()
+            self.finish()
 
     def _try_send(self, n: int, due_ns: int, held_ns: int = 0) -> bool:
         """Send what this arrival is for; False if that lacks a slot."""
@@ -247,12 +237,9 @@ class SessionsDriver(Driver[None]):
         self._start_ns = start_ns
         self._set_timer()
 
-    def stop(self) -> None:
+    def finish(self) -> None:
         self._timer.close()
-        self._later.clear()
-        self._waiting_turns.clear()
-        self._waiting_starts.clear()
-        super().stop()
+        super().finish()
 
     def request_ended(self, session: Session) -> None:
         if self.complete or session.last:
@@ -303,7 +290,6 @@ class SessionsDriver(Driver[None]):
         if due_ns < _NEVER:
             self._timer.set(due_ns)
         elif not self._waiting_starts and not self._alive:
-            self._timer.close()
             self.finish()
 
     def _offer(self, due_ns: int, what: Session | int, *, held: bool = False) -> None:

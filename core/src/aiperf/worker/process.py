@@ -158,13 +158,12 @@ class Worker:
     def __init__(self, line: control.Line, index: int, workers: int, fds: list[int]) -> None:
         self.line, self.place = line, Place(index, workers, fds)
         self.loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[None] = self.loop.create_future()
+        self.ended = asyncio.Event()
         self.share: Share | None = None
         self._load_task: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._lags: list[int] = []
         self._ticks = self._tick_due_ns = 0
-        self._tick_handle: asyncio.TimerHandle | None = None
         self._started_ns = monotonic_ns()
         self._last_counters = (0,) * 5
         self._reported_trouble = self._orphan = self._closed = False
@@ -183,18 +182,13 @@ class Worker:
         self._receive()
 
     async def close(self) -> None:
-        """Cancel all callbacks, then close the transport, the journal and the control line."""
+        """Close the transport, the journal and the control line; the loop ends behind it."""
         self._closed = True
-        if self._tick_handle is not None:
-            self._tick_handle.cancel()
-        self._cancel_timers()
         if self._active is not None:
             self._active.requests.driver.stop()
         if self.share is not None:
             await self.share.requests.transport.close()
             self.share.logbook.close()
-        for fd in (0, self.line.fd):
-            self.loop.remove_reader(fd)
         self.line.close()
 
     # The control line
@@ -209,7 +203,7 @@ class Worker:
                 case control.Stop():
                     self._stop(message.drain_ns)
                 case control.Exit():
-                    self._exit()
+                    self.ended.set()
 
     def _send(self, message: control.Message) -> None:
         if not self._closed:
@@ -225,13 +219,9 @@ class Worker:
         self.loop.remove_reader(0)
         self._orphan = True
         if self._active is None:
-            self._exit()
+            self.ended.set()
         else:
             self._stop(_ORPHAN_DRAIN_NS)
-
-    def _exit(self) -> None:
-        if not self.ended.done():
-            self.ended.set_result(None)
 
     async def _load(self, message: control.Load) -> None:
         directory = Path(message.journal)
@@ -301,7 +291,7 @@ class Worker:
         self._send_counters(share.requests)
         self._send(control.PhaseEnded(self.place.index, index, share.requests.last_answer_ns))
         if self._orphan:
-            self._exit()
+            self.ended.set()
 
     def _stop(self, drain_ns: int) -> None:
         if self._active is None:
@@ -317,7 +307,7 @@ class Worker:
 
     def _schedule_tick(self) -> None:
         self._tick_due_ns = monotonic_ns() + int(_TICK_S * NS_PER_S)
-        self._tick_handle = self.loop.call_later(_TICK_S, self._tick)
+        self.loop.call_later(_TICK_S, self._tick)
 
     def _tick(self) -> None:
         now = monotonic_ns()
@@ -373,7 +363,7 @@ class Worker:
 async def _run(address: str, index: int, workers: int, fds: list[int]) -> None:
     worker = Worker(control.Line(address, f"worker-{index}"), index, workers, fds)
     worker.start()
-    await worker.ended
+    await worker.ended.wait()
     await worker.close()
 
 

@@ -12,6 +12,7 @@ import asyncio
 import mmap
 import os
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable, MutableSequence
 from pathlib import Path
 from time import monotonic_ns
@@ -102,7 +103,7 @@ class SlotGate:
 
     def __init__(self, sessions: Slots, prefills: Slots | None = None) -> None:
         self._sessions, self._prefills = sessions, prefills
-        self._lacking = sessions
+        self._lacking, self.release_session = sessions, sessions.give
         self.limits_prefill = prefills is not None
 
     def take_session(self) -> bool:
@@ -120,14 +121,11 @@ class SlotGate:
         self._lacking = self._prefills
         return False
 
-    def release_session(self, *, quiet: bool = False) -> None:
-        self._sessions.give(quiet=quiet)
-
     def release_prefill(self, *, quiet: bool = False) -> None:
         if self._prefills is not None:
             self._prefills.give(quiet=quiet)
 
-    def wait(self, call: Callable[[], None]) -> None:
+    def wait(self, call: Callable[[], None] | None) -> None:
         # Only the lacking slots: a shared limit is readable while it has free slots, and would keep the loop busy.
         for slots in (self._sessions, self._prefills):
             if slots is not None:
@@ -135,9 +133,7 @@ class SlotGate:
 
     def stop_waiting(self) -> None:
         """Cancel all callbacks."""
-        self._sessions.notify(None)
-        if self._prefills is not None:
-            self._prefills.notify(None)
+        self.wait(None)
 
 
 class Rise:
@@ -155,8 +151,7 @@ class Rise:
         """*skip*: an earlier process has added the slots due by now."""
         self._start_ns = start_ns
         if skip:
-            while self._level < len(self._levels) and start_ns + self._levels[self._level] <= monotonic_ns():
-                self._level += 1
+            self._level = bisect_right(self._levels, monotonic_ns() - start_ns)
         self._rise()
 
     def _rise(self) -> None:

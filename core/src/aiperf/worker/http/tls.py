@@ -67,7 +67,7 @@ class TlsConnection(Connection):
             return
         del self._ciphertext[:count]
         if self._ciphertext:
-            self.poller.writer(self.fd, self._writable)
+            self.poller.watch(self.fd, self._readable, self._writable)
 
     def _push(self, data: memoryview) -> None:
         self.unsent = data
@@ -75,7 +75,7 @@ class TlsConnection(Connection):
 
     def _writable(self) -> None:
         if self.fd >= 0 and not self._ciphertext:
-            self.poller.writer(self.fd, None)
+            self.poller.watch(self.fd, self._readable)
         self._flush()
         if not self._ciphertext:
             self._pump()
@@ -93,7 +93,7 @@ class TlsConnection(Connection):
                 return
         if self.unsent is None and not self._ciphertext:
             if self.fd >= 0:
-                self.poller.writer(self.fd, None)
+                self.poller.watch(self.fd, self._readable)
             self._written()
 
     def _received(self, data: bytes) -> None:

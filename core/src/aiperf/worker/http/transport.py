@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import ssl
 import weakref
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,12 +16,16 @@ from urllib.parse import urlsplit
 from aiperf import environment
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
-from aiperf.worker.http.connection import Connection
-from aiperf.worker.http.sockets import SO_TIMESTAMPNS, Poller, is_quiet
+from aiperf.worker.http.connection import SO_TIMESTAMPNS, Connection
 from aiperf.worker.http.tls import TlsConnection
 
+_BATCH = 64
+"""Sockets served before the loop continues: its timers keep the due times."""
+_NOBODY = None, None
 _WARM_AT_ONCE = 128
 _WARM_S = 2.0
+
+Call = Callable[[], None]
 
 
 class Origin:
@@ -68,6 +74,61 @@ class RequestHead:
         """The head of one request."""
         session_ids = (exchange.session_id,) * self._session_headers
         return (self._template % (len(exchange.body), exchange.request_id, *session_ids)).encode("latin-1")
+
+
+class Poller:
+    """Calls back for ready sockets, through an epoll of its own inside the loop's; *after* is called behind every batch.
+
+    Two reasons not to give every socket to the loop: uvloop stops watching a socket that has an error (a reset) without
+    telling anybody, and one callback for a batch of ready sockets costs less than one each.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, after: Call) -> None:
+        self._loop, self._after = loop, after
+        self._epoll = select.epoll()
+        self._calls: dict[int, tuple[Call | None, Call | None]] = {}
+        self._fd = self._epoll.fileno()
+        loop.add_reader(self._fd, self._ready)
+
+    def watch(self, fd: int, readable: Call | None, writable: Call | None = None) -> None:
+        """Call *readable* when *fd* can be read or has ended, *writable* when it can be written; either at an error.
+
+        Two times None stops it, and must before *fd* is closed.
+        """
+        if readable is None and writable is None:
+            if self._calls.pop(fd, None) is not None:
+                self._epoll.unregister(fd)
+            return
+        mask = (select.EPOLLIN if readable is not None else 0) | (select.EPOLLOUT if writable is not None else 0)
+        (self._epoll.modify if fd in self._calls else self._epoll.register)(fd, mask)
+        self._calls[fd] = readable, writable
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self._epoll.close()
+
+    def _ready(self) -> None:
+        calls = self._calls
+        for fd, events in self._epoll.poll(0, _BATCH):
+            # Data, an end, an error: reading tells which.
+            if events & ~select.EPOLLOUT and (call := calls.get(fd, _NOBODY)[0]) is not None:
+                call()
+                if events & select.EPOLLIN:
+                    continue
+            if events & ~select.EPOLLIN and (call := calls.get(fd, _NOBODY)[1]) is not None:
+                call()
+        self._after()
+
+
+def _is_quiet(sock: socket.socket) -> bool:
+    """Whether an idle socket is open and has nothing to read: the server may have closed it since the last loop turn."""
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False  # the end of the connection, or bytes without a request
 
 
 class KernelTransport:
@@ -154,7 +215,7 @@ class KernelTransport:
             idle = [connection]
         while idle:
             connection = idle.pop()
-            if connection is self.just_read or (connection.fd >= 0 and is_quiet(connection.sock)):
+            if connection is self.just_read or (connection.fd >= 0 and _is_quiet(connection.sock)):
                 exchange.flags |= REUSED
                 connection.begin(exchange, head)
                 return
