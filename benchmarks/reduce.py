@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from aiperf import Conversation, Turn
-from aiperf.prepare.build import load
 from aiperf.reduce.batches import StoredBatch
 from aiperf.registry.registry import Registry
+from aiperf.registry.third_party import load
 from aiperf.rundir import journal
 from aiperf.rundir.directory import RunClock, save_run
 from aiperf.rundir.store import StoreWriter

@@ -60,7 +60,7 @@ def test_reasoning_that_is_counted_and_not_shown_is_told(plan: Plan) -> None:
 
 
 def test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it(plan: Plan) -> None:
-    census = PhaseCounts(outcomes={0: 120}, prompt_tokens=1000, cached_tokens=430)
+    census = PhaseCounts({0: 120}, prompt_tokens=1000, cached_tokens=430)
     assert "took 43 % of the prompt tokens" in said(plan, census)
     assert "(120 requests used 50 entries)" in said(plan, census)
     assert said(plan, census, single=False) == ""

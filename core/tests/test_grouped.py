@@ -16,7 +16,8 @@ from aiperf.sdk.metric import Aggregation, Metric, MetricDeclaration, Needs, Run
 from aiperf.sdk.summary import Result
 from aiperf.statistics import fold
 from aiperf.statistics.catalogue import Catalogue, Offer
-from aiperf.statistics.grouped import BySlice, ByUrl, Grouping, MergedGroups, Tally, kinds, named
+from aiperf.statistics.grouped import BySlice, ByUrl, Grouping, MergedGroups
+from aiperf.statistics.phase_counts import Tally, kinds
 from aiperf.statistics.pipeline import Pipeline
 from aiperf.statistics.totals import merged_folds, parts, survival
 from aiperf.testing.batches import busy_batch, sample_batch
@@ -136,7 +137,7 @@ def test_shuffling_splitting_and_merging_change_no_number_of_slices_or_urls(
 def test_the_sample_reaches_every_kind_of_outcome_and_of_number(tmp_path: Path) -> None:
     batch = busy_batch()
     slices, urls, survived = folded(tmp_path, [[batch]])
-    became = named({int(kind): int((kinds(batch) == kind).sum()) for kind in np.unique(kinds(batch))})
+    became = Tally(kinds={int(kind): int((kinds(batch) == kind).sum()) for kind in np.unique(kinds(batch))}).outcomes
     assert set(became) == {"completed", "failed", "cut", "empty", "aborted", "unfinished"}
     assert all(results.keys() >= {"adj_latency", "gaps", "total", "rate"} for _, results in urls.values())
     assert sum(tally.started for tally, _ in slices.values()) == len(batch)
@@ -182,7 +183,7 @@ def test_requests_count_where_they_end_chunks_and_tokens_where_they_arrive(
     )  # fmt: skip
     slices, _, _ = folded(tmp_path, [[batch]])
     assert [slices[i][0].started for i in range(3)] == [1, 1, 0]
-    assert [named(slices[i][0].kinds) for i in range(3)] == [{}, {}, {"completed": 2}]
+    assert [slices[i][0].outcomes for i in range(3)] == [{}, {}, {"completed": 2}]
     assert [slices[i][1]["total"].stats["avg"] for i in range(3)] == [3, 3 + 3, 3 + 1]
     assert [slices[i][1]["count"].stats["avg"] for i in range(3)] == [0, 0, 2]
     assert [slices[i][1]["rate"].stats["avg"] for i in range(3)] == [0, 0, 4]

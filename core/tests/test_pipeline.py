@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import ConfigError
-from aiperf.rundir import journal
 from aiperf.sdk.columns import Column, Ragged, RecordBatch, ragged
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.metric import (
@@ -132,8 +131,8 @@ def results(metrics: Catalogue, pipelines: Iterable[Pipeline], phase: int = 0) -
         if phase in each.counts:
             census.merge(each.counts[phase])
     duration = (census.last_end_ns - census.first_start_ns) / 1e9
-    valid, failed = census.outcomes.get(journal.COMPLETED, 0), census.outcomes.get(journal.ERROR, 0)
-    totals = PhaseTotals(metrics, folds.get(phase, {}), duration_s=duration, window_s=None, valid=valid, failed=failed)
+    counts = {"valid": census.valid, "failed": census.failed}
+    totals = PhaseTotals(metrics, folds.get(phase, {}), duration_s=duration, window_s=None, **counts)
     return totals.results()
 
 
@@ -432,7 +431,7 @@ def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
     ((text, (count, first_ns)),) = whole.errors.items()
     assert ("busy" in text, count) == (True, 6)
     assert first_ns == batch["ended_ns"][~batch.valid].min()
-    assert whole.outcomes == {journal.COMPLETED: 18, journal.ERROR: 6}
+    assert whole.outcomes == {"completed": 18, "failed": 2, "cut": 2, "empty": 2}
     assert (whole.first_start_ns, whole.last_end_ns) == (batch["started_ns"].min(), np.nanmax(batch["ended_ns"]))
     assert whole.reconnected == 1
 

@@ -7,7 +7,7 @@ _KEPT_NAMES = {
     "planning": "configure outputs phases sources",
     "prepare": "build",
     "processes": "local",
-    "reduce": "answer envelopes grading trace usage",
+    "reduce": "answer envelopes grading usage",
     "report": "trust",
     "run": "children display readiness",
     "rundir": "artifacts journal store",
@@ -26,14 +26,14 @@ due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engin
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.transport
 engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
-engine.transport=worker.http.transport engine.worker=worker.process errorkinds=statistics.error_kinds
+engine.transport=worker.http.transport engine.worker=worker.process errorkinds=statistics.phase_counts
 findings=planning.problems helptext=cli.help_text ids=rundir.journal intfile=rundir.store
 hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
 limits=prepare.due_times loadchecks=planning.load_checks observation=rundir.shard_reader
 optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
 rundir=rundir.directory sessions=schedule.replay shards=sdk.engine starts=prepare.session_starts
-strangers=registry.third_party survival=statistics.totals uiprocess=run.display
+strangers=registry.third_party survival=statistics.totals trace=reduce.rows uiprocess=run.display
 selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """
 _PACKAGES = {

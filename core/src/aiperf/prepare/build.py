@@ -18,8 +18,7 @@ from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, Pl
 from aiperf.prepare.due_times import with_due_times, with_limits
 from aiperf.prepare.exports import DatasetExport
 from aiperf.registry.hooks import Hooks
-from aiperf.registry.third_party import blamed, made, why
-from aiperf.registry.third_party import load as load
+from aiperf.registry.third_party import blamed, load, made, why
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.directory import RunClock
 from aiperf.rundir.store import Store, StoreWriter

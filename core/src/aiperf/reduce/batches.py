@@ -41,7 +41,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
 
     numbers: float64 of the columns *names*, one column after the other.  stamps, kinds: of each piece of content, its instant
     (int64 ns since the run's start) and the bits of :mod:`aiperf.reduce.answer`; lengths: pieces per request (int64).
-    errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.reduce.trace.Trace`, where the run keeps them;
+    errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.sdk.journal.Trace`, where the run keeps them;
     grades: of requests with something to grade.
     events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
     since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from aiperf.errors import ENDPOINT_ERROR
-from aiperf.prepare.build import load, open_tokenizer
+from aiperf.prepare.build import open_tokenizer
+from aiperf.redaction import shown_headers
 from aiperf.reduce.answer import MARKED, Answer, read_answer
 from aiperf.reduce.batches import OpenBatch
 from aiperf.reduce.grading import Grading
-from aiperf.reduce.trace import traced
 from aiperf.reduce.usage import Usage, read_usage
-from aiperf.registry.third_party import failure
+from aiperf.registry.third_party import failure, load
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import JournalRequest
 from aiperf.rundir.store import Store
@@ -23,7 +24,7 @@ from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
-from aiperf.statistics.grouped import CUT, EMPTY, FAILED
+from aiperf.statistics.phase_counts import CUT, EMPTY, FAILED
 
 Report: TypeAlias = Callable[[str, str], None]
 """Reports a failure: the plugin, a sentence that names it."""
@@ -200,3 +201,25 @@ def _failure(request: JournalRequest, status: int) -> ErrorDetails:
         return msgspec.convert(error, ErrorDetails)
     body = b"".join(read[3] for read in request.reads).decode("utf-8", "replace")
     return ErrorDetails(body, type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)
+
+
+class Trace(Struct, frozen=True, omit_defaults=True):
+    """One exchange.
+
+    request_headers, response_headers: secrets redacted.  reads: (ns since the run's start, body bytes) of each.
+    """
+
+    request_headers: dict[str, str] = {}
+    reason: str | None = None
+    response_headers: dict[str, str] = {}
+    reads: tuple[tuple[int, int], ...] = ()
+
+
+def traced(request: dict[str, Any] | None, head: dict[str, Any] | None, reads: Iterable[tuple[int, int]]) -> str:
+    """A :class:`Trace` as JSON, from the journal's texts ``request`` and ``head`` (None where the exchange broke off)."""
+    fields: dict[str, str] = {}
+    for name, value in head["headers"] if head is not None else ():  # of one name: joined by commas (RFC 9110, 5.3)
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    sent = request["headers"] if request is not None else {}
+    trace = Trace(sent, head["reason"] if head is not None else None, shown_headers(fields), tuple(reads))
+    return msgspec.json.encode(trace).decode()

@@ -10,24 +10,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from aiperf.errors import BadJournal
-from aiperf.prepare.build import load
 from aiperf.redaction import without_secrets
 from aiperf.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
-from aiperf.report.ledger import due_times, write_never_sent
-from aiperf.report.trust import advice, arrivals, asked_rate, delivered, measurement
+from aiperf.registry.third_party import isolated, load
+from aiperf.report.trust import advice, arrivals, asked_rate, delivered, measurement, planned
 from aiperf.rundir import journal
+from aiperf.rundir.artifacts import exporters, part_path, target_for
 from aiperf.rundir.directory import RunClock, hold, load_run
 from aiperf.rundir.previous_results import recover
-from aiperf.rundir.store import Store
+from aiperf.rundir.store import Store, read_ints
+from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
 from aiperf.sdk.endpoint import Capabilities
+from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
 from aiperf.statistics.catalogue import catalogue
-from aiperf.statistics.error_kinds import listed
-from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups, named
-from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.statistics.fold import Merged
+from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
+from aiperf.statistics.phase_counts import PhaseCounts, listed
 from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP
 from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
 from aiperf.telemetry.windows import Window, telemetry
@@ -36,6 +39,7 @@ log = logging.getLogger(__name__)
 
 MOST_SLICES = 100_000
 """Time slices of one run: a report with more would be unreadable."""
+_LEDGER_ROWS = 4096
 
 
 def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, RunClock]:
@@ -149,7 +153,7 @@ class _Merging:
             self._measurement(main_plan, counts, outcome, main), self._delivered(main_plan, counts, outcome, begin),
             self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=cancelled, incomplete_reason=incomplete_reason,
-            complete=not cancelled and incomplete_reason is None, seed=plan.run.seed, outcomes=named(counts.kinds),
+            complete=not cancelled and incomplete_reason is None, seed=plan.run.seed, outcomes=counts.outcomes,
             survival=survival(self.catalogue, folds), slices=self._slices(main_plan), urls=self._urls(main_plan, counts),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
             telemetry=telemetry(self.journal, [self._sampled(phase) for phase in plan.load.phases]),
@@ -160,18 +164,16 @@ class _Merging:
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
         counts, (begin, end) = self.counts[phase.index], self._window(phase)
-        valid = counts.outcomes.get(journal.COMPLETED, 0)
-        failed = counts.outcomes.get(journal.ERROR, 0) + counts.outcomes.get(journal.CANCELLED, 0)
         totals = PhaseTotals(
             self.catalogue, self.folds[phase.index], duration_s=_duration_s(counts), window_s=_seconds(end - begin),
-            valid=valid, failed=failed,
+            valid=counts.valid, failed=counts.failed,
         )  # fmt: skip
         wall = self.clock.started_wall_ns
         results = totals.results() | self.analyses.results(phase.index, [(begin, end)])[0]
         self.warnings += totals.warnings
         return PhaseSummary(
             phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, listed(counts.errors),
-            valid, failed,
+            counts.valid, counts.failed,
         )  # fmt: skip
 
     def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
@@ -195,7 +197,7 @@ class _Merging:
         wall = self.clock.started_wall_ns
         return tuple(
             Slice(
-                wall + windows[i][0], wall + ends[i], results | analyses[i], tally.started, named(tally.kinds),
+                wall + windows[i][0], wall + ends[i], results | analyses[i], tally.started, tally.outcomes,
                 complete=ends[i] == begin + (i + 1) * width,
             )
             for i, tally, results in slices
@@ -209,7 +211,7 @@ class _Merging:
         groups, duration_s = self._merged_groups(phase, ByUrl.name, len(urls)), _duration_s(counts)
         summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s)
         return tuple(
-            UrlSummary(without_secrets(urls[i]), results, tally.started, named(tally.kinds), listed(tally.errors))
+            UrlSummary(without_secrets(urls[i]), results, tally.started, tally.outcomes, listed(tally.errors))
             for i, tally, results in summaries
         )
 
@@ -221,7 +223,7 @@ class _Merging:
     def _window(self, phase: PhasePlan) -> tuple[float, float]:
         """Begin and end of the phase in ns since the run's start; from its requests where the journal lacks them."""
         counts = self.counts[phase.index]
-        begin = min(self._instants(phase, "begin"), default=counts.first_start_ns if counts.outcomes else 0.0)
+        begin = min(self._instants(phase, "begin"), default=counts.first_start_ns if counts.kinds else 0.0)
         return begin, max(*self._instants(phase, "end"), counts.last_end_ns, begin)
 
     def _sampled(self, phase: PhasePlan) -> Window:
@@ -249,7 +251,7 @@ class _Merging:
 
     def _delivered(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float) -> DeliveredLoad:
         asked = asked_rate(phase, due_times(phase, self.journal))
-        if not counts.outcomes:
+        if not counts.kinds:
             return DeliveredLoad(None, None, outcome.never_sent, asked)
         folds = self.folds[phase.index]
         return delivered(phase, counts, outcome, folds.get(LATE), folds.get(HELD), begin_ns, asked)
@@ -279,7 +281,7 @@ class _Merging:
 def _server_counts(phases: Iterable[PhaseCounts]) -> list[str]:
     """Faults of the server's token counts, where the run uses them."""
     phases = list(phases)
-    valid = sum(counts.outcomes.get(journal.COMPLETED, 0) for counts in phases)
+    valid = sum(counts.valid for counts in phases)
     silent, clamped = sum(counts.silent for counts in phases), sum(counts.clamped for counts in phases)
     sentences = []
     if silent:
@@ -299,3 +301,62 @@ def _duration_s(counts: PhaseCounts) -> float | None:
 
 def _seconds(span_ns: float) -> float | None:
     return span_ns / 1e9 if span_ns > 0 else None  # -inf where nothing ended
+
+
+def due_times(phase: PhasePlan, directory: Path) -> Ints:
+    """When arrivals are due, in ns after the phase's start: -1 where the schedule doesn't say; empty where nothing is due."""
+    if phase.due_file is None:
+        return np.empty(0, dtype=np.int64)
+    return read_ints(directory / Path(phase.due_file).name)
+
+
+def write_never_sent(
+    plan: Plan, clock: RunClock, directory: Path, phase: PhasePlan, sent: Merged | None, begin_ns: float | None,
+    report: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Hand the phase's arrivals that nobody sent to the batch exporters, as a part behind those of the reducers.
+
+    *sent*: numbers of the arrivals that were sent.  *begin_ns*: None where the phase never began: its arrivals have no due
+    times then.  *report*: gets a sentence on each exporter that fails.
+    """
+    count = planned(phase)
+    if count is None:
+        return
+    claimed = np.zeros(count, dtype=bool)
+    if sent is not None:
+        numbers = sent.values().astype(np.int64)
+        claimed[numbers[numbers < count]] = True
+    missing = np.flatnonzero(~claimed)
+    due = np.full(count, np.nan)
+    if phase.due_file is not None and begin_ns is not None:
+        after = due_times(phase, directory)
+        due[after >= 0] = after[after >= 0] + begin_ns
+    for ref, exporter in exporters(plan, target_for(plan, clock), BatchExporter) if len(missing) else ():
+        path = part_path(directory, ref.name, plan.run.reducers)
+        with isolated(ref, report, passing=OSError), path.open("ab") as part:
+            for at in range(0, len(missing), _LEDGER_ROWS):
+                rows = missing[at : at + _LEDGER_ROWS]
+                part.write(exporter.rows(_unsent(rows, due[rows], phase, directory)))
+
+
+def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> RecordBatch:
+    """Arrivals with nothing known but number, due time and, where the plan fixes it, session and turn."""
+    count = len(numbers)
+    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
+    columns |= {"n": numbers.astype(np.float64), "due_ns": due, "phase": np.full(count, float(phase.index))}
+    columns |= {"outcome": np.full(count, float(journal.NEVER_SENT)), **_sessions(numbers, phase, directory)}
+    none: list[list[float]] = [[]] * count
+    columns |= dict.fromkeys(LIST_COLUMNS, ragged(none, none))
+    return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))
+
+
+def _sessions(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
+    """Sessions and turns of arrivals, where they don't depend on the answers."""
+    if phase.sessions_file is not None:
+        rows = read_ints(directory / Path(phase.sessions_file).name).reshape(-1, 3)
+        session = np.searchsorted(rows[:, 2], numbers, side="right") - 1
+        turn, entry = numbers - rows[session, 2], rows[session, 0]
+        return {"session": session.astype(np.float64), "turn": turn.astype(np.float64), "entry": entry.astype(np.float64)}
+    if Store(directory).max_turns == 1:
+        return {"session": numbers.astype(np.float64), "turn": np.zeros(len(numbers))}
+    return {}

@@ -20,7 +20,7 @@ from aiperf.sdk.model import LENGTH_FIELDS
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Result
 from aiperf.statistics.fold import Buckets, Merged, statistics
-from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf.worker.clock import PRECISE
 
 COALESCED_SHARE = 0.05
@@ -38,7 +38,6 @@ _COLD_MS = 50.0
 _COLD_REQUESTS = 20
 _CACHED_SHARE = 0.1
 _MS = 1e-6
-_OUTCOMES = (journal.COMPLETED, journal.ERROR, journal.CANCELLED, journal.ABORTED, journal.UNFINISHED)
 
 
 def late_ns(phase: PhasePlan) -> float:
@@ -59,12 +58,11 @@ def arrivals(phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: 
     *lates*: delays of starts behind their due times; *held*: waits for a slot or for the answer before; in ns.
     """
     by, expected = counts.outcomes, planned(phase)
-    sent = sum(by.values())
+    sent, (cancelled, aborted, unfinished) = sum(by.values()), (by.get(outcome, 0) for outcome in KINDS[-3:])
     expected = sent if expected is None else expected
     late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
-    completed, errors, cancelled, aborted, unfinished = (by.get(outcome, 0) for outcome in _OUTCOMES)
     return Arrivals(
-        max(expected, sent), sent, late, completed, errors, cancelled, aborted, unfinished,
+        max(expected, sent), sent, late, counts.valid, counts.failed - cancelled, cancelled, aborted, unfinished,
         never_sent=max(0, expected - sent), held=0 if held is None else held.count,
     )  # fmt: skip
 

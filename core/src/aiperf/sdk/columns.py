@@ -164,7 +164,7 @@ class RecordBatch:
     """Finished requests as columns, in completion order.
 
     *columns* are the kernel's.  *texts* have a string or None per request: those of :data:`TEXTS`; with ``--export-http-trace``
-    also ``trace`` (JSON of :class:`aiperf.reduce.trace.Trace`), with a grader also ``grade``.
+    also ``trace`` (JSON of :class:`aiperf.sdk.journal.Trace`), with a grader also ``grade``.
     *valid* marks requests that count for latency and throughput; the rest failed.
 
     A batch that exporters and hooks get has its metrics, too: *values* by tag in base units (NaN absent), *metrics* their

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aiperf.doors import door
 
 _WHERE = {
-    "reduce.trace": "Trace", "rundir.journal": "CANCELLED COMPLETED ERROR OUTCOMES request_id",
+    "reduce.rows": "Trace", "rundir.journal": "CANCELLED COMPLETED ERROR OUTCOMES request_id",
     "rundir.shard_reader": "Observation observations", "rundir.store": "Store",
 }  # fmt: skip
 
@@ -21,7 +21,7 @@ __all__ = [
 __getattr__ = door(__name__, _WHERE)
 
 if TYPE_CHECKING:
-    from aiperf.reduce.trace import Trace
+    from aiperf.reduce.rows import Trace
     from aiperf.rundir.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES, request_id
     from aiperf.rundir.shard_reader import Observation, observations
     from aiperf.rundir.store import Store

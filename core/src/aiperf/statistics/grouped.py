@@ -16,40 +16,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from aiperf.rundir import journal
 from aiperf.sdk.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.sdk.metric import Metric
 from aiperf.statistics import fold
-from aiperf.statistics.error_kinds import Counts, bounded, counted, merged
-from aiperf.statistics.fold import Buckets
+from aiperf.statistics.fold import Buckets, add_counts
+from aiperf.statistics.phase_counts import KINDS, Tally, counts_of, kinds
 
-KINDS = ("completed", "failed", "cut", "empty", "cancelled", "aborted", "unfinished")
-"""Outcomes of a request that was sent."""
-FAILED, CUT, EMPTY = 0, 1, 2
-"""How a request failed: the column ``fault``."""
-
-_KINDS_OF = {journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 4, journal.ABORTED: 5, journal.UNFINISHED: 6}
 _NOWHERE = np.iinfo(np.int32).min
 _PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
 
 Paired: TypeAlias = NDArray[np.void]
 """Values of type _PAIR."""
-
-
-def kinds(batch: RecordBatch) -> Ints:
-    """The outcome of each request, as an index into KINDS."""
-    indices = np.zeros(len(batch), dtype=np.int64)
-    outcomes = batch["outcome"]
-    for outcome, kind in _KINDS_OF.items():
-        indices[outcomes == outcome] = kind
-    failed = outcomes == journal.ERROR
-    indices[failed] += np.nan_to_num(batch["fault"][failed]).astype(np.int64)
-    return indices
-
-
-def named(counts: Mapping[int, int]) -> dict[str, int]:
-    """Counts by the name of their kind, in the order of KINDS."""
-    return {KINDS[kind]: counts[kind] for kind in sorted(counts)}
 
 
 class BySlice:
@@ -95,19 +72,6 @@ class ByUrl:
 Grouping: TypeAlias = BySlice | ByUrl
 """Gives the group of each request, each start and each element; *begin_ns*: begin of the phase.  timed: groups are spans of
 time."""
-
-
-class Tally(Struct):
-    """One group's requests: the number that started in it, and the outcomes of those that ended in it."""
-
-    started: int = 0
-    kinds: dict[int, int] = {}
-    errors: Counts = {}
-
-    def merge(self, other: Tally) -> None:
-        self.started += other.started
-        fold.add_counts(self.kinds, other.kinds.items())
-        self.errors = merged(self.errors, other.errors)
 
 
 class Pairs:
@@ -203,23 +167,22 @@ class Groups:
                 continue
             pairs.add(ends, column)
             if instants is not None and metrics[tag].arriving:
-                fold.add_counts(self._arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
+                add_counts(self._arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
 
     def _count(self, batch: RecordBatch, ends: Ints) -> None:
         for group, count in counts_of(self._grouping.starts(batch, self._begin_ns)):
             self._tallies.setdefault(group, Tally()).started += count
         outcomes = kinds(batch)
-        for code, count in counts_of(np.where(ends == _NOWHERE, _NOWHERE, ends * len(KINDS) + outcomes)):
+        known = ends != _NOWHERE
+        for code, count in counts_of(ends[known] * len(KINDS) + outcomes[known]):
             group, kind = divmod(code, len(KINDS))
-            fold.add_counts(self._tallies.setdefault(group, Tally()).kinds, [(kind, count)])
+            add_counts(self._tallies.setdefault(group, Tally()).kinds, [(kind, count)])
         if not self._grouping.timed:  # slices are many, and the phase counts its errors
             instants = batch["ended_ns"]
             for i in np.flatnonzero(outcomes != 0).tolist():
                 error = batch.texts["error"][i]
                 if error is not None:
-                    tally = self._tallies[int(ends[i])]
-                    counted(tally.errors, error, 1, float(instants[i]))
-                    tally.errors = bounded(tally.errors)
+                    self._tallies[int(ends[i])].count_error(error, float(instants[i]))
 
     def dump(self) -> Grouped:
         pairs = {tag: each.dump() for tag, each in self._pairs.items()}
@@ -246,7 +209,7 @@ class MergedGroups:
         """The amounts of this metric by the group in which they arrived."""
         amounts: dict[int, int] = {}
         for each in self._stored:
-            fold.add_counts(amounts, [(self._within(group), n) for group, n in each.arrived.get(tag, {}).items()])
+            add_counts(amounts, [(self._within(group), n) for group, n in each.arrived.get(tag, {}).items()])
         return amounts
 
     def values(self, tag: str) -> Iterator[tuple[int, Floats | Buckets]]:
@@ -276,12 +239,6 @@ class MergedGroups:
 
     def _within(self, group: int) -> int:
         return min(max(group, self._first), self._last)
-
-
-def counts_of(groups: Ints) -> Iterator[tuple[int, int]]:
-    """Each group and its count."""
-    present, counts = np.unique(groups[groups != _NOWHERE], return_counts=True)
-    return zip(present.tolist(), counts.tolist(), strict=True)
 
 
 def _arrivals(amounts: Floats, pieces: Ragged, groups: Ints) -> Iterator[tuple[int, int]]:

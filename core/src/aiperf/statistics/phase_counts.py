@@ -1,38 +1,98 @@
-"""Counts of a phase's requests: outcomes, errors, extremes, and what the server said of its own counts."""
+"""Counts of requests: outcomes, errors by kind, extremes, and what the server said of its own counts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
-from aiperf.sdk.columns import RecordBatch
-from aiperf.statistics.error_kinds import bounded, counted, merged
+from aiperf.rundir import journal
+from aiperf.sdk.columns import Ints, RecordBatch
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.summary import ErrorCount
 from aiperf.statistics.fold import add_counts
-from aiperf.statistics.grouped import counts_of, kinds
 
+KINDS = ("completed", "failed", "cut", "empty", "cancelled", "aborted", "unfinished")
+"""Outcomes of a request that was sent."""
+FAILED, CUT, EMPTY = 0, 1, 2
+"""How a request failed: the column ``fault``."""
+MOST = 100
+"""Messages of one type and code that are counted apart; likewise types of one code, and codes."""
+
+Counts = dict[str, tuple[int, float]]
+"""By error, the JSON of its ErrorDetails: how often, and the first instant in ns since the run's start."""
+
+_KINDS_OF = {journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 4, journal.ABORTED: 5, journal.UNFINISHED: 6}
+_FAILED_KINDS = ("failed", "cut", "empty", "cancelled")
+_MANY = f"more than {MOST} different "
 _OPENING = 8
 """Number of a phase's first good requests in ``opening``."""
-_SUMS = (
-    "coalesced", "instants", "reconnected", "silent", "clamped", "hidden_reasoning", "prompt_tokens", "cached_tokens",
-)  # fmt: skip
+_read = msgspec.json.Decoder(ErrorDetails).decode
 
 
-class PhaseCounts(Struct):
-    """Counts of a phase's requests by outcome and by error (how often, first instant), and extremes.
+def kinds(batch: RecordBatch) -> Ints:
+    """The outcome of each request, as an index into KINDS."""
+    indices = np.zeros(len(batch), dtype=np.int64)
+    outcomes = batch["outcome"]
+    for outcome, kind in _KINDS_OF.items():
+        indices[outcomes == outcome] = kind
+    failed = outcomes == journal.ERROR
+    indices[failed] += np.nan_to_num(batch["fault"][failed]).astype(np.int64)
+    return indices
+
+
+def counts_of(keys: Ints) -> Iterator[tuple[int, int]]:
+    """Each key and its count."""
+    present, counts = np.unique(keys, return_counts=True)
+    return zip(present.tolist(), counts.tolist(), strict=True)
+
+
+class Tally(Struct):
+    """Requests: the number that started, the outcomes (indices into KINDS) and errors of those that ended."""
+
+    kinds: dict[int, int] = {}
+    errors: Counts = {}
+    started: int = 0
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Counts by name, in the order of KINDS; outcomes without requests are left out."""
+        return {KINDS[kind]: self.kinds[kind] for kind in sorted(self.kinds)}
+
+    @property
+    def valid(self) -> int:
+        return self.outcomes.get("completed", 0)
+
+    @property
+    def failed(self) -> int:
+        """Requests with an error, and cancelled ones."""
+        return sum(self.outcomes.get(kind, 0) for kind in _FAILED_KINDS)
+
+    def count_error(self, error: str, at_ns: float) -> None:
+        counted(self.errors, error, 1, at_ns)
+        self.errors = bounded(self.errors)
+
+    def merge(self, other: Tally) -> None:
+        self.started += other.started
+        add_counts(self.kinds, other.kinds.items())
+        for error, (count, first_ns) in other.errors.items():
+            counted(self.errors, error, count, first_ns)
+        self.errors = bounded(self.errors)
+
+
+class PhaseCounts(Tally):
+    """The tally of a phase, and extremes.
 
     Times are in ns since the run's start.  instants: distinct arrivals of content; coalesced: pieces merged into them.
-    kinds: counts by :data:`aiperf.statistics.grouped.KINDS`.
     silent: good answers without token counts of the server; clamped: those with more reasoning than output tokens;
     hidden_reasoning: those with reasoning tokens and no reasoning text.  prompt_tokens, cached_tokens: as the server counts, in
     good answers with a count of cached tokens.  opening: of the first good requests, their start, and the time to the first
     token or the end.
     """
 
-    outcomes: dict[int, int] = {}
-    kinds: dict[int, int] = {}
-    errors: dict[str, tuple[int, float]] = {}
     first_start_ns: float = math.inf
     last_start_ns: float = -math.inf
     last_end_ns: float = -math.inf
@@ -47,45 +107,92 @@ class PhaseCounts(Struct):
     opening: list[tuple[float, float]] = []
 
     def add(self, batch: RecordBatch) -> None:
-        add_counts(self.outcomes, counts_of(batch["outcome"].astype(np.int64)))
-        add_counts(self.kinds, counts_of(kinds(batch)))
-        ends = batch["ended_ns"]
-        for i, error in enumerate(batch.texts["error"]):
-            if error is not None:
-                counted(self.errors, error, 1, float(ends[i]))
-        self.errors = bounded(self.errors)
-        self.first_start_ns = min(self.first_start_ns, float(np.nanmin(batch["started_ns"])))
-        self.last_start_ns = max(self.last_start_ns, float(np.nanmax(batch["started_ns"])))
-        if not np.isnan(ends).all():
-            self.last_end_ns = max(self.last_end_ns, float(np.nanmax(ends)))
-        self.coalesced += int(batch["coalesced"].sum())
-        self.instants += len(batch.lists("chunk_ns").values)
+        """Count a batch, which is not empty."""
+        good, ends, started = batch.valid, batch["ended_ns"], batch["started_ns"]
         prompt, completion = batch["usage_prompt_tokens"], batch["usage_completion_tokens"]
-        self.silent += int((batch.valid & np.isnan(prompt) & np.isnan(completion)).sum())
-        reasoned = batch["usage_reasoning_tokens"]
-        self.clamped += int((batch.valid & (reasoned > completion)).sum())
+        reasoned, cached = batch["usage_reasoning_tokens"], batch["usage_cached_tokens"]
         at_once = batch["first_output_ns"] == batch["first_token_ns"]
-        self.hidden_reasoning += int((batch.valid & (reasoned > 0) & at_once).sum())
-        with_cache = batch.valid & ~np.isnan(batch["usage_cached_tokens"]) & ~np.isnan(prompt)
-        self.prompt_tokens += int(prompt[with_cache].sum())
-        self.cached_tokens += int(batch["usage_cached_tokens"][with_cache].sum())
-        self._open(batch)
-        self.reconnected += int(batch["reconnected"].sum())
+        with_cache = good & ~np.isnan(cached) & ~np.isnan(prompt)
+        first = np.where(np.isnan(batch["first_token_ns"]), ends, batch["first_token_ns"])
+        earliest = np.flatnonzero(good)[np.argsort(started[good], kind="stable")[:_OPENING]]
+        more = PhaseCounts(
+            dict(counts_of(kinds(batch))), {}, len(batch), float(started.min()), float(started.max()),
+            float(np.fmax.reduce(ends, initial=-math.inf)),
+            coalesced=int(batch["coalesced"].sum()), instants=len(batch.lists("chunk_ns").values),
+            reconnected=int(batch["reconnected"].sum()), silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
+            clamped=int((good & (reasoned > completion)).sum()), hidden_reasoning=int((good & (reasoned > 0) & at_once).sum()),
+            prompt_tokens=int(prompt[with_cache].sum()), cached_tokens=int(cached[with_cache].sum()),
+            opening=list(zip(started[earliest].tolist(), (first - started)[earliest].tolist(), strict=True)),
+        )  # fmt: skip
+        for error, end in zip(batch.texts["error"], ends.tolist(), strict=True):
+            if error is not None:
+                counted(more.errors, error, 1, end)
+        self.merge(more)
 
-    def _open(self, batch: RecordBatch) -> None:
-        started, first = batch["started_ns"][batch.valid], batch["first_token_ns"][batch.valid]
-        took = np.where(np.isnan(first), batch["ended_ns"][batch.valid], first) - started
-        earliest = np.argsort(started, kind="stable")[:_OPENING]
-        these = zip(started[earliest].tolist(), took[earliest].tolist(), strict=True)
-        self.opening = sorted([*self.opening, *these])[:_OPENING]
-
-    def merge(self, other: PhaseCounts) -> None:
-        add_counts(self.outcomes, other.outcomes.items())
-        add_counts(self.kinds, other.kinds.items())
-        self.errors = merged(self.errors, other.errors)
+    def merge(self, other: Tally) -> None:
+        super().merge(other)
+        assert isinstance(other, PhaseCounts)
         self.first_start_ns = min(self.first_start_ns, other.first_start_ns)
         self.last_start_ns = max(self.last_start_ns, other.last_start_ns)
         self.last_end_ns = max(self.last_end_ns, other.last_end_ns)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.opening = sorted([*self.opening, *other.opening])[:_OPENING]
+
+
+_SUMS = [field.name for field in msgspec.structs.fields(PhaseCounts) if field.type is int and field.name != "started"]
+
+
+def counted(errors: Counts, error: str, count: int, first_ns: float) -> None:
+    """Count *error*, in place."""
+    known, earliest = errors.get(error, (0, math.inf))
+    errors[error] = (known + count, min(earliest, first_ns))
+
+
+def bounded(errors: Counts) -> Counts:
+    """The counts with kinds beyond MOST counted together.
+
+    Grouping depends on all errors together, and a group stays a group: the order of adding and merging changes nothing.
+    """
+    if len(errors) <= MOST and not any(_MANY in error for error in errors):
+        return errors
+    kind: Callable[[str], str] = str
+    for wider in (_of_type, _of_code, _of_any):
+        errors = _grouped(errors, kind, wider)
+        kind = wider
+    return errors
+
+
+def listed(errors: Counts) -> tuple[ErrorCount, ...]:
+    """Errors in the order of their first instants."""
+    ordered = sorted(errors.items(), key=lambda each: each[1][1])
+    return tuple(ErrorCount(_read(error), count) for error, (count, _) in ordered)
+
+
+def _grouped(errors: Counts, kind: Callable[[str], str], wider: Callable[[str], str]) -> Counts:
+    kinds: dict[str, set[str]] = {}
+    for error in errors:
+        kinds.setdefault(wider(error), set()).add(kind(error))
+    grouped: Counts = {}
+    for error, (count, first_ns) in errors.items():
+        group = wider(error)
+        many = len(kinds[group]) > MOST or group in errors
+        counted(grouped, group if many else error, count, first_ns)
+    return grouped
+
+
+def _of_type(error: str) -> str:
+    details = _read(error)
+    return _text(ErrorDetails(_MANY + "messages", type=details.type, code=details.code))
+
+
+def _of_code(error: str) -> str:
+    return _text(ErrorDetails(_MANY + "types of error", code=_read(error).code))
+
+
+def _of_any(error: str) -> str:
+    return _text(ErrorDetails(_MANY + "codes of errors"))
+
+
+def _text(error: ErrorDetails) -> str:
+    return msgspec.json.encode(error).decode()

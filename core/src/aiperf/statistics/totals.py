@@ -13,7 +13,8 @@ from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.summary import Result
 from aiperf.statistics.catalogue import Catalogue
 from aiperf.statistics.fold import PERCENTILES, Merged, Part, Samples, displayed
-from aiperf.statistics.grouped import KINDS, MergedGroups, Tally
+from aiperf.statistics.grouped import MergedGroups
+from aiperf.statistics.phase_counts import Tally
 from aiperf.statistics.pipeline import CENSORED, SEEN
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _LAST = 1_000_000
 """Place on the console behind every row with an order of its own."""
-_COMPLETED, _FAILED = KINDS.index("completed"), [KINDS.index(kind) for kind in ("failed", "cut", "empty", "cancelled")]
 
 
 class PhaseTotals:
@@ -175,7 +175,7 @@ def parts(
             continue
         for group, values in merged.values(tag):
             known[tag] = 0.0
-            folds[group][tag] = Part(values, metric.scale, _failed(merged.tally(group)) if metric.adjusted else 0)
+            folds[group][tag] = Part(values, metric.scale, merged.tally(group).failed if metric.adjusted else 0)
         if metric.arriving and (amounts := merged.arrived(tag)):
             arrived[tag] = amounts
     for group in groups:
@@ -183,14 +183,10 @@ def parts(
         sums = {tag: zero for tag, zero in known.items() if tag not in folds_here}
         sums |= {tag: float(amounts.get(group, 0)) for tag, amounts in arrived.items() if tag in known}
         totals = PhaseTotals(
-            catalogue, folds_here, duration_s=seconds(group), window_s=seconds(group), valid=tally.kinds.get(_COMPLETED, 0),
-            failed=_failed(tally), sums=sums,
+            catalogue, folds_here, duration_s=seconds(group), window_s=seconds(group), valid=tally.valid, failed=tally.failed,
+            sums=sums,
         )  # fmt: skip
         yield group, tally, totals.results()
-
-
-def _failed(tally: Tally) -> int:
-    return sum(tally.kinds.get(kind, 0) for kind in _FAILED)
 
 
 def merged_folds(reducers: Iterable[list[tuple[int, str, Samples]]]) -> dict[int, dict[str, Merged]]:
