@@ -11,15 +11,25 @@ from typing import Any
 
 from msgspec import Struct
 
-_PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input_token_count")
-_COMPLETION = ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "generated_token_count")
-_TOTAL = ("total_tokens", "totalTokenCount", "totalTokens")
-_CACHED = (
-    "cache_read_input_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "cacheReadInputTokens", "cached_tokens",
-)  # fmt: skip
-_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens")
-_PROMPT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
-_COMPLETION_DETAILS = ("completion_tokens_details", "output_tokens_details")
+_PLACES = {
+    "prompt": "prompt_tokens input_tokens promptTokenCount inputTokens input_token_count",
+    "completion": "completion_tokens output_tokens candidatesTokenCount outputTokens generated_token_count",
+    "total": "total_tokens totalTokenCount totalTokens",
+    "reasoning": "completion_tokens_details.reasoning_tokens output_tokens_details.reasoning_tokens thoughtsTokenCount",
+    "cached": (
+        "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cache_read_input_tokens"
+        " prompt_cache_hit_tokens cachedContentTokenCount cacheReadInputTokens cached_tokens"
+    ),
+    "written": "cache_creation_input_tokens cacheWriteInputTokens",
+    "missed": "prompt_cache_miss_tokens",
+    "prompt_audio": "prompt_tokens_details.audio_tokens input_tokens_details.audio_tokens",
+    "completion_audio": "completion_tokens_details.audio_tokens output_tokens_details.audio_tokens",
+    "accepted": "completion_tokens_details.accepted_prediction_tokens output_tokens_details.accepted_prediction_tokens",
+    "rejected": "completion_tokens_details.rejected_prediction_tokens output_tokens_details.rejected_prediction_tokens",
+    "tool": "toolUsePromptTokenCount",
+}
+"""Where servers say each count; the first place that has a number counts."""
+_SPLIT_PLACES = {name: [place.partition(".")[::2] for place in places.split()] for name, places in _PLACES.items()}
 _APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens")
 _SAYS_INPUT = ("input_tokens", "inputTokens")
 _WRAPPERS = ("response", "message", "usage", "usageMetadata", "meta", "tokens")
@@ -58,22 +68,17 @@ def read_usage(usage: Mapping[str, Any]) -> Usage:
         if type(prompt) is int and type(completion) is int and type(total) is int:
             return Usage(prompt, completion, total)
     flat = _flat(usage)
-    prompt_key, prompt = _first(flat, _PROMPT)
-    if prompt is not None and prompt_key in _SAYS_INPUT:
-        prompt += sum(_whole(flat.get(key)) or 0 for key in _APART)
-    cached = _nested(flat, _PROMPT_DETAILS, "cached_tokens")
-    reasoning = _nested(flat, _COMPLETION_DETAILS, "reasoning_tokens")
-    return Usage(
-        prompt, _first(flat, _COMPLETION)[1], _first(flat, _TOTAL)[1],
-        reasoning=reasoning if reasoning is not None else _whole(flat.get("thoughtsTokenCount")),
-        cached=cached if cached is not None else _first(flat, _CACHED)[1],
-        written=_first(flat, _WRITTEN)[1], missed=_whole(flat.get("prompt_cache_miss_tokens")),
-        prompt_audio=_nested(flat, _PROMPT_DETAILS, "audio_tokens"),
-        completion_audio=_nested(flat, _COMPLETION_DETAILS, "audio_tokens"),
-        accepted=_nested(flat, _COMPLETION_DETAILS, "accepted_prediction_tokens"),
-        rejected=_nested(flat, _COMPLETION_DETAILS, "rejected_prediction_tokens"),
-        tool=_whole(flat.get("toolUsePromptTokenCount")), audio_s=_number(flat.get("prompt_audio_seconds")),
-    )  # fmt: skip
+    counts: dict[str, int] = {}
+    for name, places in _SPLIT_PLACES.items():
+        for key, inner_key in places:
+            value = flat.get(key)
+            if inner_key:
+                value = value.get(inner_key) if isinstance(value, dict) else None
+            if (number := _number(value)) is not None:
+                apart = _APART if key in _SAYS_INPUT else ()
+                counts[name] = int(number) + sum(int(_number(flat.get(each)) or 0) for each in apart)
+                break
+    return Usage(**counts, audio_s=_number(flat.get("prompt_audio_seconds")))
 
 
 def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,28 +90,7 @@ def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
-
-
 def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value
-
-
-def _first(flat: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, int | None]:
-    for key in keys:
-        value = _whole(flat.get(key))
-        if value is not None:
-            return key, value
-    return "", None
-
-
-def _nested(flat: Mapping[str, Any], holders: tuple[str, ...], key: str) -> int | None:
-    for holder in holders:
-        inner = flat.get(holder)
-        if isinstance(inner, dict) and (value := _whole(inner.get(key))) is not None:
-            return value
-    return None

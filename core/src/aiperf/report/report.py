@@ -28,7 +28,6 @@ from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
 from aiperf.statistics.catalogue import catalogue
-from aiperf.statistics.fold import Merged
 from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf.statistics.phase_counts import PhaseCounts, listed
 from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP
@@ -138,9 +137,7 @@ class _Merging:
         main = next(phase for phase in phases if phase.kind == "profiling")
         begin, end = self._window(main_plan)
         for phase in plan.load.phases:
-            begin_ns = min(self._instants(phase, "begin"), default=None)
-            sent = self.folds[phase.index].get(ARRIVAL)
-            write_never_sent(plan, self.clock, self.journal, phase, sent, begin_ns, self._report)
+            self._write_never_sent(phase)
         counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
         outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD))
         self.warnings += advice(plan, main_plan, counts, main.results, single=Store(self.journal).max_turns == 1)
@@ -161,6 +158,25 @@ class _Merging:
             warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
             run_warnings=warnings, extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
         )  # fmt: skip
+
+    def _write_never_sent(self, phase: PhasePlan) -> None:
+        """Hand the phase's arrivals that nobody sent to the batch exporters, as a part behind those of the reducers."""
+        count, plan, sent = planned(phase), self.plan, self.folds[phase.index].get(ARRIVAL)
+        if count is None:
+            return
+        numbers = np.empty(0, dtype=np.int64) if sent is None else sent.values().astype(np.int64)
+        missing = np.flatnonzero(~np.isin(np.arange(count), numbers))
+        due = np.full(count, np.nan)
+        begin_ns = min(self._instants(phase, "begin"), default=np.nan)  # without a begin, no due times
+        if phase.due_file is not None:
+            after = due_times(phase, self.journal)
+            due[after >= 0] = after[after >= 0] + begin_ns
+        for ref, exporter in exporters(plan, target_for(plan, self.clock), BatchExporter) if len(missing) else ():
+            path = part_path(self.journal, ref.name, plan.run.reducers)
+            with isolated(ref, self._report, passing=OSError), path.open("ab") as part:
+                for at in range(0, len(missing), _LEDGER_ROWS):
+                    rows = missing[at : at + _LEDGER_ROWS]
+                    part.write(exporter.rows(_unsent(rows, due[rows], phase, self.journal)))
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
         counts, (begin, end) = self.counts[phase.index], self._window(phase)
@@ -308,35 +324,6 @@ def due_times(phase: PhasePlan, directory: Path) -> Ints:
     if phase.due_file is None:
         return np.empty(0, dtype=np.int64)
     return read_ints(directory / Path(phase.due_file).name)
-
-
-def write_never_sent(
-    plan: Plan, clock: RunClock, directory: Path, phase: PhasePlan, sent: Merged | None, begin_ns: float | None,
-    report: Callable[[str], None],
-) -> None:  # fmt: skip
-    """Hand the phase's arrivals that nobody sent to the batch exporters, as a part behind those of the reducers.
-
-    *sent*: numbers of the arrivals that were sent.  *begin_ns*: None where the phase never began: its arrivals have no due
-    times then.  *report*: gets a sentence on each exporter that fails.
-    """
-    count = planned(phase)
-    if count is None:
-        return
-    claimed = np.zeros(count, dtype=bool)
-    if sent is not None:
-        numbers = sent.values().astype(np.int64)
-        claimed[numbers[numbers < count]] = True
-    missing = np.flatnonzero(~claimed)
-    due = np.full(count, np.nan)
-    if phase.due_file is not None and begin_ns is not None:
-        after = due_times(phase, directory)
-        due[after >= 0] = after[after >= 0] + begin_ns
-    for ref, exporter in exporters(plan, target_for(plan, clock), BatchExporter) if len(missing) else ():
-        path = part_path(directory, ref.name, plan.run.reducers)
-        with isolated(ref, report, passing=OSError), path.open("ab") as part:
-            for at in range(0, len(missing), _LEDGER_ROWS):
-                rows = missing[at : at + _LEDGER_ROWS]
-                part.write(exporter.rows(_unsent(rows, due[rows], phase, directory)))
 
 
 def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> RecordBatch:

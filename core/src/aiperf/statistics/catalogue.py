@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import graphlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.precedence import strongest
-from aiperf.registry.third_party import left_out, load, why
+from aiperf.registry.third_party import isolated, left_out, load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Capabilities
 from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, MetricFamily, Needs, RunMetric
@@ -68,11 +68,16 @@ class Catalogue:
     def owner(self, tag: str) -> str:
         return self._owners[tag]
 
-    def failed(self, tag: str, error: Exception) -> str:
-        """Log that the metric failed; gives the sentence."""
-        sentence = f"metric {tag} of {self._owners[tag]} is switched off: {why(error)}"
-        log.warning("%s", sentence, exc_info=error)
-        return sentence
+    def isolated(
+        self, tag: str, report: Callable[[str], object], passing: tuple[type[Exception], ...] = ()
+    ) -> contextlib.AbstractContextManager[None]:
+        """Stop exceptions of the metric, but those in *passing*; the log and *report* get a sentence."""
+
+        def switch_off(sentence: str) -> None:
+            log.warning("%s", sentence)
+            report(sentence)
+
+        return isolated(f"metric {tag} of {self._owners[tag]}", switch_off, "is switched off", passing=passing)
 
     def switch_off(self, tags: Iterable[str]) -> None:
         """Take these out, and what needs them."""
@@ -152,15 +157,9 @@ def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
     return Catalogue([*offers, *more], has, warnings) if families else alone
 
 
-@contextlib.contextmanager
-def _left_out(ref: PluginRef, warnings: list[str]) -> Iterator[None]:
-    """What a stranger's metric raises becomes a line of *warnings*."""
-    try:
-        yield
-    except ConfigError:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
-        warnings.append(f"metric {ref.name} of {ref.package} is left out: {why(error)}")
+def _left_out(ref: PluginRef, warnings: list[str]) -> contextlib.AbstractContextManager[None]:
+    """An exception of a plugin's metric becomes a line of *warnings*."""
+    return isolated(f"metric {ref.name} of {ref.package}", warnings.append, "is left out", passing=ConfigError)
 
 
 def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,13 +70,11 @@ class Pipeline:
                     return allowed[name]
                 raise KeyError(f"{name!r} is neither a column of the kernel nor in 'needs'")
 
-            try:
+            with self._catalogue.isolated(tag, partial(self.off.__setitem__, tag)):
                 column = metric.column(batch.viewed(resolve))
                 values[tag] = _checked(column, rows[metric.over])
                 if metric.since is not None and not isinstance(column, Ragged) and cut.any():
                     cut_off[tag] = np.where(cut & np.isfinite(column), column, np.nan)
-            except Exception as error:  # noqa: BLE001  # code of a plugin
-                self.off[tag] = self._catalogue.failed(tag, error)
         return batch.with_metrics(values, self._metrics, cut_off)
 
     def feed(self, scored: RecordBatch) -> None:
@@ -132,12 +131,8 @@ class Pipeline:
             if (phase, tag) not in self._collectors:
                 path = self._spool / f"fold-{self._owner}-{phase}-{tag}"
                 self._collectors[phase, tag] = RawValueCollector(path, analysis.keeps, analysis.lists)
-            try:
+            with self._catalogue.isolated(tag, partial(self.off.__setitem__, tag), passing=(OSError,)):
                 self._collectors[phase, tag].add(batch, batch.values)
-            except OSError:
-                raise
-            except Exception as error:  # noqa: BLE001  # code of a plugin
-                self.off[tag] = self._catalogue.failed(tag, error)
 
     def _fold(self, phase: int, tag: str, *, listed: bool = False) -> Samples:
         fold = self._folds.get((phase, tag))

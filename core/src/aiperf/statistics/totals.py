@@ -89,12 +89,10 @@ class PhaseTotals:
     def _number(self, tag: str, metric: MetricDeclaration) -> dict[str, float] | None:
         """The only statistic of a metric with one number."""
         if isinstance(metric, RunMetric):
-            try:
+            with self._catalogue.isolated(tag, self.warnings.append):
                 value = metric.number(self)
                 if value is not None and math.isfinite(number := float(value)):
                     self._derived[tag] = number
-            except Exception as error:  # noqa: BLE001  # code of a plugin
-                self.warnings.append(self._catalogue.failed(tag, error))
         value = self.value(tag)
         return None if value is None else {"avg": displayed(value, metric.scale)}
 
@@ -120,11 +118,9 @@ class Analyses:
             analysis = self._catalogue.metrics.get(tag)
             if not isinstance(analysis, Analysis):
                 continue
-            try:
+            with self._catalogue.isolated(tag, self.warnings.append):
                 for window, results in zip(by_window, analysis.results(RawValues(states), windows), strict=True):
                     window |= {result.tag: result for result in results}
-            except Exception as error:  # noqa: BLE001  # code of a plugin
-                self.warnings.append(self._catalogue.failed(tag, error))
         return by_window
 
 
