@@ -143,7 +143,7 @@ def test_going_into_buckets_takes_the_file_away(tmp_path: Path, monkeypatch: pyt
     for at in range(0, 700, 50):
         one.add(array(np.arange(at, at + 50)) + 1.0)
     assert not (tmp_path / "fold").exists()
-    assert one.buckets is not None and one.buckets.count == one.count == 700
+    assert one.buckets is not None and one.buckets[0].count == one.count == 700
 
 
 def test_what_is_absent_or_infinite_counts_for_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ marked, counted, and left out of gaps.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, product, repeat
@@ -121,7 +120,7 @@ def _read_body(reads: list[Read], decode: Decode) -> Answer:
         answer.error = _decode_failure(why(error))
         return answer
     if not isinstance(delta, Delta):
-        answer.error = None if delta is None else _decode_failure(_misreturned(delta))
+        answer.error = None if delta is None else _misreturned(delta)
         return answer
     answer.text, answer.reasoning = delta.text + delta.tool, delta.reasoning
     answer.usage, answer.finish, answer.items, answer.extra = delta.usage, delta.finish, delta.items, delta.extra
@@ -186,7 +185,7 @@ def _read_events(reads: list[Read], decode: Decode) -> Answer:
     except BadResponse as error:
         answer.error = error
     except Exception as error:  # noqa: BLE001  # code of a plugin
-        answer.error = _decode_failure(_wrong_result(reads, decode) or why(error))
+        answer.error = _decode_failure(why(error))
     if not answer.stamps:
         answer.error = answer.error or unreadable
     answer.text, answer.reasoning = "".join(texts), "".join(reasonings)
@@ -218,8 +217,10 @@ def _take_events(
                     raise
                 unreadable = unreadable or bad
                 continue
-            if delta is None:
-                continue
+            if not isinstance(delta, Delta):
+                if delta is None:
+                    continue
+                raise _misreturned(delta)
             if delta.usage is None or delta.content or delta.finish is not None:
                 answer.events, answer.first_event_ns, answer.last_event_ns = count, began, now
             answer.usage = delta.usage or answer.usage
@@ -261,19 +262,5 @@ def _decode_failure(reason: str) -> BadResponse:
     return BadResponse(f"the endpoint can't read the answer: {reason}", kind=ENDPOINT_ERROR)
 
 
-def _wrong_result(reads: list[Read], decode: Decode) -> str | None:
-    """A sentence on the first result of *decode* that is no Delta; None where there is none before an error.
-
-    Looked for after a failure only: a check of every event would cost more than the event.
-    """
-    splitter = Splitter()
-    with contextlib.suppress(Exception):  # the error that is reported already
-        for event, _ in splitter.feed(b"".join([read[3] for read in reads])) + splitter.close():
-            delta = decode(event)
-            if delta is not None and not isinstance(delta, Delta):
-                return _misreturned(delta)
-    return None
-
-
-def _misreturned(delta: object) -> str:
-    return f"decode returned {type(delta).__name__}, not Delta"
+def _misreturned(delta: object) -> BadResponse:
+    return _decode_failure(f"decode returned {type(delta).__name__}, not Delta")

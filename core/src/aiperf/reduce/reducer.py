@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Struct
 
 from aiperf.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
-from aiperf.reduce.rows import RowMaker
+from aiperf.reduce.rows import Report, RowMaker
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import isolated, load
 from aiperf.rundir import journal
@@ -40,7 +40,7 @@ from aiperf.statistics.phase_counts import PhaseCounts
 from aiperf.statistics.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 log = logging.getLogger(__name__)
 
@@ -105,70 +105,47 @@ def _decoded(kind: type, state: bytes) -> Samples:
     return Samples.load(state)
 
 
-class Failures:
-    """The first failure of each plugin, as a sentence."""
+class Outlets:
+    """Batch exporters, each with its part file, and implementations of ``aiperf_batch_reduced``.
 
-    def __init__(self) -> None:
-        self.sentences: dict[str, str] = {}
-
-    def report(self, plugin: str, sentence: str) -> None:
-        if plugin not in self.sentences:
-            self.sentences[plugin] = sentence
-            log.warning("%s", sentence)
-
-
-class BackgroundFile:
-    """A file that a thread writes, one piece at a time: a report has a core to spare, and the disk is slow.
-
-    An error of the disk is raised by the next call.
+    *background*: a thread writes the part files, one piece at a time: a report has a core to spare, and the disk is slow.  An
+    error of the disk is raised by the next call.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a reducer beside the load doesn't need
-
-        self._file, self._thread = file, ThreadPoolExecutor(1)
+    def __init__(self, plan: Plan, journal: Path, index: int, report: Report, *, clock: RunClock, background: bool) -> None:
+        self._report, self._files = report, contextlib.ExitStack()
+        self._exporters = exporters(plan, target_for(plan, clock), BatchExporter)
+        self._parts = [self._files.enter_context(part_path(journal, ref.name, index).open("wb")) for ref, _ in self._exporters]
+        self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[int] | None = None
+        if background:
+            from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a reducer beside the load doesn't need
 
-    def write(self, data: bytes) -> None:
+            self._thread = self._files.enter_context(ThreadPoolExecutor(1))
+        self._hooks = Hooks.load(plan.plugins.hooked("aiperf_batch_reduced"), lambda message: report(message, message))
+
+    def give(self, batch: RecordBatch) -> None:
+        """Export the batch and call the hooks; OSError (a full disk) is the caller's to handle."""
+        for (ref, exporter), part in zip(self._exporters, self._parts, strict=True):
+            with isolated(ref, partial(self._report, str(ref)), passing=OSError):
+                self._write(part, exporter.rows(batch))
+        self._hooks.call("aiperf_batch_reduced", batch=batch)
+
+    def _write(self, part: BinaryIO, data: bytes) -> None:
         self._wait()
-        self._writing = self._thread.submit(self._file.write, data)
-
-    def close(self) -> None:
-        try:
-            self._wait()
-        finally:
-            self._thread.shutdown()
-            self._file.close()
+        if self._thread is None:
+            part.write(data)
+        else:
+            self._writing = self._thread.submit(part.write, data)
 
     def _wait(self) -> None:
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
 
-
-class Outlets:
-    """Batch exporters, each with its part file, and implementations of ``aiperf_batch_reduced``.
-
-    *background*: part files are written by threads.
-    """
-
-    def __init__(self, plan: Plan, journal: Path, index: int, failures: Failures, *, clock: RunClock, background: bool) -> None:
-        self._failures = failures
-        self._exporters = exporters(plan, target_for(plan, clock), BatchExporter)
-        files = [part_path(journal, ref.name, index).open("wb") for ref, _ in self._exporters]
-        self._parts: list[BinaryIO | BackgroundFile] = [BackgroundFile(file) for file in files] if background else [*files]
-        self._hooks = Hooks.load(plan.plugins.hooked("aiperf_batch_reduced"), lambda message: failures.report(message, message))
-
-    def give(self, batch: RecordBatch) -> None:
-        """Export the batch and call the hooks; OSError (a full disk) is the caller's to handle."""
-        for (ref, exporter), part in zip(self._exporters, self._parts, strict=True):
-            with isolated(ref, partial(self._failures.report, str(ref)), passing=OSError):
-                part.write(exporter.rows(batch))
-        self._hooks.call("aiperf_batch_reduced", batch=batch)
-
     def close(self) -> None:
-        for part in self._parts:
-            part.close()
+        with self._files:
+            self._wait()
 
 
 class Reducer:
@@ -181,13 +158,14 @@ class Reducer:
     def __init__(self, plan: Plan, directory: Path, index: int, of: int, *, clock: RunClock, durable: bool = True) -> None:
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
-        self._store, self._failures = Store(directory), Failures()
+        self._store = Store(directory)
+        self._failures: dict[str, str] = {}
         # A report of columns alone counts no tokens, and may be made where the tokenizer is missing.
-        self._rows = RowMaker(plan, self._store, self._failures.report, zero_ns=self._zero_ns, counting=durable)
+        self._rows = RowMaker(plan, self._store, self._report, zero_ns=self._zero_ns, counting=durable)
         self.live = self._rows.live
         capabilities = load(plan.plugins.endpoint).capabilities
         self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
-        self._outlets = Outlets(plan, directory, index, self._failures, clock=clock, background=not durable)
+        self._outlets = Outlets(plan, directory, index, self._report, clock=clock, background=not durable)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), OpenBatch()
         self._emitted_ns = time.monotonic_ns()
@@ -236,7 +214,7 @@ class Reducer:
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.dump_groups()
         reduction.raw_values, reduction.off = pipeline.dump_raw_values(), pipeline.off
-        reduction.failures = list(self._failures.sentences.values())
+        reduction.failures = list(self._failures.values())
         # What a killed reducer left half written is in the segments, too.
         gaps = any(reader.gaps for reader in self._readers.values())
         if not gaps and journal.numbered(self.journal, "shard-*.seg"):
@@ -246,6 +224,12 @@ class Reducer:
         self._writer.close()
         self._drop_segments(ended=True)
         return reduction
+
+    def _report(self, plugin: str, sentence: str) -> None:
+        """Keep, and log, the first failure of each plugin."""
+        if plugin not in self._failures:
+            self._failures[plugin] = sentence
+            log.warning("%s", sentence)
 
     def _take(self, stored: StoredBatch) -> None:
         """Score, fold and export a batch."""
@@ -265,7 +249,7 @@ class Reducer:
 
     def _drop_segments(self, *, ended: bool = False) -> None:
         """Delete segments whose requests are all in the columns, unless a plugin failed: its author needs them."""
-        failed = self._failures.sentences or self._pipeline.off
+        failed = self._failures or self._pipeline.off
         if not self._durable or failed or self.plan.output.export_level == "raw":
             return
         for shard, reader in self._readers.items():

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from itertools import chain
+from functools import cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from aiperf.sdk.columns import Floats
+    from aiperf.sdk.columns import Floats, Ints
 
 IN_MEMORY = 16_384
 """Values of one metric in memory; more go to a file."""
@@ -35,6 +36,10 @@ _BLOCK = 65_536
 _MANTISSA = 53
 _EXACT = float(1 << _MANTISSA)
 _SPLIT = 26
+_PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
+NOWHERE = int(np.iinfo(np.int32).min)
+"""The group of a value that has none."""
+_ANY = (NOWHERE, int(np.iinfo(np.int32).max))
 
 
 class Sum(Struct):
@@ -210,89 +215,137 @@ class Spool:
 
 
 class Samples:
-    """One metric's values in one phase.  *path*: the file for more than IN_MEMORY; *listed*: elements of lists."""
+    """One metric's values in one phase, each with its group where *grouped*.
 
-    def __init__(self, path: Path, *, listed: bool = False, count: int = 0, buckets: Buckets | None = None) -> None:
-        self.spool = Spool(path, np.float64)
-        self.listed, self.count, self.buckets = listed, count, buckets
+    *path*: the file for more than IN_MEMORY; *listed*: elements of lists; *buckets*: by group, all in group 0 without groups.
+    """
 
-    def add(self, values: Floats) -> None:
-        """Add values in base units; those that aren't finite are absent."""
-        values = values[np.isfinite(values)]
-        if not len(values):
+    def __init__(
+        self, path: Path, *, grouped: bool = False, listed: bool = False, count: int = 0,
+        buckets: dict[int, Buckets] | None = None,
+    ) -> None:  # fmt: skip
+        self.spool = Spool(path, _PAIR if grouped else np.float64)
+        self.grouped, self.listed, self.count, self.buckets = grouped, listed, count, buckets
+
+    def add(self, values: Floats, groups: Ints | None = None) -> None:
+        """Add values in base units, with their groups; those that aren't finite, or are NOWHERE, are absent."""
+        known = np.isfinite(values) if groups is None else np.isfinite(values) & (groups != NOWHERE)
+        block: NDArray[Any] = values[known]
+        if groups is not None:
+            pairs = np.empty(len(block), _PAIR)
+            pairs["group"], pairs["value"] = groups[known], block
+            block = pairs
+        if not len(block):
             return
-        self.count += len(values)
+        self.count += len(block)
         if self.buckets is None and self.listed and self.count > BUDGET:
-            self.buckets = Buckets()
-            for block in self.spool.blocks():
-                self.buckets.add(block)
+            self.buckets = {}
+            for earlier in self.spool.blocks():
+                _fill(self.buckets, earlier)
             self.spool.clear()
-        (self.spool if self.buckets is None else self.buckets).add(values)
+        if self.buckets is None:
+            self.spool.add(block)
+        else:
+            _fill(self.buckets, block)
 
     def dump(self) -> bytes:
         """The state as bytes; the values are in the file."""
         self.spool.spill()
-        return msgspec.msgpack.encode((str(self.spool.path), self.listed, self.count, self.buckets))
+        return msgspec.msgpack.encode((str(self.spool.path), self.grouped, self.listed, self.count, self.buckets))
 
     @classmethod
     def load(cls, data: bytes) -> Samples:
-        path, listed, count, buckets = msgspec.msgpack.decode(data, type=tuple[str, bool, int, Buckets | None])
-        return cls(Path(path), listed=listed, count=count, buckets=buckets)
+        path, grouped, listed, count, buckets = msgspec.msgpack.decode(
+            data, type=tuple[str, bool, bool, int, dict[int, Buckets] | None]
+        )
+        return cls(Path(path), grouped=grouped, listed=listed, count=count, buckets=buckets)
+
+
+def _apart(block: NDArray[Any], within: tuple[int, int] = _ANY) -> Iterator[tuple[int, Floats]]:
+    """The values of each group, groups in ascending order; a group outside *within* counts in the nearest one."""
+    if block.dtype.names is None:
+        yield 0, block
+        return
+    groups = np.clip(block["group"], *within)
+    order = np.argsort(groups, kind="stable")
+    groups, values = groups[order], block["value"][order]
+    edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    for begin, end in pairwise(edges):
+        if end > begin:
+            yield int(groups[begin]), values[begin:end]
+
+
+def _fill(buckets: dict[int, Buckets], block: NDArray[Any], within: tuple[int, int] = _ANY) -> None:
+    for group, values in _apart(block, within):
+        buckets.setdefault(group, Buckets()).add(values)
 
 
 class Merged:
-    """The samples of one metric from several reducers, as one."""
+    """The samples of one metric from several reducers, as one.  *within*: the first and the last group."""
 
-    def __init__(self, samples: list[Samples]) -> None:
-        self._samples = samples
+    def __init__(self, samples: list[Samples], within: tuple[int, int] = _ANY) -> None:
+        self._samples, self._within = samples, within
         self.count = sum(part.count for part in samples)
         # The count of all reducers together decides: their number changes no result.
         listed = any(part.listed for part in samples)
         self._bucketed = any(part.buckets is not None for part in samples) or (listed and self.count > BUDGET)
-        self._buckets: Buckets | None = None
         self._sum: float | None = None
 
-    def _merged(self) -> Buckets:
-        if self._buckets is None:
-            self._buckets = Buckets()
-            for part in self._samples:
-                if part.buckets is not None:
-                    self._buckets.merge(part.buckets)
-                for block in part.spool.blocks():  # none beside buckets
-                    self._buckets.add(block)
-        return self._buckets
+    def groups(self) -> Iterator[tuple[int, Floats | Buckets]]:
+        """Each group's values: in ascending order, or as buckets beyond the budget."""
+        if self._bucketed:
+            yield from sorted(self._buckets.items())
+        elif self.count:
+            for group, values in _apart(self._whole(), self._within):
+                values.sort()
+                yield group, values
+
+    @cached_property
+    def _buckets(self) -> dict[int, Buckets]:
+        merged: dict[int, Buckets] = {}
+        for part in self._samples:
+            for group, buckets in (part.buckets or {}).items():
+                merged.setdefault(int(np.clip(group, *self._within)), Buckets()).merge(buckets)
+            for block in part.spool.blocks():  # none beside buckets
+                _fill(merged, block, self._within)
+        return merged
+
+    def _blocks(self) -> Iterator[NDArray[Any]]:
+        return (block for part in self._samples for block in part.spool.blocks())
+
+    def _whole(self) -> NDArray[Any]:
+        parts = [part.spool.values() for part in self._samples]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.empty(0)])
 
     def sum(self) -> float | None:
         """Exact sum in base units, rounded once; None where there are no values."""
         if not self.count:
             return None
         if self._sum is None:
-            blocks = (block for part in self._samples for block in part.spool.blocks())
-            self._sum = float(self._merged().sum if self._bucketed else sum(map(_exactly, blocks), Fraction()))
+            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(_exactly, self._blocks()), Fraction()))
         return self._sum
 
     def values(self) -> Floats:
         """All exact values in ascending order."""
-        parts = [part.spool.values() for part in self._samples]
-        values: Floats = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+        values = self._whole()
         values.sort()
         return values
 
     def least(self) -> float | None:
         if self._bucketed:
-            return self._merged().low
-        return min((float(block.min()) for part in self._samples for block in part.spool.blocks()), default=None)
+            return self._buckets[0].low
+        return min((float(block.min()) for block in self._blocks()), default=None)
 
     def most(self) -> float | None:
         if self._bucketed:
-            return self._merged().high
-        return max((float(block.max()) for part in self._samples for block in part.spool.blocks()), default=None)
+            return self._buckets[0].high
+        return max((float(block.max()) for block in self._blocks()), default=None)
 
     def statistics(self, scale: float) -> dict[str, float] | None:
         """Every statistic, times *scale* (display units per base unit); None where there are no values."""
         if not self.count:
             return None
-        return self._merged().statistics(scale) if self._bucketed else statistics(self.values(), scale)
+        return self._buckets[0].statistics(scale) if self._bucketed else statistics(self.values(), scale)
 
     def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
         """Statistics with *failed* more, infinite values; None where the values are in buckets."""

@@ -6,27 +6,17 @@ happened, and tokens where the content arrived.  Like :mod:`aiperf.statistics.fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from aiperf.sdk.columns import Column, Floats, Ints, Ragged, RecordBatch
 from aiperf.sdk.metric import Metric
-from aiperf.statistics import fold
-from aiperf.statistics.fold import Buckets, add_counts
+from aiperf.statistics.fold import NOWHERE, Buckets, Merged, Samples, add_counts
 from aiperf.statistics.phase_counts import KINDS, Tally, counts_of, kinds
-
-_NOWHERE = np.iinfo(np.int32).min
-_PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
-
-Paired: TypeAlias = NDArray[np.void]
-"""Values of type _PAIR."""
 
 
 class BySlice:
@@ -50,7 +40,7 @@ class BySlice:
     def _at(self, instants: Floats, begin_ns: float) -> Ints:
         absent = np.isnan(instants)
         slices = np.floor((np.where(absent, begin_ns, instants) - begin_ns) / self.width_ns).astype(np.int64)
-        slices[absent] = _NOWHERE  # a request that never ended has no slice
+        slices[absent] = NOWHERE  # a request that never ended has no slice
         return slices
 
 
@@ -74,65 +64,10 @@ Grouping: TypeAlias = BySlice | ByUrl
 time."""
 
 
-class Pairs:
-    """One metric's values with their groups: in memory up to a bound, in a file beyond it, in buckets beyond the budget."""
-
-    def __init__(self, path: Path, *, listed: bool, count: int = 0, buckets: dict[int, Buckets] | None = None) -> None:
-        self.spool = fold.Spool(path, _PAIR)
-        self.listed, self.count, self.buckets = listed, count, buckets
-
-    def add(self, groups: Ints, values: Floats) -> None:
-        known = np.isfinite(values) & (groups != _NOWHERE)
-        if not known.all():
-            groups, values = groups[known], values[known]
-        if not len(values):
-            return
-        self.count += len(values)
-        if self.buckets is None and self.listed and self.count > fold.BUDGET:
-            self.buckets = {}
-            for block in self.spool.blocks():
-                _bucketed(self.buckets, block["group"], block["value"])
-            self.spool.clear()
-        if self.buckets is None:
-            self.spool.add(_paired(groups, values))
-        else:
-            _bucketed(self.buckets, groups, values)
-
-    def dump(self) -> bytes:
-        self.spool.spill()
-        return msgspec.msgpack.encode((str(self.spool.path), self.listed, self.count, self.buckets))
-
-    @classmethod
-    def load(cls, data: bytes) -> Pairs:
-        path, listed, count, buckets = msgspec.msgpack.decode(data, type=tuple[str, bool, int, dict[int, Buckets] | None])
-        return cls(Path(path), listed=listed, count=count, buckets=buckets)
-
-
-def _paired(groups: Ints, values: Floats) -> Paired:
-    pairs = np.empty(len(values), dtype=_PAIR)
-    pairs["group"], pairs["value"] = groups, values
-    return pairs
-
-
-def _bucketed(buckets: dict[int, Buckets], groups: Ints, values: Floats) -> None:
-    for group, part in apart(groups, values):
-        buckets.setdefault(group, Buckets()).add(part)
-
-
-def apart(groups: Ints, values: Floats) -> Iterator[tuple[int, Floats]]:
-    """Each group's values, groups in ascending order."""
-    order = np.argsort(groups, kind="stable")
-    groups, values = groups[order], values[order]
-    edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
-    for begin, end in pairwise(edges):
-        if end > begin:
-            yield int(groups[begin]), values[begin:end]
-
-
 class Grouped(Struct):
     """A phase's groups under one grouping, from one reducer.
 
-    pairs: by tag, the state of :class:`Pairs`.  arrived: by tag, amounts that came with the content, by group.
+    pairs: by tag, the state of :class:`Samples`.  arrived: by tag, amounts that came with the content, by group.
     """
 
     phase: int
@@ -147,7 +82,7 @@ class Groups:
 
     def __init__(self, grouping: Grouping, phase: int, begin_ns: float, spool: str) -> None:
         self._grouping, self._phase, self._begin_ns, self._spool = grouping, phase, begin_ns, spool
-        self._pairs: dict[str, Pairs] = {}
+        self._pairs: dict[str, Samples] = {}
         self._tallies: dict[int, Tally] = {}
         self._arrived: dict[str, dict[int, int]] = {}
 
@@ -161,11 +96,13 @@ class Groups:
         for tag, column in values.items():
             pairs = self._pairs.get(tag)
             if pairs is None:
-                pairs = self._pairs[tag] = Pairs(Path(f"{self._spool}-{len(self._pairs)}"), listed=isinstance(column, Ragged))
+                pairs = self._pairs[tag] = Samples(
+                    Path(f"{self._spool}-{len(self._pairs)}"), grouped=True, listed=isinstance(column, Ragged)
+                )
             if isinstance(column, Ragged):
-                pairs.add(grouping.elements(batch, column, begin_ns), column.values)
+                pairs.add(column.values, grouping.elements(batch, column, begin_ns))
                 continue
-            pairs.add(ends, column)
+            pairs.add(column, ends)
             if instants is not None and metrics[tag].arriving:
                 add_counts(self._arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
 
@@ -173,7 +110,7 @@ class Groups:
         for group, count in counts_of(self._grouping.starts(batch, self._begin_ns)):
             self._tallies.setdefault(group, Tally()).started += count
         outcomes = kinds(batch)
-        known = ends != _NOWHERE
+        known = ends != NOWHERE
         for code, count in counts_of(ends[known] * len(KINDS) + outcomes[known]):
             group, kind = divmod(code, len(KINDS))
             add_counts(self._tallies.setdefault(group, Tally()).kinds, [(kind, count)])
@@ -214,28 +151,8 @@ class MergedGroups:
 
     def values(self, tag: str) -> Iterator[tuple[int, Floats | Buckets]]:
         """Each group's values of this metric: in ascending order, or as buckets beyond the budget."""
-        parts = [Pairs.load(each.pairs[tag]) for each in self._stored if tag in each.pairs]
-        # The count of all reducers together decides: their number changes no result.
-        listed = any(part.listed for part in parts) and sum(part.count for part in parts) > fold.BUDGET
-        if listed or any(part.buckets is not None for part in parts):
-            yield from sorted(self._buckets(parts).items())
-            return
-        blocks = [block for part in parts for block in part.spool.blocks()]
-        if blocks:
-            pairs = np.concatenate(blocks)
-            groups = np.clip(pairs["group"], self._first, self._last).astype(np.int64)
-            for group, values in apart(groups, pairs["value"]):
-                values.sort()
-                yield group, values
-
-    def _buckets(self, parts: Iterable[Pairs]) -> dict[int, Buckets]:
-        buckets_of: dict[int, Buckets] = {}
-        for part in parts:
-            for group, buckets in (part.buckets or {}).items():
-                buckets_of.setdefault(self._within(group), Buckets()).merge(buckets)
-            for block in part.spool.blocks():  # none beside buckets
-                _bucketed(buckets_of, np.clip(block["group"], self._first, self._last).astype(np.int64), block["value"])
-        return buckets_of
+        parts = [Samples.load(each.pairs[tag]) for each in self._stored if tag in each.pairs]
+        return Merged(parts, (self._first, self._last)).groups()
 
     def _within(self, group: int) -> int:
         return min(max(group, self._first), self._last)
@@ -257,5 +174,5 @@ def _arrivals(amounts: Floats, pieces: Ragged, groups: Ints) -> Iterator[tuple[i
     came = np.floor(amounts[owners] * so_far / whole)
     first = np.concatenate(([True], owners[1:] != owners[:-1])) if len(owners) else np.empty(0, dtype=bool)
     came[1:] -= np.where(first[1:], 0, came[:-1])
-    for group, parts in apart(groups[rows], came):
-        yield group, int(parts.sum())
+    present, places = np.unique(groups[rows], return_inverse=True)
+    return zip(present.tolist(), np.bincount(places, came, len(present)).astype(np.int64).tolist(), strict=True)
