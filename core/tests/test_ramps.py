@@ -107,7 +107,8 @@ def test_limits_without_a_ramp_have_no_file(tmp_path: Path, limits: dict[str, An
 
 
 def test_a_third_party_curve_is_used(tmp_path: Path) -> None:
-    assert ramp_of(*planned(tmp_path, "steps"))(np.array([0, 0.4, 0.5, 1.0])).tolist() == [0, 0, 0.5, 1]
+    plan, phase = planned(tmp_path, "steps")
+    assert ramp_of(plan.plugins, phase)(np.array([0, 0.4, 0.5, 1.0])).tolist() == [0, 0, 0.5, 1]
 
 
 @pytest.mark.parametrize(("name", "said"), [

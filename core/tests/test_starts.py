@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.errors import PluginError
-from aiperf.prepare.session_starts import PhaseConversations, with_sessions
+from aiperf.prepare.due_times import PhaseConversations, with_sessions
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.schedule.replay import FixedSchedule
 from aiperf.schedule.samplers import sequential

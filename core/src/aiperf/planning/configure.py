@@ -107,11 +107,16 @@ def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:
 
 def _options(draft: Draft) -> dict[str, Any]:
     """Fields of a plan: the options of the plugins in use, as other processes decode them, and which of them are secret."""
-    from aiperf.registry.option_specs import conflicts
+    from aiperf.registry.option_specs import conflicts, validate
 
     used = {ref.key for ref in draft.used}
     for ref in draft.used:
-        _require_options(draft, ref)
+        plugin = draft.registry.descriptor(ref.category, ref.name)
+        if plugin.options_model is not None and plugin.key not in draft.settings.plugins:
+            with draft.collected():
+                _, errors = validate(draft.registry.load_options_model(plugin), plugin.options, {}, {})
+                for error in errors:
+                    draft.refuse(f"{error.message} by the {singular(ref.category)} plugin {ref.name!r}", *error.hints)
     _refuse_unused(draft, used)
     encoded, secret = {}, {}
     for key, options in draft.settings.plugins.items():
@@ -126,19 +131,6 @@ def _options(draft: Draft) -> dict[str, Any]:
             encoded[key].decoded()
             secret[key] = tuple(sorted(field for field, face in options.option_faces.items() if face.spec.secret))
     return {"options": encoded, "secret_options": {key: fields for key, fields in secret.items() if fields}}
-
-
-def _require_options(draft: Draft, ref: PluginRef) -> None:
-    """Report the required options that a plugin in use lacks."""
-    plugin = draft.registry.descriptor(ref.category, ref.name)
-    if plugin.options_model is None or plugin.key in draft.settings.plugins:
-        return
-    with draft.collected():
-        from aiperf.registry.option_specs import validate
-
-        _, errors = validate(draft.registry.load_options_model(plugin), plugin.options, {}, {})
-        for error in errors:
-            draft.refuse(f"{error.message} by the {singular(ref.category)} plugin {ref.name!r}", *error.hints)
 
 
 def _refuse_unused(draft: Draft, used: set[str]) -> None:

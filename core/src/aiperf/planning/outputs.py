@@ -70,14 +70,9 @@ def _stimulus(phase: PhasePlan) -> list[str]:
         return ["user_centric", f"users{phase.users}", f"qps{float(phase.rate)}"]
     if phase.replay is not None:
         return ["fixed_schedule"]
-    parts = []
-    if phase.concurrency is not None:
-        parts.append(f"concurrency{phase.concurrency}")
-    if phase.rate is not None:
-        parts.append(f"request_rate{float(phase.rate)}")
-    if phase.rate_series is not None:
-        parts.append("request_rate_series")
-    return parts
+    rate = None if phase.rate is None else float(phase.rate)
+    parts = (("concurrency{}", phase.concurrency), ("request_rate{}", rate), ("request_rate_series", phase.rate_series))
+    return [part.format(value) for part, value in parts if value is not None]
 
 
 def check_directory(directory: Path) -> None:

@@ -96,7 +96,10 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int) -> PhasePl
         draft.hint(f"a rate without {ceiling} has no ceiling: requests pile up at a server that is slower")
     if mode == BURST and not draft.given("concurrency") and draft.given("concurrency_ramp_s"):
         draft.warn(f"{draft.flag('concurrency_ramp_s')} has nothing to ramp without {draft.flag('concurrency')}")
-    series = _series(draft) if mode == REQUEST_RATE else None
+    series = None
+    if mode == REQUEST_RATE and kernel.request_rate_series is not None and not draft.given("request_rate"):
+        with draft.collected(draft.flag("request_rate_series")):
+            series = _rate_series(kernel.request_rate_series)
     count, duration_s = _stop(draft, mode, series)
     grace_s = kernel.benchmark_grace_s
     if grace_s is None:
@@ -179,16 +182,7 @@ def _levels(curve: str, concurrency: _Rise, prefill: _Rise, rate: _Rise) -> dict
     }  # fmt: skip
 
 
-def _series(draft: Draft) -> tuple[tuple[float, float], ...] | None:
-    path = draft.kernel.request_rate_series
-    if path is None or draft.given("request_rate"):  # both have been refused
-        return None
-    with draft.collected(draft.flag("request_rate_series")):
-        return rate_series(path)
-    return None
-
-
-def rate_series(path: Path) -> tuple[tuple[float, float], ...]:
+def _rate_series(path: Path) -> tuple[tuple[float, float], ...]:
     """The points, (seconds, requests/s) each, linear in between.
 
     Raises:

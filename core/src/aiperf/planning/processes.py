@@ -20,8 +20,13 @@ SESSIONS_PER_WORKER = 5_000
 
 
 def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]) -> tuple[int, int]:
-    """Workers and reducers.  One worker runs limits that workers without shared memory can't count together."""
-    workers, reducers = processes(draft, phases)
+    """Workers and reducers.  One worker runs limits that workers without shared memory can't count together.
+
+    A fixed schedule has one worker: its rate is unknown until the trace is read.
+    """
+    workers, reducers = 1, 1
+    with draft.collected():
+        workers, reducers = _from_load(draft.kernel, phases)
     if engine is None or workers == 1 or draft.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
         return workers, reducers
     together = [phase.name for phase in phases if not phase.paced or phase.concurrency or phase.prefill_concurrency]
@@ -34,22 +39,13 @@ def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]
     return 1, 1
 
 
-def processes(draft: Draft, phases: Sequence[PhasePlan]) -> tuple[int, int]:
-    """Workers and reducers; ``AIPERF_WORKERS`` forces a number of workers.
-
-    A fixed schedule has one worker: its rate is unknown until the trace is read.
-    """
-    with draft.collected():
-        return _processes(draft.kernel, phases)
-    return 1, 1
-
-
-def _processes(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int, int]:
+def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int, int]:
+    """Workers and reducers for the load; ``AIPERF_WORKERS`` forces a number of workers."""
     limits = [level for phase in phases for level in (phase.concurrency, phase.prefill_concurrency) if level is not None]
     users = [phase.users for phase in phases if phase.users is not None]
     sessions = max([phase.concurrency or 0 for phase in phases] + users)
-    rate = max(_most_rate(phase) for phase in phases)
-    wanted = max(math.ceil(rate / RATE_PER_WORKER), math.ceil(sessions / SESSIONS_PER_WORKER))
+    rates = [phase.rate or max((rate for _, rate in phase.rate_series or ()), default=0.0) for phase in phases]
+    wanted = max(math.ceil(max(rates) / RATE_PER_WORKER), math.ceil(sessions / SESSIONS_PER_WORKER))
     share, cap = environment.worker_cpu_share(), environment.workers_cap()
     most = kernel.workers_max or min(math.floor(share * cpus()) - 1, cap)
     # More workers than sessions would idle.
@@ -59,10 +55,6 @@ def _processes(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int,
         workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
     reducers = kernel.record_processors or math.ceil(workers / environment.workers_per_reducer())
     return workers, min(workers, reducers)
-
-
-def _most_rate(phase: PhasePlan) -> float:
-    return phase.rate or max((rate for _, rate in phase.rate_series or ()), default=0.0)
 
 
 def cpus() -> int:

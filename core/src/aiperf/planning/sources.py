@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
-from aiperf.errors import BadDataset, PluginError
+from aiperf.errors import BadDataset
 from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
-from aiperf.registry.third_party import why
+from aiperf.registry.third_party import isolated
 from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
 from aiperf.sdk.rowfile import first_row, rows
@@ -45,50 +45,36 @@ class Source(Struct, frozen=True):
     trace: bool = False
     timestamped: bool = False
 
-    @property
-    def promotes(self) -> bool:
-        """Whether the file is replayed at its recorded times without a flag (spec: timing §2)."""
-        return self.explicit and self.trace and self.timestamped and self.path is not None and self.path.is_file()
-
 
 def source(draft: Draft) -> Source:
     """The source that the options choose; errors go to the draft."""
-    kernel = draft.kernel
-    path, kind = kernel.input_file, kernel.dataset_type
+    path, kind = draft.kernel.input_file, draft.kernel.dataset_type
+    unusable = Source(None, path, explicit=kind is not None)
     if path is not None and not _readable(draft, path):
         draft.missing.add("datasets")
-        return Source(None, path)
+        return unusable
+    row = first_row(path) if path is not None and path.is_file() else None
     if kind is not None:
-        return _named(draft, kind, path)
-    if path is None:
+        ref = draft.chosen("datasets", kind, "dataset_type")
+    elif path is None:
         return Source(draft.chosen("datasets", SYNTHETIC))
-    row = first_row(path) if path.is_file() else None
-    found = _recognised(draft, path, row)
-    if found is None:
+    elif (recognised := _recognised(draft, path, row)) is not None:
+        draft.hint(f"{path} is read as {recognised.name}")
+        ref = draft.chosen("datasets", recognised.name)
+    else:
         draft.missing.add("datasets")
-        return Source(None, path)
-    draft.hint(f"{path} is read as {found.name}")
-    return _of_file(draft.chosen("datasets", found.name), found, path, row, explicit=False)
-
-
-def _named(draft: Draft, kind: str, path: Path | None) -> Source:
-    ref = draft.chosen("datasets", kind, "dataset_type")
+        return unusable
     if ref is None:
-        return Source(None, path, explicit=True)
-    found, flag, file = draft.registry.descriptor("datasets", ref.name), draft.flag("dataset_type"), draft.flag("input_file")
-    reads = bool(found.capabilities.get("reads"))
+        return unusable
+    can = draft.registry.descriptor("datasets", ref.name).capabilities
+    flag, file, reads = draft.flag("dataset_type"), draft.flag("input_file"), bool(can.get("reads"))
     if reads and path is None:
         draft.refuse_alone(f"{flag} {kind}", file, "it is the format of a file", drop=flag)
     elif path is not None and not reads:
         draft.refuse(f"{flag} {kind} reads no file, and {file} gives one", f"drop {flag}, or drop {file}")
     if path is None or not reads:
         return Source(ref, None, explicit=True)
-    return _of_file(ref, found, path, first_row(path) if path.is_file() else None, explicit=True)
-
-
-def _of_file(ref: PluginRef | None, found: Descriptor, path: Path, row: dict[str, Any] | None, *, explicit: bool) -> Source:
-    timestamped = row is not None and _timestamped(row)
-    return Source(ref, path.absolute(), explicit, bool(found.capabilities.get("trace")), timestamped)
+    return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), row is not None and _timestamped(row))
 
 
 def _timestamped(row: dict[str, Any]) -> bool:
@@ -117,7 +103,7 @@ def _recognised(draft: Draft, path: Path, row: dict[str, Any] | None) -> Descrip
     stated = row.get("type") if row is not None else None
     if isinstance(stated, str) and (found := draft.registry.find("datasets", stated)) in formats:
         return found
-    known = [plugin for plugin in formats if _has_keys(plugin, row) and _recognises(draft, plugin, path, row)]
+    known = [plugin for plugin in formats if _recognises(draft, plugin, path, row)]
     if len(known) == 1:
         return known[0]
     file, kind = draft.flag("input_file"), draft.flag("dataset_type")
@@ -130,11 +116,6 @@ def _recognised(draft: Draft, path: Path, row: dict[str, Any] | None) -> Descrip
             f"name one with {kind} to learn what is wrong",
         )
     return None
-
-
-def _has_keys(plugin: Descriptor, row: dict[str, Any] | None) -> bool:
-    keys = plugin.capabilities.get("keys")
-    return not keys or (row is not None and any(key in row for key in keys))
 
 
 def _expected(plugin: Descriptor) -> str:
@@ -155,14 +136,12 @@ def _appearance(path: Path, row: dict[str, Any] | None) -> str:
 
 
 def _recognises(draft: Draft, plugin: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
-    try:
+    keys = plugin.capabilities.get("keys")
+    if keys and (row is None or not any(key in row for key in keys)):
+        return False
+    with isolated(plugin, draft.warn, f"can't say whether it knows {path}"):
         return bool(draft.registry.load("datasets", plugin.name).recognises(path, row))
-    except PluginError as error:  # the message names the plugin
-        draft.warn(error.message)
-        return False
-    except Exception as error:  # noqa: BLE001  # code of a plugin
-        draft.warn(f"{plugin} can't say whether it knows {path}: {why(error)}")
-        return False
+    return False
 
 
 def promoted(draft: Draft, source: Source) -> bool:
@@ -178,7 +157,8 @@ def promoted(draft: Draft, source: Source) -> bool:
         return False
     if source.trace and source.timestamped and not source.explicit:
         draft.hint(f"{source.path} has recorded times; pass --fixed-schedule to keep to them")
-    return source.promotes
+    # Of a trace named by its type the recorded times count (spec: timing §2).
+    return source.explicit and source.trace and source.timestamped and source.path is not None and source.path.is_file()
 
 
 def sampling(draft: Draft) -> str:

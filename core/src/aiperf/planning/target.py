@@ -267,10 +267,8 @@ def _tls(draft: Draft) -> TlsPlan:
     if given and not any(url.startswith("https://") for url in kernel.urls):
         draft.warn(f"{draft.flag(given[0])} changes nothing: no URL begins with https://")
     readable = {field: path for field, path in files.items() if path is not None and _readable(draft, field, path)}
-    if "ca_file" in readable:
-        _check_authorities(draft, readable["ca_file"])
-    if "client_cert" in readable and (kernel.client_key is None or "client_key" in readable):
-        _check_client(draft, readable["client_cert"], readable.get("client_key"))
+    if readable:
+        _check_certificates(draft, readable)
     verify = not kernel.insecure
     if verify and kernel.ca_file is None:  # the flag wins over the variable
         with draft.collected():
@@ -282,34 +280,31 @@ def _readable(draft: Draft, field: str, path: Path) -> bool:
     flag = draft.flag(field)
     if not path.is_file():
         draft.refuse(f"{flag}: there is no file {path}", "give the path of a PEM file")
-        return False
-    if not os.access(path, os.R_OK):
+    elif not os.access(path, os.R_OK):
         draft.refuse(f"{flag}: {path} can't be read: no permission")
-        return False
-    return True
+    else:
+        return True
+    return False
 
 
-def _check_authorities(draft: Draft, path: Path) -> None:
+def _check_certificates(draft: Draft, files: dict[str, Path]) -> None:
+    """Load the files as a worker will.  *files*: the readable ones, by option."""
     import ssl
 
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-    except (ssl.SSLError, OSError):
-        draft.refuse(f"{draft.flag('ca_file')}: {path} holds no certificates in PEM form")
-
-
-def _check_client(draft: Draft, cert: Path, key: Path | None) -> None:
-    import ssl
-
-    flag = draft.flag("client_cert")
+    authorities, cert, key = files.get("ca_file"), files.get("client_cert"), files.get("client_key")
+    if authorities is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(authorities)
+        except (ssl.SSLError, OSError):
+            draft.refuse(f"{draft.flag('ca_file')}: {authorities} holds no certificates in PEM form")
+    if cert is None or (key is None and draft.kernel.client_key is not None):
+        return
     try:
         # With an empty passphrase OpenSSL prompts nobody in the middle of a run.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: "")
     except (ssl.SSLError, OSError) as error:
         reason = error.reason if isinstance(error, ssl.SSLError) else None
         why = reason.lower().replace("_", " ") if reason else "not PEM, or its key needs a passphrase"
-        if key is not None:
-            draft.refuse(f"{flag}: {cert} can't be used with the key {key}: {why}")
-        else:
-            hint = f"where the key is a file of its own, add {draft.flag('client_key')}"
-            draft.refuse(f"{flag}: {cert} can't be used: {why}", hint)
+        with_key = "" if key is None else f" with the key {key}"
+        hints = [f"where the key is a file of its own, add {draft.flag('client_key')}"] if key is None else []
+        draft.refuse(f"{draft.flag('client_cert')}: {cert} can't be used{with_key}: {why}", *hints)

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec.structs import replace
 
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.prepare.due_times import with_due_times, with_limits
-from aiperf.prepare.exports import DatasetExport
 from aiperf.registry.hooks import Hooks
-from aiperf.registry.third_party import blamed, load, made, why
+from aiperf.registry.third_party import blamed, isolated, load, made, why
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.directory import RunClock
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.dataset import Dataset, DatasetContext
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.headers import check_header_name, check_header_value, merged
@@ -63,9 +66,9 @@ def build(plan: Plan) -> Plan:
             first, *plugin_options = config["datasets"]
             config["datasets"] = [{**first, "entries": entries, "sampling": order}, *plugin_options]
         plan = plan.replacing(sampling=order, entries=entries, config=config)
-        plan = plan.replacing(phases=_fitted(plan))
+        plan = plan.replacing(phases=_fitted(plan.load.phases, entries))
         store = Store(Path(plan.output.journal))
-        _log_reuse(plan, store)
+        _log_reuse(plan.load.phases, store)
         hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
         phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
         return plan.replacing(phases=phases)
@@ -140,6 +143,54 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
             " --extra-inputs ignore_eos:true prevents that"
         )
     return store.entries
+
+
+class DatasetExport:
+    """The file of one data set exporter: a draft beside the final path, which replaces it when the file is whole.
+
+    An exporter that fails is reported and leaves no file; the run continues without it.
+    """
+
+    def __init__(self, ref: PluginRef, exporter: DatasetExporter) -> None:
+        self._ref, self._exporter = ref, exporter
+        self._path = exporter.target.file(exporter.kind)
+        self._draft = self._path.with_name(f".{self._path.name}.draft")
+        self._file: BinaryIO | None = None
+        self._first = True
+
+    def __enter__(self) -> DatasetExport:
+        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._draft.open("wb")
+        self._write(self._exporter.header)
+        return self
+
+    def entry(self, conversation: Conversation, bodies: Sequence[bytes]) -> None:
+        """Write one conversation.  *bodies*: request bodies by turn."""
+        self._write(partial(self._exporter.entry, conversation, bodies, first=self._first))
+        self._first = False
+
+    def finish(self) -> None:
+        """Write the end and move the draft to the final path."""
+        self._write(self._exporter.footer)
+        if self._file is not None:
+            self._file.close()
+            self._draft.replace(self._path)
+
+    def _write(self, piece: Callable[[], bytes]) -> None:
+        if self._file is not None:
+            # An OSError is a fault of the disk, not of the exporter.
+            with isolated(self._ref, self._failed, f"failed, and {self._path.name} is not written", passing=OSError):
+                self._file.write(piece())
+
+    def _failed(self, message: str) -> None:
+        log.error("%s", message)
+        self.__exit__()
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._draft.unlink(missing_ok=True)
 
 
 def _delays_scaled(conversation: Conversation, ratio: float) -> Conversation:
@@ -231,9 +282,9 @@ class Encoder:
                     raise BadDataset(f"turn {index} of {where}: {error.message}", *error.hints) from error
 
 
-def _log_reuse(plan: Plan, store: Store) -> None:
+def _log_reuse(phases: Sequence[PhasePlan], store: Store) -> None:
     """Log how often the run repeats each entry: a server may answer repeated entries from its cache."""
-    for phase in plan.load.phases:
+    for phase in phases:
         sessions = phase.session_count
         if sessions is None and phase.request_count is not None:
             entries = range(phase.first_entry, phase.first_entry + phase.entries)
@@ -245,18 +296,16 @@ def _log_reuse(plan: Plan, store: Store) -> None:
             )  # fmt: skip
 
 
-def _fitted(plan: Plan) -> tuple[PhasePlan, ...]:
+def _fitted(phases: tuple[PhasePlan, ...], entries: int) -> tuple[PhasePlan, ...]:
     """The phases with their parts of the real entries: a data set may give fewer or more than requested.
 
     Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.  A
     trace is replayed whole, and a warmup before it shares its entries.
     """
-    requested = sum(phase.entries for phase in plan.load.phases)
-    entries = plan.data.entries
-    trace = any(phase.replay is not None for phase in plan.load.phases)
-    if entries == requested and not trace:
-        return plan.load.phases
-    warmups = [min(phase.entries, entries) for phase in plan.load.phases if phase.kind == "warmup"]
+    trace = any(phase.replay is not None for phase in phases)
+    if entries == sum(phase.entries for phase in phases) and not trace:
+        return phases
+    warmups = [min(phase.entries, entries) for phase in phases if phase.kind == "warmup"]
     separate = entries > 2 * sum(warmups) and not trace
     if warmups and not separate:
         log.warning("the data set has %d entries: warmup and profiling use the same ones", entries)
@@ -265,5 +314,5 @@ def _fitted(plan: Plan) -> tuple[PhasePlan, ...]:
         replace(phase, first_entry=max(0, entries - phase.entries), entries=min(phase.entries, entries))
         if phase.kind == "warmup"
         else replace(phase, first_entry=0, entries=rest)
-        for phase in plan.load.phases
+        for phase in phases
     )
