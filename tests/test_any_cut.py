@@ -84,7 +84,7 @@ def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary
             pipeline.feed(pipeline.score(batch))
         Reduction(
             pipeline.folds(), pipeline.counts, [] if index else marks, 0, Buckets(), Buckets(), off=pipeline.off,
-            groups=pipeline.dump_groups(), raw_values=pipeline.dump_raw_values(),
+            groups=pipeline.groups(), raw_values=pipeline.dump_raw_values(),
         ).save(made.journal, index)  # fmt: skip
     write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
     found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)

@@ -90,7 +90,7 @@ Discovery = dict[int, tuple[Tally, dict[str, Result]]]
 
 
 def found(grouping: Grouping, pipelines: Sequence[Pipeline], count: int) -> Discovery:
-    groups = [each for pipeline in pipelines for each in pipeline.dump_groups() if each.grouping == grouping.name]
+    groups = [each for pipeline in pipelines for each in pipeline.groups() if each.grouping == grouping.name]
     together = MergedGroups(groups, 0, count - 1)
     return {group: (tally, results) for group, tally, results in parts(listing(), together, range(count), lambda _: 0.5)}
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 import numpy as np
@@ -86,23 +86,15 @@ class Reduction(Struct):
 
     def save(self, journal: Path, reducer: int) -> None:
         draft = journal / f"folds-{reducer}.draft"
-        draft.write_bytes(msgspec.msgpack.encode(self, enc_hook=_encoded))
+        draft.write_bytes(msgspec.msgpack.encode(self, enc_hook=Samples.dump))
         draft.replace(journal / f"folds-{reducer}")
 
 
 def saved_reductions(journal: Path) -> list[Reduction]:
     """Those of all reducers, in their order."""
     paths = sorted(journal.glob("folds-[0-9]*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    return [msgspec.msgpack.decode(path.read_bytes(), type=Reduction, dec_hook=_decoded) for path in paths]
-
-
-def _encoded(samples: Any) -> bytes:
-    assert isinstance(samples, Samples)
-    return samples.dump()
-
-
-def _decoded(kind: type, state: bytes) -> Samples:
-    return Samples.load(state)
+    decoder = msgspec.msgpack.Decoder(Reduction, dec_hook=lambda _, state: Samples.load(state))
+    return [decoder.decode(path.read_bytes()) for path in paths]
 
 
 class Outlets:
@@ -212,7 +204,7 @@ class Reducer:
         self.emit()
         self._outlets.close()
         reduction, pipeline = self.reduction, self._pipeline
-        reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.dump_groups()
+        reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
         reduction.raw_values, reduction.off = pipeline.dump_raw_values(), pipeline.off
         reduction.failures = list(self._failures.values())
         # What a killed reducer left half written is in the segments, too.

@@ -121,7 +121,9 @@ class RowMaker:
         )  # fmt: skip
         missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
         grade = self._grading.of(entry, turn, answer, missing)
-        batch.add(row, usage, answer, error, _trace(request) if self._traces else None, grade)
+        texts, sizes = request.texts, ((read[0], len(read[3])) for read in reads)
+        trace = traced(texts.get("request"), texts.get("head"), sizes) if self._traces else None
+        batch.add(row, usage, answer, error, trace, grade)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
 
     def _error(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
@@ -164,11 +166,6 @@ class RowMaker:
             self._report(str(ref), failure(ref, "failed", error).message)
             return None, None, None
         return inputs, outputs, reasoning
-
-
-def _trace(request: JournalRequest) -> str:
-    reads = [(read[0], len(read[3])) for read in request.reads]
-    return traced(request.texts.get("request"), request.texts.get("head"), reads)
 
 
 def _known(value: float | None) -> float:

@@ -135,7 +135,8 @@ class _Merging:
             self.warnings += _server_counts(self.counts.values())
         main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
         main = next(phase for phase in phases if phase.kind == "profiling")
-        begin, end = self._window(main_plan)
+        zero, (begin, end) = self.clock.started_mono_ns, self._window(main_plan)
+        windows = [Window(phase.index, *(zero + instant for instant in self._window(phase))) for phase in plan.load.phases]
         for phase in plan.load.phases:
             self._write_never_sent(phase)
         counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
@@ -153,7 +154,7 @@ class _Merging:
             complete=not cancelled and incomplete_reason is None, seed=plan.run.seed, outcomes=counts.outcomes,
             survival=survival(self.catalogue, folds), slices=self._slices(main_plan), urls=self._urls(main_plan, counts),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
-            telemetry=telemetry(self.journal, [self._sampled(phase) for phase in plan.load.phases]),
+            telemetry=telemetry(self.journal, windows),
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
             warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
             run_warnings=warnings, extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
@@ -241,11 +242,6 @@ class _Merging:
         counts = self.counts[phase.index]
         begin = min(self._instants(phase, "begin"), default=counts.first_start_ns if counts.kinds else 0.0)
         return begin, max(*self._instants(phase, "end"), counts.last_end_ns, begin)
-
-    def _sampled(self, phase: PhasePlan) -> Window:
-        """The phase on the clock of telemetry samples."""
-        zero, (begin, end) = self.clock.started_mono_ns, self._window(phase)
-        return Window(phase.index, zero + begin, zero + end)
 
     def _instants(self, phase: PhasePlan, event: str) -> list[float]:
         """Instants of this event of the phase, one per shard, in ns since the run's start."""

@@ -332,14 +332,12 @@ class Merged:
         return values
 
     def least(self) -> float | None:
-        if self._bucketed:
-            return self._buckets[0].low
-        return min((float(block.min()) for block in self._blocks()), default=None)
+        blocks = (float(block.min()) for block in self._blocks())
+        return self._buckets[0].low if self._bucketed else min(blocks, default=None)
 
     def most(self) -> float | None:
-        if self._bucketed:
-            return self._buckets[0].high
-        return max((float(block.max()) for block in self._blocks()), default=None)
+        blocks = (float(block.max()) for block in self._blocks())
+        return self._buckets[0].high if self._bucketed else max(blocks, default=None)
 
     def statistics(self, scale: float) -> dict[str, float] | None:
         """Every statistic, times *scale* (display units per base unit); None where there are no values."""

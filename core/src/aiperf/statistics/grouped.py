@@ -67,63 +67,54 @@ time."""
 class Grouped(Struct):
     """A phase's groups under one grouping, from one reducer.
 
-    pairs: by tag, the state of :class:`Samples`.  arrived: by tag, amounts that came with the content, by group.
+    samples: by tag.  arrived: by tag, amounts that came with the content, by group.
     """
 
     phase: int
     grouping: str
-    tallies: dict[int, Tally]
-    pairs: dict[str, bytes]
-    arrived: dict[str, dict[int, int]]
+    tallies: dict[int, Tally] = {}
+    samples: dict[str, Samples] = {}
+    arrived: dict[str, dict[int, int]] = {}
 
 
 class Groups:
     """Folds one phase's requests by *grouping*.  *spool*: prefix of the paths of its files."""
 
     def __init__(self, grouping: Grouping, phase: int, begin_ns: float, spool: str) -> None:
-        self._grouping, self._phase, self._begin_ns, self._spool = grouping, phase, begin_ns, spool
-        self._pairs: dict[str, Samples] = {}
-        self._tallies: dict[int, Tally] = {}
-        self._arrived: dict[str, dict[int, int]] = {}
+        self._grouping, self._begin_ns, self._spool = grouping, begin_ns, spool
+        self.grouped = Grouped(phase, grouping.name)
 
     def add(self, batch: RecordBatch, values: Mapping[str, Column], metrics: Mapping[str, Metric]) -> None:
         """Add a batch of this phase with its metrics' values."""
-        grouping, begin_ns = self._grouping, self._begin_ns
+        grouping, begin_ns, of_tag = self._grouping, self._begin_ns, self.grouped.samples
         ends = grouping.ends(batch, begin_ns)
         self._count(batch, ends)
         pieces = batch.lists("piece_count")
         instants = grouping.elements(batch, pieces, begin_ns) if grouping.timed else None
         for tag, column in values.items():
-            pairs = self._pairs.get(tag)
-            if pairs is None:
-                pairs = self._pairs[tag] = Samples(
-                    Path(f"{self._spool}-{len(self._pairs)}"), grouped=True, listed=isinstance(column, Ragged)
-                )
+            if tag not in of_tag:
+                of_tag[tag] = Samples(Path(f"{self._spool}-{len(of_tag)}"), grouped=True, listed=isinstance(column, Ragged))
             if isinstance(column, Ragged):
-                pairs.add(column.values, grouping.elements(batch, column, begin_ns))
+                of_tag[tag].add(column.values, grouping.elements(batch, column, begin_ns))
                 continue
-            pairs.add(column, ends)
+            of_tag[tag].add(column, ends)
             if instants is not None and metrics[tag].arriving:
-                add_counts(self._arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
+                add_counts(self.grouped.arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
 
     def _count(self, batch: RecordBatch, ends: Ints) -> None:
         for group, count in counts_of(self._grouping.starts(batch, self._begin_ns)):
-            self._tallies.setdefault(group, Tally()).started += count
+            self.grouped.tallies.setdefault(group, Tally()).started += count
         outcomes = kinds(batch)
         known = ends != NOWHERE
         for code, count in counts_of(ends[known] * len(KINDS) + outcomes[known]):
             group, kind = divmod(code, len(KINDS))
-            add_counts(self._tallies.setdefault(group, Tally()).kinds, [(kind, count)])
+            add_counts(self.grouped.tallies.setdefault(group, Tally()).kinds, [(kind, count)])
         if not self._grouping.timed:  # slices are many, and the phase counts its errors
             instants = batch["ended_ns"]
             for i in np.flatnonzero(outcomes != 0).tolist():
                 error = batch.texts["error"][i]
                 if error is not None:
-                    self._tallies[int(ends[i])].count_error(error, float(instants[i]))
-
-    def dump(self) -> Grouped:
-        pairs = {tag: each.dump() for tag, each in self._pairs.items()}
-        return Grouped(self._phase, self._grouping.name, self._tallies, pairs, self._arrived)
+                    self.grouped.tallies[int(ends[i])].count_error(error, float(instants[i]))
 
 
 class MergedGroups:
@@ -151,7 +142,7 @@ class MergedGroups:
 
     def values(self, tag: str) -> Iterator[tuple[int, Floats | Buckets]]:
         """Each group's values of this metric: in ascending order, or as buckets beyond the budget."""
-        parts = [Samples.load(each.pairs[tag]) for each in self._stored if tag in each.pairs]
+        parts = [each.samples[tag] for each in self._stored if tag in each.samples]
         return Merged(parts, (self._first, self._last)).groups()
 
     def _within(self, group: int) -> int:

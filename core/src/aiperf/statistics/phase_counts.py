@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -30,6 +30,8 @@ _FAILED_KINDS = ("failed", "cut", "empty", "cancelled")
 _MANY = f"more than {MOST} different "
 _OPENING = 8
 """Number of a phase's first good requests in ``opening``."""
+_WIDER = (("messages", ("type", "code")), ("types of error", ("code",)), ("codes of errors", ()))
+"""Names of groups of errors, each wider than the one before, and the fields that the errors of a group share."""
 _read = msgspec.json.Decoder(ErrorDetails).decode
 
 
@@ -156,10 +158,16 @@ def bounded(errors: Counts) -> Counts:
     """
     if len(errors) <= MOST and not any(_MANY in error for error in errors):
         return errors
-    kind: Callable[[str], str] = str
-    for wider in (_of_type, _of_code, _of_any):
-        errors = _grouped(errors, kind, wider)
-        kind = wider
+    narrow = list(errors)
+    for what, kept in _WIDER:
+        wide = [_widened(error, what, kept) for error in errors]
+        members: dict[str, set[str]] = {}
+        for group, member in zip(wide, narrow, strict=True):
+            members.setdefault(group, set()).add(member)
+        grouped: Counts = {}
+        for (error, (count, first_ns)), group in zip(errors.items(), wide, strict=True):
+            counted(grouped, group if len(members[group]) > MOST or group in errors else error, count, first_ns)
+        errors, narrow = grouped, [_widened(error, what, kept) for error in grouped]
     return errors
 
 
@@ -169,30 +177,8 @@ def listed(errors: Counts) -> tuple[ErrorCount, ...]:
     return tuple(ErrorCount(_read(error), count) for error, (count, _) in ordered)
 
 
-def _grouped(errors: Counts, kind: Callable[[str], str], wider: Callable[[str], str]) -> Counts:
-    kinds: dict[str, set[str]] = {}
-    for error in errors:
-        kinds.setdefault(wider(error), set()).add(kind(error))
-    grouped: Counts = {}
-    for error, (count, first_ns) in errors.items():
-        group = wider(error)
-        many = len(kinds[group]) > MOST or group in errors
-        counted(grouped, group if many else error, count, first_ns)
-    return grouped
-
-
-def _of_type(error: str) -> str:
+def _widened(error: str, what: str, kept: tuple[str, ...]) -> str:
+    """The group of an error: of all errors with the same fields *kept*."""
     details = _read(error)
-    return _text(ErrorDetails(_MANY + "messages", type=details.type, code=details.code))
-
-
-def _of_code(error: str) -> str:
-    return _text(ErrorDetails(_MANY + "types of error", code=_read(error).code))
-
-
-def _of_any(error: str) -> str:
-    return _text(ErrorDetails(_MANY + "codes of errors"))
-
-
-def _text(error: ErrorDetails) -> str:
-    return msgspec.json.encode(error).decode()
+    group = ErrorDetails(_MANY + what, **{name: getattr(details, name) for name in kept})
+    return msgspec.json.encode(group).decode()

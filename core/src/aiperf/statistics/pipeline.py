@@ -149,8 +149,8 @@ class Pipeline:
         """(phase, tag, state) of the values kept for analyses."""
         return [(phase, tag, keeper.dump()) for (phase, tag), keeper in self._collectors.items() if tag not in self.off]
 
-    def dump_groups(self) -> list[Grouped]:
-        return [groups.dump() for groups in self._groups.values()]
+    def groups(self) -> list[Grouped]:
+        return [groups.grouped for groups in self._groups.values()]
 
 
 def _checked(column: Column, rows: Any) -> Column:
