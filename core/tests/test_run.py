@@ -35,21 +35,18 @@ class Family:
         self.workers = [Child("worker", index, Process()) for index in range(2)]
         self.reducers = [Child("reducer", 0, Process())]
         self.released: list[int] = []
+        self.of = {"worker": self.workers, "reducer": self.reducers}
         self.shared = self
 
     @property
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
-    def of(self, role: str, index: int) -> Child:
-        return (self.workers if role == "worker" else self.reducers)[index]
-
     def release(self, worker: int, phase: PhasePlan) -> None:
         self.released.append(worker)
 
     def restart(self, child: Child) -> None:
-        siblings = self.workers if child.role == "worker" else self.reducers
-        siblings[child.index] = Child(child.role, child.index, Process())
+        self.of[child.role][child.index] = Child(child.role, child.index, Process())
 
 
 class Board:
@@ -80,7 +77,7 @@ class Bench:
             pass
 
     def die(self, role: str, code: int = -9) -> None:
-        process = self.family.of(role, 0).process
+        process = self.family.of[role][0].process
         assert isinstance(process, Process)
         process.code = code
 

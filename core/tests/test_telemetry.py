@@ -361,8 +361,8 @@ def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, mo
     Path(plan.output.journal).mkdir()
     said: list[str] = []
     sources = Sources(plan, tmp_path / "log", said.append)
-    sources.begin(0)
-    sources.end(0)
+    sources.sample(0, BEGIN)
+    sources.sample(0, END)
     sources.close()
     dies = "the plugin telemetry:dies of acme 1.2: its process exited with 9; there are no further samples"
     assert said == [dies]
@@ -371,7 +371,7 @@ def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, mo
 
     monkeypatch.setattr("aiperf.telemetry.process._START_S", 0.2)
     slow = Sources(plan.replacing(telemetry=(named[2],)), tmp_path / "log", said.append)
-    slow.begin(0)
+    slow.sample(0, BEGIN)
     slow.close()
     assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
 
@@ -379,7 +379,7 @@ def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, mo
 def test_a_run_without_sources_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aiperf.telemetry.process.SideProcess", None)
     sources = Sources(plan_for(tmp_path), tmp_path / "log", print)
-    sources.begin(0)
-    sources.end(0)
+    sources.sample(0, BEGIN)
+    sources.sample(0, END)
     sources.close()
     assert not (tmp_path / "log").exists()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NoReturn
+
 _KEPT_NAMES = {
     "cli": "argv commandline",
     "planning": "configure outputs phases sources",
@@ -64,16 +67,20 @@ class Finder:
             raise ImportError(_sentence(name, _MODULES[module]), name=name)
 
 
-def absent(room: str, name: str) -> Exception:
-    """The error of a *room* (its full name) that is asked for a name it doesn't have.
+def absent(room: str) -> Callable[[str], NoReturn]:
+    """The ``__getattr__`` of a *room* (its full name): raises for a name that the room doesn't have.
 
     ``from aiperf.schedule import Schedule`` was right when ``aiperf.schedule`` was a module.  AttributeError lets the import
     system look for a submodule of that name.
     """
-    new = _ROOMS.get(room.partition(".")[2])
-    if new is None or not (name[:1].isupper() or name in _FUNCTIONS):
-        return AttributeError(f"module {room!r} has no attribute {name!r}")
-    return ImportError(_sentence(f"{room}.{name}", f"aiperf.{new}"), name=room)
+
+    def refuse(name: str) -> NoReturn:
+        new = _ROOMS.get(room.partition(".")[2])
+        if new is None or not (name[:1].isupper() or name in _FUNCTIONS):
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        raise ImportError(_sentence(f"{room}.{name}", f"aiperf.{new}"), name=room)
+
+    return refuse
 
 
 def _sentence(old: str, new: str) -> str:

@@ -1,9 +1,5 @@
 """What is installed, hooks at run time, and the options of plugins."""
 
-from typing import Any
-
 from aiperf.moved import absent
 
-
-def __getattr__(name: str) -> Any:
-    raise absent(__name__, name)
+__getattr__ = absent(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -96,27 +96,6 @@ class RecordLine(Struct):
     metrics: dict[str, Any] = {}
     error: Any = None
 
-    def failed(self) -> bool:
-        return bool(self.error) or bool(self.metadata.get("was_cancelled"))
-
-    def profiling(self) -> bool:
-        return bool(self.metadata.get("benchmark_phase", "profiling") == "profiling")
-
-    def numbers(self) -> Iterator[tuple[str, object]]:
-        """Numbers of the metadata, then the metrics, lists too."""
-        for name, value in self.metadata.items():
-            if _is_number(value) and name not in self.metrics:
-                yield name, value
-        for name, metric in self.metrics.items():
-            if isinstance(metric, dict):
-                yield name, metric.get("value")
-
-    def texts(self) -> Iterator[tuple[str, object]]:
-        """Identities of the request, and its error."""
-        yield from ((name, value) for name, value in self.metadata.items() if isinstance(value, str))
-        if isinstance(self.error, Mapping):
-            yield from ((f"error_{name}", self.error.get(name)) for name in ("type", "message", "code"))
-
 
 def requests(path: Path, *, failed: bool, lists: bool) -> Table:
     """The profiling requests of a per-request file; *failed* adds failed ones and texts, *lists* metrics that are lists.
@@ -126,9 +105,15 @@ def requests(path: Path, *, failed: bool, lists: bool) -> Table:
     """
     table = Table()
     for line in lines(path, RecordLine):
-        if line.profiling() and (failed or not line.failed()):
-            numbers = ((name, value) for name, value in line.numbers() if lists or not isinstance(value, list))
-            table.add([*numbers, *line.texts()] if failed else numbers)
+        about, error = line.metadata, line.error
+        good = not error and not about.get("was_cancelled")
+        if about.get("benchmark_phase", "profiling") != "profiling" or not (good or failed):
+            continue
+        cells = {name: value for name, value in about.items() if failed or not isinstance(value, str)}
+        cells |= {name: metric.get("value") for name, metric in line.metrics.items() if isinstance(metric, dict)}
+        if failed and isinstance(error, dict):
+            cells |= {f"error_{name}": error.get(name) for name in ("type", "message", "code")}
+        table.add((name, value) for name, value in cells.items() if lists or not isinstance(value, list))
     return table
 
 

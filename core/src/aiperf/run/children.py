@@ -76,7 +76,7 @@ class Shared:
 
 
 class Children:
-    """Starts, watches and ends them; never leaves one behind.
+    """Starts, watches and ends them; never leaves one behind.  *of*: the children of each role.
 
     Reducers are processes of this machine; where workers are, the plan's engine decides.
 
@@ -92,13 +92,11 @@ class Children:
         self.shared = Shared(plan)
         self.workers = [self._worker(index) for index in range(plan.run.workers)]
         self.reducers = [self._reducer(index) for index in range(plan.run.reducers)]
+        self.of = {"worker": self.workers, "reducer": self.reducers}
 
     @property
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
-
-    def of(self, role: str, index: int) -> Child:
-        return (self.workers if role == "worker" else self.reducers)[index]
 
     @property
     def replaceable(self) -> bool:
@@ -120,10 +118,8 @@ class Children:
 
     def restart(self, child: Child) -> None:
         """Start a process in the place of one that died: a reducer goes on from its columns, a worker from its standing."""
-        if child.role == "worker":
-            self.workers[child.index] = self._worker(child.index)
-        else:
-            self.reducers[child.index] = self._reducer(child.index)
+        start = self._worker if child.role == "worker" else self._reducer
+        self.of[child.role][child.index] = start(child.index)
 
     def end(self, patience_s: float) -> None:
         """Close every standard input, wait, then kill what is left."""
@@ -192,13 +188,13 @@ class Mailbox:
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Hello(role, index):
-                child = self.children.of(role, index)
+                child = self.children.of[role][index]
                 child.up = True
                 if self._plans:
                     self.send(child, self._plans[role])
             case control.Ready(role, index, trouble):
                 self.unready += [] if trouble is None else [trouble]
-                child = self.children.of(role, index)
+                child = self.children.of[role][index]
                 child.ready = True
                 for missed in self.catch_up(child):
                     self.send(child, missed)

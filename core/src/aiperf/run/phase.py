@@ -17,7 +17,7 @@ from aiperf.run.display import Display
 from aiperf.run.outcome import Outcome
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.ui import Snapshot
-from aiperf.telemetry.process import Sources
+from aiperf.telemetry.process import BEGIN, END, Sources
 from aiperf.worker.clock import NS_PER_S
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Phase:
     def _begin(self) -> None:
         phase, mailbox = self._phase, self._mailbox
         mailbox.begin_phase(self._outcome.lost)
-        self._sources.begin(phase.index)
+        self._sources.sample(phase.index, BEGIN)
         self._start_ns = monotonic_ns() + _LEAD_NS
         self._outcome.times.setdefault("begin_ns", self._start_ns)
         resume = control.Begin(phase.index, self._start_ns, resumed=True)
@@ -118,7 +118,7 @@ class Phase:
     def _end(self) -> None:
         phase = self._phase
         self._mailbox.catch_up = no_messages
-        self._sources.end(phase.index)
+        self._sources.sample(phase.index, END)
         self._judge_failures()
         completed, errors = self._mailbox.totals()
         counts = f"completed={completed}, errors={errors}"

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -25,7 +26,6 @@ from aiperf.sdk.plan import OutputPlan, Plan
 log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
-_PIPE_BYTES = 1 << 16
 
 
 def raise_open_files_limit() -> None:
@@ -118,24 +118,19 @@ class Builder:
     """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy."""
 
     def __init__(self, plan: Plan) -> None:
-        self._data, self._ended = b"", False
-        self._pipe, write = os.pipe()
+        read, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         self._pid = os.fork()
         if self._pid == 0:
-            os.close(self._pipe)
+            os.close(read)
             _work(plan, write)
         os.close(write)
-        os.set_blocking(self._pipe, False)
+        self._pipe = os.fdopen(read, "rb")
 
     def poll(self) -> bool:
-        """Whether :meth:`result` has something to return."""
-        with contextlib.suppress(BlockingIOError):
-            while piece := b"" if self._ended else os.read(self._pipe, _PIPE_BYTES):
-                self._data += piece
-            self._end()
-        return self._ended
+        """Whether :meth:`result` has something to return: the child writes when all is done."""
+        return bool(select.select([self._pipe], [], [], 0)[0])
 
     def result(self) -> Plan:
         """The plan with what the build adds.
@@ -143,7 +138,8 @@ class Builder:
         Raises:
             AiperfError: The build failed; message and exit code are the child's.
         """
-        outcome = msgspec.json.decode(self._data or b"{}")
+        outcome = msgspec.json.decode(self._pipe.read() or b"{}")
+        self._end()
         if "plan" in outcome:
             return msgspec.convert(outcome["plan"], Plan)
         if "lines" in outcome:
@@ -155,15 +151,13 @@ class Builder:
 
     def close(self) -> None:
         """End the child if it still works."""
-        if not self._ended:
+        if not self._pipe.closed:
             os.kill(self._pid, signal.SIGKILL)
-        self._end()
+            self._end()
 
     def _end(self) -> None:
-        if not self._ended:
-            os.waitpid(self._pid, 0)
-            os.close(self._pipe)
-        self._ended = True
+        os.waitpid(self._pid, 0)
+        self._pipe.close()
 
 
 def _work(plan: Plan, write: int) -> NoReturn:

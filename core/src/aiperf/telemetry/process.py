@@ -195,14 +195,6 @@ class Sources:
             process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks))
             self._running[str(ref)] = process
 
-    def begin(self, phase: int) -> None:
-        """Take samples at the beginning of a phase; returns when each source has answered or is too slow."""
-        self._edge(phase, BEGIN)
-
-    def end(self, phase: int) -> None:
-        """Take samples at the end of a phase, likewise."""
-        self._edge(phase, END)
-
     def close(self) -> None:
         """End all processes; a process that doesn't end in time is killed."""
         for name, process in self._running.items():
@@ -211,7 +203,8 @@ class Sources:
             process.close()
         self._running.clear()
 
-    def _edge(self, phase: int, edge: str) -> None:
+    def sample(self, phase: int, edge: str) -> None:
+        """Take samples at an edge of the phase (BEGIN or END); returns when each source has answered or is too slow."""
         for process in self._running.values():
             process.send(Edge(phase, edge))
         until = time.monotonic() + self._patience_s
