@@ -27,7 +27,7 @@ from aiperf.reduce.batches import StoredBatch
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.rundir import journal
-from aiperf.rundir.directory import RunClock, save_run
+from aiperf.rundir.journal import RunClock, save_run
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.columns import NUMBERS
 from aiperf.sdk.options import EncodedOptions

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from aiperf.rundir.directory import load_run
+from aiperf.rundir.journal import load_run
 
 HERE = Path(__file__).resolve().parent
 

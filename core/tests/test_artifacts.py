@@ -18,7 +18,7 @@ from aiperf import (  # fmt: skip
     atomic,
 )
 from aiperf.rundir import artifacts  # fmt: skip
-from aiperf.rundir.directory import RunClock
+from aiperf.rundir.journal import RunClock
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions, Options, option
 from aiperf.sdk.summary import Arrivals, DeliveredLoad

@@ -16,7 +16,7 @@ from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Settings
 from aiperf.registry.option_specs import specs, validate
 from aiperf.registry.registry import Registry
-from aiperf.rundir.directory import RunClock, load_run, save_run
+from aiperf.rundir.journal import RunClock, load_run, save_run
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf.sdk.options import Options, option
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiperf.errors import BadJournal
 from aiperf.rundir.artifacts import MARKER
-from aiperf.rundir.directory import RunClock, hold, save_run
+from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, recover, set_aside
 from aiperf.testing.plans import sample_plan
 

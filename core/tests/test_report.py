@@ -19,7 +19,7 @@ from aiperf.reduce.batches import StoredBatch
 from aiperf.reduce.reducer import Reducer
 from aiperf.report.report import report
 from aiperf.rundir import journal
-from aiperf.rundir.directory import hold, load_run, save_run
+from aiperf.rundir.journal import hold, load_run, save_run
 from aiperf.sdk.columns import NUMBERS, Column, RecordBatch
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.exporter import BatchExporter

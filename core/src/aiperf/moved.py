@@ -35,7 +35,7 @@ hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
 limits=prepare.due_times loadchecks=planning.load_checks observation=rundir.shard_reader
 optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
-rundir=rundir.directory sessions=schedule.replay shards=sdk.engine starts=prepare.due_times
+rundir=rundir.journal sessions=schedule.replay shards=sdk.engine starts=prepare.due_times
 strangers=registry.third_party survival=statistics.totals trace=reduce.rows uiprocess=run.display
 selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """

@@ -22,7 +22,7 @@ from aiperf.prepare.due_times import with_due_times, with_limits
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, isolated, load, made, why
 from aiperf.rundir.artifacts import exporters, target_for
-from aiperf.rundir.directory import RunClock
+from aiperf.rundir.journal import RunClock
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.dataset import Dataset, DatasetContext
 from aiperf.sdk.descriptor import PluginRef

@@ -26,7 +26,6 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import isolated, load
 from aiperf.rundir import journal
 from aiperf.rundir.artifacts import exporters, part_path, target_for
-from aiperf.rundir.directory import RunClock
 from aiperf.rundir.shard_reader import JournalRequest, ShardEvent, ShardReader
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import NUMBERS, RecordBatch
@@ -104,10 +103,13 @@ class Outlets:
     error of the disk is raised by the next call.
     """
 
-    def __init__(self, plan: Plan, journal: Path, index: int, report: Report, *, clock: RunClock, background: bool) -> None:
+    def __init__(
+        self, plan: Plan, journal_path: Path, index: int, report: Report, *, clock: journal.RunClock, background: bool
+    ) -> None:
         self._report, self._files = report, contextlib.ExitStack()
         self._exporters = exporters(plan, target_for(plan, clock), BatchExporter)
-        self._parts = [self._files.enter_context(part_path(journal, ref.name, index).open("wb")) for ref, _ in self._exporters]
+        paths = [part_path(journal_path, ref.name, index) for ref, _ in self._exporters]
+        self._parts = [self._files.enter_context(path.open("wb")) for path in paths]
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[int] | None = None
         if background:
@@ -147,7 +149,9 @@ class Reducer:
     of every reducer are read.
     """
 
-    def __init__(self, plan: Plan, directory: Path, index: int, of: int, *, clock: RunClock, durable: bool = True) -> None:
+    def __init__(
+        self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True
+    ) -> None:
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
         self._store = Store(directory)

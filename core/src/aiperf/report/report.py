@@ -19,7 +19,6 @@ from aiperf.registry.third_party import isolated, load
 from aiperf.report.trust import advice, arrivals, asked_rate, delivered, measurement, planned
 from aiperf.rundir import journal
 from aiperf.rundir.artifacts import exporters, part_path, target_for
-from aiperf.rundir.directory import RunClock, hold, load_run
 from aiperf.rundir.previous_results import recover
 from aiperf.rundir.store import Store, read_ints
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
@@ -41,7 +40,7 @@ MOST_SLICES = 100_000
 _LEDGER_ROWS = 4096
 
 
-def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, RunClock]:
+def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, journal.RunClock]:
     """Reduce a run's directory again and summarise it; the parts of batch exporters are written again.
 
     *change* turns the run's plan into the plan of the report: other metrics, options of metrics, or slices.
@@ -53,12 +52,12 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
     if recover(directory):
         log.warning("%s: a start that was killed had set the results of an earlier run aside; they are back", directory)
     journal_path = directory / "journal"
-    plan, clock = load_run(journal_path)
+    plan, clock = journal.load_run(journal_path)
     if not journal.numbered(journal_path, "columns-*.*") and not journal.numbered(journal_path, "shard-*.seg"):
         raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
     plan = plan.replacing(artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
     plan = plan if change is None else change(plan)
-    with hold(journal_path), collecting_rarely():
+    with journal.hold(journal_path), collecting_rarely():
         for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
             stale.unlink()
         reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
@@ -96,7 +95,7 @@ def write_summary(
     *secrets*: options of plugins that the saved plan lacks; None in a report.  *plan*: None for the saved plan.
     *reductions*: None for those that the reducers saved.
     """
-    own, clock = load_run(journal_path)
+    own, clock = journal.load_run(journal_path)
     whole = (secrets or Secrets()).restored(plan or own)
     parts = reductions or saved_reductions(journal_path)
     summary = _Merging(whole, clock, journal_path, parts).summary(cancelled, incomplete_reason, warnings)
@@ -110,7 +109,7 @@ def write_summary(
 class _Merging:
     """Merges the work of a run's reducers into its summary."""
 
-    def __init__(self, plan: Plan, clock: RunClock, journal_path: Path, parts: list[Reduction]) -> None:
+    def __init__(self, plan: Plan, clock: journal.RunClock, journal_path: Path, parts: list[Reduction]) -> None:
         self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
         self.folds = defaultdict(dict, merged_folds(part.folds for part in self.parts))
         self.events = [event for part in self.parts for event in part.events]

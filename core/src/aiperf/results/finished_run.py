@@ -17,7 +17,6 @@ from aiperf.results.table import Table, arrivals, requests
 from aiperf.results.telemetry import TelemetrySeries, of_journal, of_reference
 from aiperf.rundir import journal
 from aiperf.rundir.artifacts import MARKER, target_for
-from aiperf.rundir.directory import load_run
 from aiperf.rundir.previous_results import set_aside
 from aiperf.sdk.exporter import Target
 from aiperf.sdk.plot import PlotRun
@@ -60,7 +59,7 @@ class FinishedRun(PlotRun):
 
     def _target(self, files: dict[str, str] | None) -> Target:
         try:
-            plan, clock = load_run(self._journal)
+            plan, clock = journal.load_run(self._journal)
         except BadJournal:  # the reference's, or of another version: the names of the files tell enough
             return _target_of(self.directory, _known_files() if files is None else files)
         return replace(target_for(plan, clock), directory=self.directory, journal=self._journal)
@@ -83,7 +82,7 @@ class FinishedRun(PlotRun):
         Raises:
             BadJournal: The directory has no journal of this version.
         """
-        return load_run(self._journal)[0]
+        return journal.load_run(self._journal)[0]
 
     @cached_property
     def summary(self) -> dict[str, Any]:

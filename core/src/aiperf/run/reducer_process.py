@@ -78,7 +78,7 @@ class ReducerProcess:
         """Import modules and read the tokenizer's table while another process builds the data set."""
         from aiperf.prepare.build import open_tokenizer
         from aiperf.reduce import reducer as _imported  # noqa: F401
-        from aiperf.rundir.directory import load_run
+        from aiperf.rundir.journal import load_run
 
         with contextlib.suppress(AiperfError):  # the builder of the data set reports it
             open_tokenizer(load_run(self.journal)[0])
@@ -97,7 +97,7 @@ class ReducerProcess:
 
     def _load(self) -> None:
         from aiperf.reduce.reducer import RARELY, Reducer
-        from aiperf.rundir.directory import load_run
+        from aiperf.rundir.journal import load_run
 
         gc.set_threshold(*RARELY)
         plan, clock = load_run(self.journal)

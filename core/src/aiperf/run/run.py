@@ -22,7 +22,7 @@ from aiperf.run.display import Display, display
 from aiperf.run.outcome import Interruption, Outcome, Signals
 from aiperf.run.phase import Phase
 from aiperf.run.start import Builder, Directories, raise_open_files_limit, switchboard
-from aiperf.rundir.directory import RunClock, save_run
+from aiperf.rundir.journal import RunClock, save_run
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.ui import NoUi
 from aiperf.telemetry.process import Sources

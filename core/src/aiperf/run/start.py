@@ -19,7 +19,7 @@ import msgspec
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError
 from aiperf.processes.control import Switchboard
-from aiperf.rundir.directory import hold
+from aiperf.rundir.journal import hold
 from aiperf.rundir.previous_results import PreviousResults
 from aiperf.sdk.plan import OutputPlan, Plan
 

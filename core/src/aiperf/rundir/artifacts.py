@@ -21,7 +21,7 @@ from aiperf.registry.third_party import isolated, left_out, load, said_already
 from aiperf.sdk.exporter import LEVELS, Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
 
 if TYPE_CHECKING:
-    from aiperf.rundir.directory import RunClock
+    from aiperf.rundir.journal import RunClock
     from aiperf.sdk.descriptor import PluginRef
     from aiperf.sdk.plan import Plan
     from aiperf.sdk.summary import Summary

@@ -8,19 +8,25 @@ Recovery cuts at the first frame that is short or fails its CRC.  The pair of cl
 closed, maps the kernel's receive stamps (wall clock) to the monotonic clock (:mod:`aiperf.rundir.shard_reader`).
 
 Two kinds of file: *segments* ``shard-<i>.<k>.seg`` written by worker i, and *columns* ``columns-<i>.<k>`` written by
-reducer i.
+reducer i.  ``run.json`` beside them tells what the run is; a run or report holds ``lock``.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
+import msgspec
 from msgspec import Struct
+
+from aiperf.errors import BadJournal
+from aiperf.sdk.plan import Plan
 
 HEADER = struct.Struct("<IIIIqq")
 _SUMMED = struct.Struct("<IIqq")
@@ -138,3 +144,54 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+class RunClock(Struct, frozen=True):
+    """The run's time zero on both clocks, in ns: columns count from it."""
+
+    started_mono_ns: int
+    started_wall_ns: int
+
+
+class _Run(Struct, frozen=True):
+    plan: Plan
+    clock: RunClock
+
+
+def save_run(directory: Path, plan: Plan, clock: RunClock) -> None:
+    """Write ``run.json`` atomically, without the secrets of plugins."""
+    draft = directory / "run.draft"
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock)), indent=2))
+    draft.chmod(0o600)
+    draft.replace(directory / "run.json")
+
+
+def hold(directory: Path) -> BinaryIO:
+    """Lock the directory for as long as the file stays open; the lock ends with the process.
+
+    Raises:
+        BadJournal: Another process has the lock.
+    """
+    file = (directory / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise BadJournal(f"{directory.parent} is in use by another run or report", "wait until it is over") from error
+    return file
+
+
+def load_run(directory: Path) -> tuple[Plan, RunClock]:
+    """Read ``run.json``.
+
+    Raises:
+        BadJournal: The file is missing or unreadable.
+    """
+    path = directory / "run.json"
+    try:
+        run = msgspec.json.decode(path.read_bytes(), type=_Run)
+    except FileNotFoundError:
+        raise BadJournal(f"{directory.parent} holds no run: {path} is not there") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadJournal(f"{path} can't be read: {error}") from error
+    return run.plan, run.clock

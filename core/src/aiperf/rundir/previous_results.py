@@ -15,8 +15,7 @@ from msgspec import structs
 
 from aiperf.errors import BadJournal
 from aiperf.rundir.artifacts import MARKER
-from aiperf.rundir.directory import hold, load_run
-from aiperf.rundir.journal import numbered
+from aiperf.rundir.journal import hold, load_run, numbered
 from aiperf.sdk.exporter import file_name
 from aiperf.sdk.plan import OutputPlan
 

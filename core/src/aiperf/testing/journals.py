@@ -14,7 +14,6 @@ import msgspec
 
 from aiperf.errors import BadResponse
 from aiperf.rundir import journal
-from aiperf.rundir.directory import RunClock, save_run
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
@@ -23,7 +22,7 @@ from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import STREAMED
 from aiperf.testing.plans import sample_plan
 
-CLOCK = RunClock(started_mono_ns=5_000_000_000_007, started_wall_ns=1_700_000_000_000_000_123)
+CLOCK = journal.RunClock(started_mono_ns=5_000_000_000_007, started_wall_ns=1_700_000_000_000_000_123)
 
 _read = msgspec.json.Decoder(Delta).decode
 
@@ -112,7 +111,7 @@ class Recording:
         self.data_set(
             Conversation("first", (Turn(("one two three",), max_tokens=4),)), Conversation("second", (Turn(("one",)),))
         )
-        save_run(self.journal, self.plan, CLOCK)
+        journal.save_run(self.journal, self.plan, CLOCK)
 
     def data_set(self, *conversations: Conversation) -> None:
         endpoint, tokens = Plain(), Words()

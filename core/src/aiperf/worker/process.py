@@ -29,7 +29,6 @@ from aiperf.processes import control
 from aiperf.registry.hooks import REQUEST_PREPARED, Hooks
 from aiperf.registry.third_party import blamed, load, made, why
 from aiperf.rundir import journal
-from aiperf.rundir.directory import load_run
 from aiperf.rundir.store import Store
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
@@ -227,7 +226,7 @@ class Worker:
         directory = Path(message.journal)
         try:
             secrets = message.secrets or Secrets()
-            plan = secrets.restored(load_run(directory)[0])
+            plan = secrets.restored(journal.load_run(directory)[0])
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
             self.share = await load_share(plan, secrets, directory, self.place, hooks, self._warn)
         except Exception as error:  # noqa: BLE001  # code of a plugin: a transport may fail at opening connections

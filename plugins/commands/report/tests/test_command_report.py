@@ -31,7 +31,7 @@ from aiperf import (
 from aiperf.reduce.reducer import Reducer
 from aiperf.registry.registry import Registry
 from aiperf.rundir import journal as frames
-from aiperf.rundir.directory import RunClock, load_run, save_run
+from aiperf.rundir.journal import RunClock, load_run, save_run
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
