@@ -279,20 +279,15 @@ def _known_files() -> dict[str, str]:
 
 
 def _target_of(directory: Path, files: dict[str, str]) -> Target:
-    """Names the directory's files, with the prefix that its files have."""
-    target = Target(directory, files=files)
-    return replace(target, prefix=_prefix(target))
-
-
-def _prefix(target: Target) -> str | None:
-    """The base name of the exported files; None for the default names.
+    """Names the directory's files, with the prefix that its files have.
 
     Without files of default names, it is ``B`` where ``B.csv`` stands beside a summary ``B.json``.
     """
-    if target.file("aiperf.json").exists() or target.file("jsonl").exists():
-        return None
-    bases = [path.stem for path in sorted(target.directory.glob("*.json")) if path.with_suffix(".csv").exists()]
-    return next((base for base in bases if "schema_version" in (_document(target.directory / f"{base}.json") or ())), None)
+    target = Target(directory, files=files)
+    if target.file(_SUMMARY).exists() or target.file(_RECORDS).exists():
+        return target
+    summaries = (path for path in sorted(directory.glob("*.json")) if path.with_suffix(".csv").exists())
+    return replace(target, prefix=next((path.stem for path in summaries if "schema_version" in (_document(path) or ())), None))
 
 
 def _document(path: Path) -> dict[str, Any] | None:

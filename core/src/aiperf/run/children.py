@@ -76,7 +76,9 @@ class Shared:
 
 
 class Children:
-    """Starts, watches and ends them; never leaves one behind.  *of*: the children of each role.
+    """Starts, watches and ends them; never leaves one behind.
+
+    of: the children of each role.  replaceable: whether another worker can go on where a dead one stood.
 
     Reducers are processes of this machine; where workers are, the plan's engine decides.
 
@@ -89,6 +91,7 @@ class Children:
         ref = plan.plugins.engine
         self._engine: ShardEngine = local.Local() if ref is None else made(ref, plan.plugins.options_of(ref))
         self._engine_name = "the local engine" if ref is None else str(ref)
+        self.replaceable = self._engine.shares_memory
         self.shared = Shared(plan)
         self.workers = [self._worker(index) for index in range(plan.run.workers)]
         self.reducers = [self._reducer(index) for index in range(plan.run.reducers)]
@@ -97,11 +100,6 @@ class Children:
     @property
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
-
-    @property
-    def replaceable(self) -> bool:
-        """Whether another worker can go on where a dead one stood."""
-        return self._engine.shares_memory
 
     def _worker(self, index: int) -> Child:
         fds = self.shared.fds if self._engine.shares_memory else []

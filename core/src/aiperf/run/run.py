@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,29 +16,38 @@ import msgspec
 from aiperf import environment, logs
 from aiperf.errors import AiperfError
 from aiperf.planning import configure
+from aiperf.planning.phases import target
 from aiperf.planning.problems import Settings
 from aiperf.processes import control
 from aiperf.registry.hooks import Hooks
-from aiperf.run.children import Children, Mailbox
+from aiperf.run.children import Child, Children, Mailbox, no_messages
 from aiperf.run.display import Display, display
 from aiperf.run.outcome import Interruption, Outcome, Signals
-from aiperf.run.phase import Phase
 from aiperf.run.start import Builder, Directories, raise_open_files_limit, switchboard
 from aiperf.rundir.journal import RunClock, save_run
-from aiperf.sdk.plan import Plan, Secrets
-from aiperf.sdk.ui import NoUi
-from aiperf.telemetry.process import Sources
-from aiperf.worker.clock import read_clocks
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.ui import NoUi, Snapshot
+from aiperf.telemetry.process import BEGIN, END, Sources
+from aiperf.worker.clock import NS_PER_S, read_clocks
 
 if TYPE_CHECKING:
     from aiperf.registry.registry import Registry
     from aiperf.sdk.summary import Summary
+
+log = logging.getLogger(__name__)
 
 _BUILD_POLL_MS = 10
 _POLL_MS = 100
 _REDUCE_POLL_MS = 25
 _EXIT_WAIT_S = 10.0
 _END_S = 2.0
+_LEAD_NS = 3_000_000
+"""From the message that begins a phase to its start: every worker has it by then."""
+_SHOW_S = 0.25
+_CANCEL_DRAIN_NS = 5 * NS_PER_S
+"""Longest time for requests in flight to finish after a signal."""
+_FEWEST_TO_JUDGE = 10
+"""The share of failed requests is judged from so many on."""
 
 
 def profile(settings: Settings, registry: Registry) -> int:
@@ -86,17 +97,17 @@ def _execute(plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome,
 
 
 class Run:
-    """One run: what happens in which order.  Owns the processes."""
+    """One run: what happens in which order.  Owns the processes.  *plan*: the built one, once the data set is there."""
 
     def __init__(
         self, plan: Plan, clock: RunClock, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks,
         directories: Directories, board: control.Switchboard,
     ) -> None:  # fmt: skip
-        self._plan, self._clock, self._settings = plan, clock, settings
-        self._outcome, self._display, self._hooks, self._directories = outcome, display, hooks, directories
-        self._children = Children(plan, board.address, directories.journal, directories.log_file)
-        self._sources = Sources(plan, directories.log_file, outcome.warn)
-        self._mailbox = Mailbox(board, self._children, outcome, directories.artifacts)
+        self.plan, self.clock, self.settings = plan, clock, settings
+        self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
+        self.children = Children(plan, board.address, directories.journal, directories.log_file)
+        self.sources = Sources(plan, directories.log_file, outcome.warn)
+        self.mailbox = Mailbox(board, self.children, outcome, directories.artifacts)
 
     def execute(self, builder: Builder, secrets: Secrets) -> int:
         """From the build of the data set to the exit code.
@@ -105,38 +116,37 @@ class Run:
             AiperfError: The run can't begin, or a reducer failed; then the journal is kept.
             Interruption: A signal before the load, or a second one after it.
         """
-        self._plan = self._prepare(builder, secrets)
-        save_run(self._directories.journal, self._plan, self._clock)
+        self.plan = self._prepare(builder, secrets)
+        save_run(self.directories.journal, self.plan, self.clock)
         self._load(secrets)
-        self._hooks.call("aiperf_run_configured", plan=self._plan)
-        self._directories.begin(self._plan.data.source)
-        for phase in self._plan.load.phases:
-            if self._outcome.signals.count or self._outcome.incomplete:
+        self.hooks.call("aiperf_run_configured", plan=self.plan)
+        self.directories.begin(self.plan.data.source)
+        for phase in self.plan.load.phases:
+            if self.outcome.signals.count or self.outcome.incomplete:
                 break
-            settings, outcome, hooks = self._settings, self._outcome, self._hooks
-            Phase(phase, self._plan, settings, outcome, hooks, self._mailbox, self._sources, self._display).run()
-        self._sources.close()
+            Phase(phase, self).run()
+        self.sources.close()
         self._end_workers()
         self._reduce()
         return self._export(self._summarize())
 
     def close(self) -> None:
         """End every process."""
-        self._display.close()
-        self._sources.close()
-        self._children.end(_END_S)
-        self._hooks.call("aiperf_teardown")
+        self.display.close()
+        self.sources.close()
+        self.children.end(_END_S)
+        self.hooks.call("aiperf_teardown")
 
     def _prepare(self, builder: Builder, secrets: Secrets) -> Plan:
         """The built plan, once the servers are ready."""
-        kernel, waiting = self._settings.kernel, None
+        kernel, waiting = self.settings.kernel, None
         if kernel.ready_timeout_s:
             from aiperf.run.readiness import Wait
 
-            waiting = Wait(self._plan, secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
+            waiting = Wait(self.plan, secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
         while not builder.poll():
             self._receive(_BUILD_POLL_MS)
-        self._outcome.stamp("built_ns")
+        self.outcome.stamp("built_ns")
         plan = builder.result()
         if waiting is not None:
             while not waiting.over():
@@ -145,8 +155,8 @@ class Run:
         return plan
 
     def _receive(self, wait_ms: int) -> None:
-        self._mailbox.receive(wait_ms)
-        self._outcome.signals.check()
+        self.mailbox.receive(wait_ms)
+        self.outcome.signals.check()
 
     def _load(self, secrets: Secrets) -> None:
         """Hand the plan to every worker and reducer, and wait until all are ready.
@@ -154,16 +164,16 @@ class Run:
         Raises:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
-        journal, mailbox = str(self._directories.journal), self._mailbox
+        journal, mailbox = str(self.directories.journal), self.mailbox
         reducer_secrets = Secrets(options=secrets.options)  # it sends nothing, and needs no header
         mailbox.send_plan({"worker": control.Load(journal, secrets), "reducer": control.Load(journal, reducer_secrets)})
         limit_s = environment.start_s()
         until = time.monotonic() + limit_s
-        while unready := [child.identity for child in self._children.all if not child.ready]:
+        while unready := [child.identity for child in self.children.all if not child.ready]:
             self._receive(_POLL_MS)
-            for child in self._children.all:
+            for child in self.children.all:
                 if child.process.poll() is not None:
-                    hint = f"see {self._directories.log_file}"
+                    hint = f"see {self.directories.log_file}"
                     raise AiperfError(f"{child.identity} {child.fate()} before it was ready", hint)
             if mailbox.unready:
                 raise AiperfError("; ".join(mailbox.unready))
@@ -171,34 +181,34 @@ class Run:
                 raise AiperfError(f"{', '.join(unready)} did not get ready within {limit_s:g} s")
 
     def _end_workers(self) -> None:
-        for child in self._children.workers:
-            if child.index not in self._outcome.lost:
-                self._mailbox.send(child, control.Exit())
+        for child in self.children.workers:
+            if child.index not in self.outcome.lost:
+                self.mailbox.send(child, control.Exit())
         until = time.monotonic() + _EXIT_WAIT_S
-        while any(child.process.poll() is None for child in self._children.workers) and time.monotonic() < until:
-            self._mailbox.receive(1)
+        while any(child.process.poll() is None for child in self.children.workers) and time.monotonic() < until:
+            self.mailbox.receive(1)
 
     def _reduce(self) -> None:
         self._check_dropped()
-        if self._outcome.signals.count:
-            self._outcome.incomplete = self._outcome.incomplete or "the run was cancelled before it was complete"
-        self._mailbox.catch_up = lambda child: [control.Finish()]
-        for child in self._children.reducers:
+        if self.outcome.signals.count:
+            self.outcome.incomplete = self.outcome.incomplete or "the run was cancelled before it was complete"
+        self.mailbox.catch_up = lambda child: [control.Finish()]
+        for child in self.children.reducers:
             if child.ready:
-                self._mailbox.send(child, control.Finish())
-        self._wait(lambda: len(self._mailbox.reduced) == len(self._children.reducers))
-        self._outcome.stamp("reduced_ns")
+                self.mailbox.send(child, control.Finish())
+        self._wait(lambda: len(self.mailbox.reduced) == len(self.children.reducers))
+        self.outcome.stamp("reduced_ns")
 
     def _summarize(self) -> Summary:
         from aiperf.sdk.summary import Summary
 
-        outcome, mailbox = self._outcome, self._mailbox
+        outcome, mailbox = self.outcome, self.mailbox
         summarize = control.Summarize(outcome.signals.count > 0, outcome.incomplete, tuple(outcome.warnings))
         mailbox.catch_up = lambda child: [control.Finish(), *([summarize] if child.index == 0 else [])]
-        mailbox.send(self._children.reducers[0], summarize)
+        mailbox.send(self.children.reducers[0], summarize)
         self._wait(lambda: mailbox.summarized)
-        summary = msgspec.msgpack.decode((self._directories.journal / "summary.msgpack").read_bytes(), type=Summary)
-        for child in self._children.reducers:
+        summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
+        for child in self.children.reducers:
             child.ended = True
             mailbox.send(child, control.Exit())
         outcome.stamp("summarized_ns")
@@ -206,40 +216,40 @@ class Run:
 
     def _wait(self, over: Callable[[], bool]) -> None:
         while not over():
-            self._mailbox.receive(_REDUCE_POLL_MS)
-            self._mailbox.watch_reducers()
+            self.mailbox.receive(_REDUCE_POLL_MS)
+            self.mailbox.watch_reducers()
             self._check_dropped()
-        if self._mailbox.failures:
-            message, *hints = self._mailbox.failures[0].split("\n")
-            again = f"the journal is kept; try again with: aiperf report {self._directories.artifacts}"
+        if self.mailbox.failures:
+            message, *hints = self.mailbox.failures[0].split("\n")
+            again = f"the journal is kept; try again with: aiperf report {self.directories.artifacts}"
             raise AiperfError(message, *hints, again)
 
     def _check_dropped(self) -> None:
-        if self._outcome.signals.count > 1:
-            again = f"make the report from the journal with: aiperf report {self._directories.artifacts}"
+        if self.outcome.signals.count > 1:
+            again = f"make the report from the journal with: aiperf report {self.directories.artifacts}"
             print(f"aiperf: dropped; {again}", file=sys.stderr)
             raise Interruption
 
     def _export(self, summary: Summary) -> int:
         from aiperf.rundir import artifacts
 
-        journal = self._directories.journal
-        self._display.close()
-        self._hooks.call("aiperf_summary_made", summary=summary)
-        target = artifacts.target_for(self._plan, self._clock)
-        written, failures = artifacts.export(summary, self._plan, journal, target)
+        journal = self.directories.journal
+        self.display.close()
+        self.hooks.call("aiperf_summary_made", summary=summary)
+        to = artifacts.target_for(self.plan, self.clock)
+        written, failures = artifacts.export(summary, self.plan, journal, to)
         failures += summary.extra.get("failures", [])
-        for files in self._hooks.call("aiperf_export", summary=summary, target=target) or ():
+        for files in self.hooks.call("aiperf_export", summary=summary, target=to) or ():
             written += files or []
-        artifacts.print_footer(written, self._directories.log_file)
-        artifacts.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
-        self._outcome.stamp("exported_ns")
-        (journal / "run-times.json").write_text(json.dumps(self._outcome.times, indent=2) + "\n")
-        self._hooks.call("aiperf_run_ended", summary=summary)
+        artifacts.print_footer(written, self.directories.log_file)
+        artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures))
+        self.outcome.stamp("exported_ns")
+        (journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
+        self.hooks.call("aiperf_run_ended", summary=summary)
         return self._exit_code(summary, failed=bool(failures))
 
     def _exit_code(self, summary: Summary, *, failed: bool) -> int:
-        outcome = self._outcome
+        outcome = self.outcome
         if outcome.signals.code:
             return outcome.signals.code
         if summary.incomplete_reason is not None:
@@ -247,3 +257,126 @@ class Run:
         if summary.valid == 0:
             print("aiperf: no request succeeded; the errors are counted above", file=sys.stderr)
         return 1 if failed or outcome.lost or outcome.replaced or outcome.incomplete or summary.valid == 0 else 0
+
+
+class Phase:
+    """Drives the workers through *phase*, shows it four times a second, and ends it early at a signal or after failures."""
+
+    def __init__(self, phase: PhasePlan, run: Run) -> None:
+        self._phase, self._run, self._outcome, self._mailbox = phase, run, run.outcome, run.mailbox
+        self._start_ns = self._stops = 0
+        self._kill_at_s: float | None = None
+        # Without an interval the log shows a warmup every 30 s, and other phases not at all.
+        warmup_s = environment.warmup_log_s() if phase.kind == "warmup" else 0.0
+        self._log_every_s = run.settings.kernel.stats_interval_s or warmup_s
+        self._shown_s, self._logged_s = 0.0, time.monotonic()
+
+    def run(self) -> None:
+        """Return when every worker has ended the phase."""
+        self._begin()
+        while len(self._mailbox.ended) < self._run.plan.run.workers:
+            self._mailbox.receive(_POLL_MS)
+            self._mailbox.watch_workers(self._phase)
+            self._mailbox.watch_reducers()
+            self._judge_failures()
+            self._show()
+            self._stop_where_asked()
+        self._end()
+
+    def _begin(self) -> None:
+        phase, mailbox = self._phase, self._mailbox
+        mailbox.begin_phase(self._outcome.lost)
+        self._run.sources.sample(phase.index, BEGIN)
+        self._start_ns = monotonic_ns() + _LEAD_NS
+        self._outcome.times.setdefault("begin_ns", self._start_ns)
+        resume = control.Begin(phase.index, self._start_ns, resumed=True)
+        mailbox.catch_up = lambda child: [resume] if child.role == "worker" else []
+        log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
+        for child in self._running():
+            mailbox.send(child, control.Begin(phase.index, self._start_ns))
+        self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase)
+
+    def _judge_failures(self) -> None:
+        """End the run once too large a share of the requests has failed."""
+        phase, most = self._phase, self._run.plan.load.failed_threshold
+        if most is None or phase.kind != "profiling" or self._outcome.incomplete:
+            return
+        completed, failed = self._mailbox.totals()
+        finished = completed + failed
+        if finished >= max(_FEWEST_TO_JUDGE, phase.concurrency or 0) and failed > most * finished:
+            flag = self._run.settings.flag("failed_threshold", "--failed-request-threshold")
+            self._outcome.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
+            self._outcome.warn(self._outcome.incomplete)
+
+    def _show(self) -> None:
+        """Show the phase on the display, to hooks and in the log, if the last time is long enough ago."""
+        now_s = time.monotonic()
+        if now_s - self._shown_s < _SHOW_S:
+            return
+        self._shown_s = now_s
+        elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
+        snapshot = snapshot_of(self._phase, elapsed_s, self._mailbox.counters.values(), self._mailbox.live.values())
+        self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
+        if self._log_every_s and now_s - self._logged_s >= self._log_every_s:
+            self._logged_s = now_s
+            log.info("%s", "  ".join(snapshot.lines()))
+        self._run.display.show(snapshot)
+
+    def _stop_where_asked(self) -> None:
+        """Stop the workers at a signal, or once the run is incomplete; kill those that don't obey."""
+        if self._outcome.signals.count > self._stops or (self._outcome.incomplete and not self._stops):
+            self._stops = max(1, self._outcome.signals.count)
+            grace_ns = _CANCEL_DRAIN_NS if self._phase.grace_ns is None else self._phase.grace_ns
+            drain_ns = 0 if self._outcome.signals.count > 1 else min(grace_ns, _CANCEL_DRAIN_NS)
+            for child in self._running():
+                self._mailbox.send(child, control.Stop(drain_ns))
+            self._kill_at_s = time.monotonic() + drain_ns / NS_PER_S + environment.abort_wait_s()
+        if self._kill_at_s is not None and time.monotonic() > self._kill_at_s:
+            for child in self._running():
+                child.process.kill()
+
+    def _running(self) -> list[Child]:
+        return [child for child in self._mailbox.children.workers if child.index not in self._mailbox.ended]
+
+    def _end(self) -> None:
+        phase = self._phase
+        self._mailbox.catch_up = no_messages
+        self._run.sources.sample(phase.index, END)
+        self._judge_failures()
+        completed, errors = self._mailbox.totals()
+        counts = f"completed={completed}, errors={errors}"
+        elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
+        log.info("Phase %s (%s) complete | %s | %.2f s elapsed", phase.name, phase.kind, counts, elapsed_s)
+        if phase.kind == "warmup" and errors and not completed:
+            self._outcome.warn("every warmup request failed")
+        self._run.hooks.call("aiperf_phase_ended", plan=self._run.plan, phase=phase)
+
+
+def snapshot_of(
+    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.Live]
+) -> Snapshot:
+    """The sums of workers and reducers.  Share and time left are unknown in a phase without a size or duration."""
+    counters = [counter for counter in counters if counter.phase == phase.index]
+    completed = sum(counter.completed for counter in counters)
+    errors = sum(counter.errors for counter in counters)
+    done = completed + errors
+    shares = [] if phase.turns is None else [done / phase.turns]
+    if phase.duration_ns is not None:
+        shares.append(elapsed_s * NS_PER_S / phase.duration_ns)
+    share = max(shares, default=None)
+    return Snapshot(
+        phase.name, phase.kind, max(0.0, elapsed_s), sum(counter.sent for counter in counters), completed, errors,
+        in_flight=sum(counter.in_flight for counter in counters),
+        rate=done / elapsed_s if elapsed_s > 0 else 0.0,
+        share=share,
+        eta_s=elapsed_s * (1 - share) / share if share and share < 1 else None,
+        ttft_ms=_mean([(reducer.ttft_ms, reducer.done) for reducer in live]),
+        itl_ms=_mean([(reducer.itl_ms, reducer.done) for reducer in live]),
+    )  # fmt: skip
+
+
+def _mean(values: list[tuple[float | None, int]]) -> float | None:
+    """The mean of weighted values; None where none is known."""
+    known = [(value, weight) for value, weight in values if value is not None and weight]
+    total = sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in known) / total if total else None

@@ -20,7 +20,7 @@ from aiperf.errors import PluginError
 from aiperf.processes.local import Inbox, SideProcess, fate, send_reply
 from aiperf.redaction import without_secrets
 from aiperf.registry.hooks import Hooks
-from aiperf.registry.third_party import load, why
+from aiperf.registry.third_party import isolated, load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import Plan
@@ -83,7 +83,7 @@ class SourceProcess:
         self._writer: SampleWriter
         self._who = self._name = ""
         self._hooks = Hooks(self._report)
-        self._complained: set[str] = set()
+        self._failed = False
         self._phase: int | None = None
         self._interval_ns = self._due_ns = self._missed = 0
 
@@ -92,13 +92,12 @@ class SourceProcess:
             case SourceStart() as opened:
                 self._who, self._name = str(opened.ref), opened.ref.name
                 try:
-                    self._open(opened)
+                    with isolated(self._who, self._report, "can't be started", passing=(PluginError, Absent)):
+                        self._open(opened)
                 except PluginError as error:  # its message names the plugin
                     self._report(error.message)
                 except Absent as absent:
                     self._reply(SourceTrouble(f"{self._who}: {absent.message}", absent=True))
-                except Exception as error:  # noqa: BLE001  # third-party code
-                    self._complain("can't be started", error)
             case Edge(phase, edge) as reached:
                 self._sample(phase, edge)
                 self._phase = phase if edge == BEGIN else None
@@ -125,10 +124,8 @@ class SourceProcess:
         if source is None:
             return
         self._writer.close()
-        try:
+        with isolated(self._who, self._report, "failed at its end"):
             source.stop()
-        except Exception as error:  # noqa: BLE001  # third-party code
-            self._complain("failed at its end", error)
 
     def _open(self, opened: SourceStart) -> None:
         options = None if opened.options is None else opened.options.decoded()
@@ -144,14 +141,18 @@ class SourceProcess:
         if self._source is None:
             return
         began_ns, wall_ns = self._clocks()
-        try:
-            points = list(self._source.sample())
+        points: list[Point] = []
+        failures: list[str] = []
+        with isolated(self._who, failures.append):
+            points += self._source.sample()
             for point in points:
                 if not isinstance(point, Point):
                     raise TypeError(f"it gives {type(point).__name__}, not Point")
-        except Exception as error:  # noqa: BLE001  # third-party code
-            self._complain("failed", error)
-            self._write(self._writer.failed, began_ns, phase, why(error))
+        for failure in failures:
+            if not self._failed:  # the run is told of the first
+                self._report(failure)
+            self._failed = True
+            self._write(self._writer.failed, began_ns, phase, failure.removeprefix(f"{self._who} failed: "))
             return
         took_ns = self._clocks()[0] - began_ns
         moment = Moment(began_ns + took_ns // 2, wall_ns + took_ns // 2, took_ns, phase, edge, self._missed)
@@ -164,14 +165,8 @@ class SourceProcess:
         try:
             write(*arguments)
         except OSError as error:
-            self._complain("stops: its samples can't be written", error)
+            self._report(f"{self._who} stops: its samples can't be written: {why(error)}")
             self.close()
-
-    def _complain(self, what: str, error: Exception) -> None:
-        """Report the first failure of each kind to the run."""
-        if what not in self._complained:
-            self._complained.add(what)
-            self._report(f"{self._who} {what}: {why(error)}")
 
     def _report(self, message: str) -> None:
         self._reply(SourceTrouble(message))
