@@ -9,8 +9,8 @@ import pytest
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.run.children import Child, Mailbox
-from aiperf.run.outcome import Interruption, Outcome, Signals
 from aiperf.run.run import snapshot_of
+from aiperf.run.start import Interruption, Outcome, Signals
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import PhasePlan
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local
 from aiperf.registry.third_party import blamed, made
-from aiperf.run.outcome import Outcome
+from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd

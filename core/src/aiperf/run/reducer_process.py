@@ -43,7 +43,7 @@ class ReducerProcess:
         self.trouble: str | None = None
         self.secrets = Secrets()
         self.over = self.crowded = False
-        self._told_s, self._done = 0.0, -1
+        self._told_s = 0.0
 
     def run(self) -> None:
         self.line.send(control.Hello("reducer", self.index))
@@ -132,9 +132,7 @@ class ReducerProcess:
             return
         self._told_s = time.monotonic()
         live = self.reducer.live
-        if live.done != self._done:
-            self._done = live.done
-            self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
+        self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
 
 
 def _trouble(work: Callable[[], None]) -> str | None:

@@ -22,8 +22,7 @@ from aiperf.processes import control
 from aiperf.registry.hooks import Hooks
 from aiperf.run.children import Child, Children, Mailbox, no_messages
 from aiperf.run.display import Display, display
-from aiperf.run.outcome import Interruption, Outcome, Signals
-from aiperf.run.start import Builder, Directories, raise_open_files_limit, switchboard
+from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit, switchboard
 from aiperf.rundir.journal import RunClock, save_run
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi, Snapshot

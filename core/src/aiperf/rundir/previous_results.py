@@ -133,15 +133,14 @@ class PreviousResults:
 
     def _written(self) -> list[Path]:
         """Files of the earlier run: those its marker names, and those its exporters declare; none that this run wrote."""
-        try:
+        paths = [self._directory / name for name in self._late]
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
             names = set(json.loads((self._directory / MARKER).read_bytes())["files"]) - self._early
-            paths = [self._directory / name for name in names | self._late]
-        except (OSError, ValueError, LookupError, TypeError):
-            paths = [self._directory / name for name in self._late]
+            paths += [self._directory / name for name in names]
         if (self._aside / "lock").exists():
-            pairs = [(self._directory / before.name, before) for before in (self._aside / _EARLY).glob("*")]
-            # Those that this run has not written anew.
-            paths += [path for path, before in pairs if path.exists() and path.samefile(before)]
+            for before in (self._aside / _EARLY).glob("*"):
+                path = self._directory / before.name
+                paths += [path] if path.exists() and path.samefile(before) else []  # not written anew by this run
         root = self._directory.resolve()
         return [path for path in paths if path.resolve().is_relative_to(root) and not path.is_dir()]
 
