@@ -58,7 +58,7 @@ class Answer:
 
     status: 0 until the head of a final answer (200 and above) is in; *new_head* is then set, and cleared by the reader.
     streamed: the answer is an event stream.  pieces: body of the bytes fed since the last ``pieces.clear()``.
-    complete: the whole answer is in; the first *own_pieces* of the pieces are of it.
+    begun: a byte of it has come.  complete: the whole answer is in; the first *own_pieces* of the pieces are of it.
     keep: the server keeps the connection open.  stray: bytes came behind the answer.
     """
 
@@ -69,7 +69,7 @@ class Answer:
         self.headers: list[tuple[bytes, bytes]] = []
         self.reason = b""
         self.status = 0
-        self.new_head = self.streamed = self.complete = self.stray = self.keep = False
+        self.begun = self.new_head = self.streamed = self.complete = self.stray = self.keep = False
         self.own_pieces = 0
         self._bodyless = False
         self._parser: Any = None
@@ -82,7 +82,7 @@ class Answer:
             self.feed = self._parser.feed_data
         self._bodyless = method == "HEAD"
         self.status = 0
-        self.complete = self.stray = False
+        self.begun = self.complete = self.stray = False
         self.headers.clear()
 
     def release(self) -> None:
@@ -98,6 +98,7 @@ class Answer:
         if self.complete:
             self.stray = True
         else:
+            self.begun = True
             self.headers.clear()
             self.reason = b""
 
@@ -360,8 +361,7 @@ class Connection:
         if exchange is None or head is None:
             self.close()
             return
-        untouched = not self.answer.status and not self.answer.headers and exchange.bytes_received == 0
-        if untouched and exchange.flags & REUSED and not exchange.flags & RECONNECTED:
+        if not self.answer.begun and exchange.flags & REUSED and not exchange.flags & RECONNECTED:
             # The server closed the idle connection.  This is the only retry: no byte of an answer has come.
             self.close()
             exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED

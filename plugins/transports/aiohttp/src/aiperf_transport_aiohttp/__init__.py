@@ -26,7 +26,7 @@ from aiperf import (
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for
-from aiperf_transport_aiohttp.tracing import StampedBody, traced
+from aiperf_transport_aiohttp.tracing import Connector, StampedBody, traced
 
 _KEEPALIVE_S = 300.0
 _WARM_S = 5.0
@@ -53,13 +53,19 @@ class _Target:
 class _Flight:
     """An exchange on its way.  over: ``done`` was called."""
 
-    __slots__ = ("exchange", "over", "response", "task")
+    __slots__ = ("body", "exchange", "over", "response", "task")
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.over = False
         self.response: aiohttp.ClientResponse | None = None
         self.task: asyncio.Task[None] | None = None
+        self.body: StampedBody | None = None
+
+    def answered(self, error: Exception) -> bool:
+        """Whether a byte of an answer had come before the *error*."""
+        told = isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+        return told or (self.body is not None and self.body.answered)
 
 
 class AiohttpTransport:
@@ -158,7 +164,7 @@ class AiohttpTransport:
 
     def _session(self, context: ssl.SSLContext, *, reuse: bool) -> aiohttp.ClientSession:
         about: dict[str, Any] = {"keepalive_timeout": _KEEPALIVE_S} if reuse else {"force_close": True}
-        connector = aiohttp.TCPConnector(
+        connector = Connector(
             limit=0,
             ssl=context,
             family=_FAMILIES.get(self.settings.family, socket.AF_UNSPEC),
@@ -234,7 +240,7 @@ class AiohttpTransport:
             await self._ask(self._pooled(exchange, pool), flight)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             # The server closed the idle connection.  This is the only retry.
-            if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or not _unanswered(error):
+            if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or flight.answered(error):
                 raise
             exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
             await self._ask(single, flight)
@@ -245,10 +251,11 @@ class AiohttpTransport:
         headers = {**target.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
         for name in exchange.shape.session_headers:
             headers[name] = exchange.session_id
+        flight.body = StampedBody(exchange, self.sink.written) if exchange.body else None
         response = await session.request(
             exchange.shape.method,
             target.url,
-            data=StampedBody(exchange, self.sink.written) if exchange.body else None,
+            data=flight.body,
             headers=headers,
             allow_redirects=False,
             proxy=target.proxy,
@@ -292,11 +299,6 @@ class _RefusedError(Exception):
     def __init__(self, details: ErrorDetails) -> None:
         super().__init__(details.message)
         self.details = details
-
-
-def _unanswered(error: Exception) -> bool:
-    """Whether not a byte of an answer had come; of a reset connection aiohttp doesn't tell."""
-    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
 
 
 def _described(error: Exception) -> ErrorDetails:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from time import monotonic_ns
 from types import SimpleNamespace
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_writer import StreamWriter
 from aiperf import RECONNECTED, REUSED, Exchange
 
 _WRITE_BYTES = 65536
@@ -63,6 +68,25 @@ def _repeated(exchange: Exchange) -> None:
         exchange.flags |= RECONNECTED
 
 
+class Listener(ResponseHandler):
+    """A connection that counts what it receives: of one that was reset, aiohttp doesn't tell whether an answer had begun."""
+
+    received = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.received += len(data)
+        super().data_received(data)
+
+
+class Connector(aiohttp.TCPConnector):
+    """Makes :class:`Listener` connections."""
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+        super().__init__(loop=loop, **options)
+        handler: type[ResponseHandler] = Listener
+        self._factory = partial(handler, loop=loop)
+
+
 class StampedBody(aiohttp.BytesPayload):
     """A body in pieces that don't hold the loop up; it stamps the time when aiohttp has taken the last piece."""
 
@@ -73,8 +97,17 @@ class StampedBody(aiohttp.BytesPayload):
         self._size = len(exchange.body)
         self._exchange = exchange
         self._written = written
+        self._listener: Listener | None = None
+        self._received = 0
+
+    @property
+    def answered(self) -> bool:
+        """Whether a byte has come since the body was first written."""
+        return self._listener is not None and self._listener.received > self._received
 
     async def write(self, writer: AbstractStreamWriter) -> None:
+        if isinstance(writer, StreamWriter) and isinstance(writer.protocol, Listener):
+            self._listener, self._received = writer.protocol, writer.protocol.received
         for start in range(0, len(self._body), _WRITE_BYTES):
             await writer.write(self._body[start : start + _WRITE_BYTES])
         self._exchange.sent_end_ns = monotonic_ns()
