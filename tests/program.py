@@ -95,7 +95,7 @@ class Running:
                 continue
         return commands
 
-    def end(self, seconds: float = 120) -> Done:
+    def end(self, seconds: float = 300) -> Done:
         try:
             out, err = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -106,7 +106,7 @@ class Running:
         return Done(self.process.returncode, out, err, self.artifacts)
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "the condition never became true"

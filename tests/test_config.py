@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from aiperf_command_simulate.testing import Simulator
-from program import Program
+from program import Done, Program
 from requirements import ROOT
 
 PAGE = ROOT / "docs" / "config.md"
@@ -28,6 +28,12 @@ def commands() -> list[str]:
     return text.splitlines()  # type: ignore[no-any-return]
 
 
+def due_times(done: Done) -> list[int]:
+    """When the arrivals of profiling are due, in ns behind the first; the ledger has them in order of their ends."""
+    due = sorted(row["due_ns"] for row in done.lines("profile_export_arrivals.jsonl") if row["phase"] == "profiling")
+    return [at - due[0] for at in due]
+
+
 def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> None:
     example(aiperf.folder)
     aiperf.environment["SERVER"] = simulator.url
@@ -35,7 +41,7 @@ def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> 
     done = aiperf.line(first)
     assert done.code == 0, done.err
     results, bodies = done.json(), (done.artifacts / "inputs.json").read_text()
-    due = [row["due_ns"] for row in done.lines("profile_export_arrivals.jsonl") if row["phase"] == "profiling"]
+    due = due_times(done)
     assert results["goodput"]["avg"] > 0 and (done.artifacts / "profile_export_aiperf_timeslices.csv").exists()
     assert "CLI Command: aiperf profile --config run.yaml" in done.out
     seen = sorted(simulator.truth()["requests"], key=lambda row: row["received_mono_ns"])
@@ -44,8 +50,7 @@ def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> 
     typed = aiperf("profile", "--url", simulator.url, *FLAGS)
     assert typed.code == 0, typed.err
     assert (typed.artifacts / "inputs.json").read_text() == bodies
-    also = [row["due_ns"] for row in typed.lines("profile_export_arrivals.jsonl") if row["phase"] == "profiling"]
-    assert [at - also[0] for at in also] == [at - due[0] for at in due]
+    assert due_times(typed) == due
     assert typed.json()["input_config"]["phases"] == results["input_config"]["phases"]
 
     faster = aiperf.line(second)

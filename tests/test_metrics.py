@@ -96,6 +96,7 @@ def test_the_parts_of_every_exchange_add_up(done: Done) -> None:
         assert all(metrics[f"http_req_{part}"] >= 0 for part in PARTS)
 
 
+@pytest.mark.timing
 def test_the_mean_concurrency_is_request_time_over_run_time(done: Done) -> None:
     summary = done.json()
     spans = [

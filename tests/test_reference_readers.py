@@ -183,7 +183,7 @@ def read_tables(path: Path) -> tuple[list[dict[str, str]], dict[str, str]]:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     aiperf = Program(tmp_path_factory.mktemp("readers"))
-    with running(faults=["fail=429@0.2"], first_token_ms=5, decode_ms=1, seed=5) as simulator:
+    with running(faults=["fail=429@0.2"], first_token_ms=5, decode_ms=10, seed=5) as simulator:
         done = aiperf(
             "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 20, "--osl", 8,
             "--concurrency", 4, "--request-count", REQUESTS, "--warmup-request-count", WARMUPS, "--random-seed", 7,

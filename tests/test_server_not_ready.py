@@ -19,7 +19,7 @@ def asked(simulator: Simulator) -> int:
 
 @pytest.mark.parametrize("mode", ["models", "inference", "both"])
 def test_nothing_is_measured_before_the_server_is_ready(aiperf: Program, mode: str) -> None:
-    with running(ready_after_s=2, models=["m"], first_token_ms=1, decode_ms=1) as simulator:
+    with running(ready_after_requests=5, models=["m"], first_token_ms=1, decode_ms=1) as simulator:
         done = aiperf(*START, "--url", simulator.url, *OFTEN, "--wait-for-model-timeout", 60, "--wait-for-model-mode", mode)
         rows = simulator.truth()["requests"]
     assert done.code == 0, done.err

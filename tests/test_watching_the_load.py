@@ -44,11 +44,11 @@ def test_a_share_of_few_requests_says_nothing(aiperf: Program, concurrency: int,
 
 
 def test_failures_of_the_warmup_do_not_count(aiperf: Program) -> None:
-    with running(ready_after_s=3, first_token_ms=1, decode_ms=1, tokens=2) as simulator:
-        load = ["--warmup-duration", "3.2", "--request-count", "12", "--failed-request-threshold", "0"]
+    with running(ready_after_requests=5, first_token_ms=1, decode_ms=1, tokens=2) as simulator:
+        load = ["--warmup-request-count", "8", "--request-count", "12", "--failed-request-threshold", "0"]
         done = aiperf(*START, "--url", simulator.url, *load)
         failed = simulator.summary()["statuses"].get("503", 0)
-    assert failed > 0, "the warmup met a server that was not ready"
+    assert failed == 5, "the warmup met a server that was not ready"
     assert done.code == 0, done.err
 
 

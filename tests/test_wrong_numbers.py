@@ -45,6 +45,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, dict[str, d
 Failing = tuple[Done, dict[str, dict[str, Any]]]
 
 
+@pytest.mark.timing
 def test_an_http_error_ends_when_its_answer_ends(failing: Failing) -> None:
     done, rows = failing
     late = [line for line in done.lines("profile_export.jsonl") if line.get("error", {}).get("code") == 500]
@@ -89,6 +90,7 @@ def test_an_error_within_a_stream_keeps_what_the_server_said(failing: Failing) -
     assert all("simulator" in one["message"] for one in said)
 
 
+@pytest.mark.timing
 def test_the_time_base_of_throughput_includes_failed_requests(failing: Failing) -> None:
     done, rows = failing
     summary = done.json()

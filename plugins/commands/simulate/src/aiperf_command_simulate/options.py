@@ -73,5 +73,7 @@ class SimulateOptions(Options):
         help="Retry-After header of 429 and 503.")
     ready_after_s: Finite = option("--ready-after", default=0.0, ge=0, group="Faults", metavar="SECONDS",
         help="Answer 503 to everything but /truth for so long after the start, as a server that loads its model.")
+    ready_after_requests: int = option("--ready-after-requests", default=0, ge=0, group="Faults", metavar="COUNT",
+        help="Answer 503 to the first so many requests, those for /truth not counted.")
     not_found: bool = option("--not-found", default=False, group="Faults",
         help="Answer 404 to everything but /truth.")

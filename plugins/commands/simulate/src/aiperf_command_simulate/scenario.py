@@ -34,6 +34,7 @@ class Scenario(Struct, frozen=True):
     retry_after_s: float
     not_found: bool
     ready_after_ns: int
+    ready_after_requests: int
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -104,6 +105,7 @@ def scenario(options: Any) -> Scenario:
         retry_after_s=options.retry_after_s,
         not_found=options.not_found,
         ready_after_ns=_ns(options.ready_after_s, 1_000_000_000),
+        ready_after_requests=options.ready_after_requests,
     )
 
 

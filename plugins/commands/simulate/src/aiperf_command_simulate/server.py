@@ -48,6 +48,7 @@ class Server:
         started_ns = time.monotonic_ns()
         self.engine: Engine[Choice] = Engine(scenario.engine, seed=scenario.seed, started_ns=started_ns)
         self._ready_ns = started_ns + scenario.ready_after_ns
+        self._to_refuse = scenario.ready_after_requests
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
         self._lengths = random.Random(f"lengths {scenario.seed}")
@@ -95,7 +96,8 @@ class Server:
             self.truth.reset()
             connection.respond(200, b"{}")
             connection.release()
-        elif path != "/truth" and time.monotonic_ns() < self._ready_ns:
+        elif path != "/truth" and (self._to_refuse > 0 or time.monotonic_ns() < self._ready_ns):
+            self._to_refuse -= 1
             loading = RefusedError(503, "ServiceUnavailableError", "the model is being loaded", self.scenario.retry_after_s)
             self._refuse(connection, self._begin(connection, request), loading)
         elif page is not None and request.method in ("GET", "HEAD") and (path == "/truth" or not self.scenario.not_found):
