@@ -215,8 +215,8 @@ HELD = {
         "test_ramps.py::test_an_exponential_ramp_reaches_a_level_at_the_root_of_its_share",
     ),
     "`--config FILE`": (
-        "test_configfile.py::test_what_is_wrong_is_said_where_it_stands",
-        "test_configfile.py::test_beside_the_benchmark_stand_the_seed_and_what_is_installed",
+        "test_configuration_yaml.py::test_what_is_wrong_is_said_where_it_stands",
+        "test_configuration_yaml.py::test_beside_the_benchmark_stand_the_seed_and_what_is_installed",
         "test_strangers.py::test_a_configuration_file_sets_a_third_party_option",
     ),
     "`--url-strategy`": ("test_load_options.py::test_urls_may_carry_weights",),

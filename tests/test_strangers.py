@@ -84,6 +84,22 @@ def test_a_configuration_file_sets_a_third_party_option(aiperf: Program, simulat
     assert "benchmark.plugins.endpoints:parrot.greetings (run.yaml:4): there is no such key\n  did you mean" in refused.err
 
 
+def test_a_third_party_format_of_configuration_files_equals_ours(aiperf: Program, simulator: Simulator) -> None:
+    notes = f"--url {simulator.url}\n--endpoint-type parrot\n--parrot-greeting Ahoy,\n--osl 3\n"
+    (aiperf.folder / "run.notes").write_text(notes)
+    done = aiperf("profile", "--config", "run.notes", *RUN)
+    assert done.code == 0, done.err
+    bodies = json.loads((done.artifacts / "inputs.json").read_text())["data"]
+    assert all(session["payloads"][0]["prompt"].startswith("Ahoy, ") for session in bodies)
+    assert {row["completion_tokens"] for row in simulator.truth()["requests"]} == {6}, "what is typed wins"
+    (aiperf.folder / "run.notes").write_text("--loud\n--request-count none\n")
+    refused = aiperf("profile", "--config", "run.notes", "--model", "m")
+    assert refused.code == 2 and refused.err.splitlines() == [
+        "error: --loud (run.notes:1): no flag is called so",
+        "error: --request-count (run.notes:2): 'none' is not a whole number",
+    ]
+
+
 def test_third_party_packages_are_listed_and_have_no_fault(aiperf: Program) -> None:
     packages = {row["distribution"]: row["version"] for row in json.loads(aiperf("plugins", "--json").out)["packages"]}
     assert all(packages[name] == version for name, version in map(project, STRANGERS.values()))
@@ -222,6 +238,7 @@ api: ">=1,<2"
 plugins:
   - {category: datasets, name: rotten, summary: Would read anything., capabilities: {reads: true}}
 """
+SUFFIX = READS.replace("datasets", "configurations").replace("reads: true", "suffixes: [.rotten]")
 CLASH = """schema_version: 1
 api: ">=1,<2"
 plugins:
@@ -259,7 +276,7 @@ class Overlay:
 
     def add_every_kind_of_broken_one(self) -> None:
         for category in CATEGORIES:
-            manifest = READS if category == "datasets" else ""
+            manifest = {"datasets": READS, "configurations": SUFFIX}.get(category, "")
             self.add(bad(category), category, "rotten", code=f"import {MISSING}\n", manifest=manifest)
         self.add("bad-exit", "metrics", "quits", code="raise SystemExit(3)\n")
         self.add("bad-empty", "exporters", "lacking")
@@ -354,6 +371,7 @@ def test_a_broken_plugin_chosen_by_name_is_refused_before_load(
     ("category", "words"),
     [
         ("arrivals", ["--tokenizer", "builtin", "--request-rate", 100, "--arrival-pattern", "rotten"]),
+        ("configurations", ["--tokenizer", "builtin", "--config", "asked.rotten"]),
         ("datasets", ["--tokenizer", "builtin", "--input-file", "asked.jsonl", "--custom-dataset-type", "rotten"]),
         ("engines", ["--tokenizer", "builtin", "--engine", "rotten"]),
         ("graders", ["--tokenizer", "builtin", "--accuracy-grader", "rotten"]),

@@ -28,14 +28,16 @@ if importlib.util.find_spec("uv_build") is None:
 NAMES = {
     "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "driver": "my-pace", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
-    "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture", "ramp": "my-rise",
+    "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
+    "ramp": "my-rise",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
 IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks")
 CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
-"""The templates by the run that uses them, below; commands, definitions and plots read its results."""
+BEFORE = ("configuration",)
+"""The templates by the run that uses them, below; the last ones read its results or its options."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def types(made: Made) -> list[str]:
 
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
-    assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS) == sorted(NAMES), "each takes part in a run below"
+    assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE) == sorted(NAMES), "each takes part in a run below"
 
 
 @pytest.mark.parametrize("word", NAMES)
@@ -202,13 +204,13 @@ def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_pat
 
 def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator: Simulator, tmp_path: Path) -> None:
     program = Program(tmp_path, python=made.uses)
+    (tmp_path / "run.toml").write_text('concurrency = 10\nscheduling-mode = "my-pace"\nmy-pace-pause = 0.001\n')
     done = program(
         "profile", "--model", "m", "--url", simulator.url, "--url", simulator.url.replace("127.0.0.1", "localhost"),
         "--url-strategy", "my-choice", "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens", "--custom-dataset-type",
         "my-questions", "--num-dataset-entries", 20, "--dataset-sampling-strategy", "my-order", "--num-sessions", 40,
         "--accuracy-grader", "my-grader", "--transport", "my-wire", "--engine", "my-place", "--ui-type", "my-display",
-        "--concurrency", 10, "--concurrency-ramp-duration", 0.2, "--ramp", "my-rise", "--scheduling-mode", "my-pace",
-        "--my-pace-pause", 0.001,
+        "--concurrency-ramp-duration", 0.2, "--ramp", "my-rise", "--config", "run.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
     results = done.json()

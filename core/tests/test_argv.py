@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aiperf.cli.argv import CommandLine, Option, Target
+from aiperf.cli.argv import CommandLine
 from aiperf.redaction import redact
+from aiperf.sdk.configuration import Option, Target
 from aiperf.sdk.descriptor import OptionSpec
 
 SPECS = (

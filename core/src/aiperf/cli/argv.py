@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from aiperf.errors import UsageError
 from aiperf.redaction import REDACTED, redact
+from aiperf.sdk.configuration import Option, OptionValue
 from aiperf.sdk.descriptor import OptionSpec
 
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
@@ -34,34 +35,11 @@ DISABLED = OptionSpec(
     arity="many", metavar="CATEGORY:NAME", group="Plugins", place="disabled",
 )  # fmt: skip
 CONFIG = OptionSpec(
-    "config", ("--config", "-f"), "Read options from a YAML file; what is typed wins over it.", "path", metavar="FILE",
+    "config", ("--config", "-f"), "Read options from a configuration file; what is typed wins over it.", "path", metavar="FILE",
     group="Input",
 )  # fmt: skip
 FIRST = (PINS, DISABLED, CONFIG)
 """Options of ``aiperf profile`` that are read before all others: which others there are, and what is given, depends on them."""
-
-
-class Target(Struct, frozen=True):
-    """Whose an option is: *owner* is ``category:name`` of a plugin, "" for the command itself."""
-
-    owner: str
-    field: str
-
-
-class Option(Struct, frozen=True):
-    """An option as a command line knows it: declared once or by several packages alike, delivered to all of them."""
-
-    spec: OptionSpec
-    targets: tuple[Target, ...]
-
-
-class OptionValue(Struct):
-    """A person's value of an option.  *typed*: the flag as typed.  *on*: state of a flag, None of other options."""
-
-    option: Option
-    typed: str
-    values: list[str]
-    on: bool | None = None
 
 
 class Scan(Struct):
@@ -75,6 +53,15 @@ class Scan(Struct):
     errors: list[UsageError]
     shown: list[str]
     help: bool = False
+
+    def add(self, values: Iterable[OptionValue | UsageError]) -> None:
+        """Add a file's values of options that are not on the line, and the file's errors."""
+        typed = {value.option.spec for value in self.given}
+        for value in values:
+            if isinstance(value, UsageError):
+                self.errors.append(value)
+            elif value.option.spec not in typed:
+                self.given.append(value)
 
     def values(self) -> Values:
         values: Values = {}

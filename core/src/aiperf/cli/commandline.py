@@ -8,10 +8,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from aiperf.cli import help_text
-from aiperf.cli.argv import Option, Scan, Target
+from aiperf.cli.argv import Scan
 from aiperf.errors import UsageError
 from aiperf.redaction import redact
 from aiperf.registry.precedence import same
+from aiperf.sdk.configuration import Option, Target
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 
 

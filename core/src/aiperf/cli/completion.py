@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from aiperf.cli.argv import Option
 from aiperf.cli.commandline import Subcommand
 from aiperf.errors import UsageError
+from aiperf.sdk.configuration import Option
 
 
 def complete(commands: Sequence[Subcommand], words: Sequence[str]) -> int:

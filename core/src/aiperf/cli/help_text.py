@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from aiperf.cli.argv import Option
+from aiperf.sdk.configuration import Option
 from aiperf.sdk.descriptor import OptionSpec
 
 HEADINGS = (

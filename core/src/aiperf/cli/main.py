@@ -6,19 +6,19 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aiperf.cli import help_text
-from aiperf.cli.argv import CONFIG, DISABLED, FIRST, PINS, CommandLine, Option, Scan, did_you_mean
+from aiperf.cli.argv import CONFIG, DISABLED, FIRST, PINS, CommandLine, Scan, did_you_mean
 from aiperf.cli.commandline import Subcommand, options_of
-from aiperf.cli.config_file import ConfigFile
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import chosen_by
 from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.descriptor import Descriptor, canonical
 
 if TYPE_CHECKING:
@@ -82,9 +82,12 @@ def _main(words: list[str], registry: Registry | None) -> int:
     errors: list[AiperfError] = []
     name = words[0] if words else "--help"
     line = CommandLine(words[1:])
+    chosen = {spec.field: values for spec in (PINS, DISABLED) if (values := line.early(spec))}
+    registry = _chosen(registry or Registry.discover(), chosen, errors)
     paths = line.early(CONFIG) if canonical(name) == "profile" and not line.asks_for_help else []
-    config = ConfigFile(Path(paths[0])) if paths else None
-    registry = _chosen(registry or Registry.discover(), line, config, errors)
+    file = _File(registry, Path(paths[0])) if paths else None
+    if file is not None:
+        registry = _chosen(registry, {**file.plugins(), **chosen}, errors)
     if "_AIPERF_COMPLETE" in os.environ:
         from aiperf.cli.completion import complete
 
@@ -101,8 +104,8 @@ def _main(words: list[str], registry: Registry | None) -> int:
         return 0
     for problem in registry.problems:
         warn(problem)
-    if config is not None:
-        config.fill(scan, command.options)
+    if file is not None:
+        scan.add(file.values(command.options))
     errors += [*scan.errors, *command.miscounted(scan)]
     scan.shown.insert(0, name)
     settings = None
@@ -146,15 +149,43 @@ def _refuse_command(name: str, registry: Registry, commands: list[Subcommand]) -
     raise UsageError(f"there is no command {name!r}", f"commands: {', '.join(names)}", *did_you_mean(name, names, 1, 0.6))
 
 
-def _chosen(registry: Registry, line: CommandLine, config: ConfigFile | None, errors: list[AiperfError]) -> Registry:
-    """The registry with the pins and switches of the command line, which precede every look-up by name."""
-    given = config.plugins() if config is not None else {}
-    given |= {spec.field: values for spec in (PINS, DISABLED) if (values := line.early(spec))}
+def _chosen(registry: Registry, words: Mapping[str, Sequence[str]], errors: list[AiperfError]) -> Registry:
+    """The registry with these pins and switches, which precede every look-up by name."""
     try:
-        return registry.choosing(pins=_pins(given.get("pins", ())), disabled=given.get("disabled", ())) if given else registry
+        pins = _pins(words.get("pins", ()))
+        return registry.choosing(pins=pins, disabled=words.get("disabled", ())) if words else registry
     except UsageError as error:
         errors.append(error)
         return registry
+
+
+class _File:
+    """A configuration file and the plugin that reads it, the first by rank of those with the file's suffix.
+
+    Raises:
+        UsageError: No usable plugin reads such files.
+    """
+
+    def __init__(self, registry: Registry, path: Path) -> None:
+        from aiperf.registry.third_party import blamed, made  # not where no file is given
+
+        plugins = sorted(registry.all("configurations"), key=registry.rank)
+        by_suffix = {suffix: plugin for plugin in plugins for suffix in plugin.capabilities.get("suffixes", ())}
+        plugin = by_suffix.get(path.suffix.lower()) or by_suffix.get("*")
+        if plugin is None:
+            message = f"--config {path}: no installed package reads such a file"
+            causes = [f"{each.key}: {each.broken}" for each in registry.broken if each.category == "configurations"]
+            raise UsageError(message, *(causes or ["pip install aiperf-configuration-yaml"]))
+        self._configuration: Configuration = made(plugin.ref, path)
+        self._blamed = partial(blamed, plugin, "failed")
+
+    def plugins(self) -> dict[str, Sequence[str]]:
+        with self._blamed():
+            return dict(self._configuration.plugins())
+
+    def values(self, options: Sequence[Option]) -> list[OptionValue | UsageError]:
+        with self._blamed():
+            return list(self._configuration.values(options))
 
 
 def _pins(values: Iterable[str]) -> dict[str, str]:

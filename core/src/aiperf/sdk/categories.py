@@ -53,6 +53,8 @@ _TABLE = (
     Category("plots", "plot", "Pictures of results. Drawn by aiperf plot."),
     Category("definitions", "definition", "What tools mean by latency and throughput. Shown by aiperf report --definitions.",
         base="aiperf.sdk.definition:Definition"),
+    Category("configurations", "configuration", "Formats of configuration files. Chosen by the suffix of --config.",
+        base="aiperf.sdk.configuration:Configuration"),
     Category("commands", "command", "Subcommands of aiperf.", base="aiperf.sdk.command:Command"),
     Category("hooks", "hook", "Free pluggy plugins: any hook of the run's life cycle.", every=True),
 )  # fmt: skip

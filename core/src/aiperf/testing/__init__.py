@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from aiperf.testing.arrivals import ArrivalsContract
     from aiperf.testing.batches import absent, sample_batch, scored
     from aiperf.testing.commands import CommandContract
+    from aiperf.testing.configurations import ConfigurationContract
     from aiperf.testing.datasets import DatasetContract
     from aiperf.testing.definitions import DefinitionContract
     from aiperf.testing.drivers import DriverContract
@@ -48,6 +49,7 @@ _WHERE = {
         "scored",
     ),
     "commands": ("CommandContract",),
+    "configurations": ("ConfigurationContract",),
     "datasets": ("DatasetContract",),
     "definitions": ("DefinitionContract",),
     "drivers": ("DriverContract",),
@@ -105,6 +107,7 @@ __all__ = [
     "Case",
     "CheckReport",
     "CommandContract",
+    "ConfigurationContract",
     "DatasetContract",
     "DatasetExporterContract",
     "DefinitionContract",

@@ -21,6 +21,7 @@ from aiperf.sdk.metric import Analysis, MetricFamily, RunMetric
 from aiperf.statistics.catalogue import cycle_message
 from aiperf.testing.arrivals import ArrivalsContract
 from aiperf.testing.commands import CommandContract
+from aiperf.testing.configurations import ConfigurationContract
 from aiperf.testing.datasets import DatasetContract
 from aiperf.testing.definitions import DefinitionContract
 from aiperf.testing.drivers import DriverContract
@@ -189,6 +190,11 @@ def _grader(subject: Subject) -> Made:
     return GraderContract, {"grader": subject.plugin, "options": subject.options(), "cases": Material()}
 
 
+def _configuration(subject: Subject) -> Made:
+    author: dict[str, Any] = {name: Material() for name in ("example", "sets", "mistake")}
+    return ConfigurationContract, {"configuration": subject.plugin, **author}
+
+
 def _tokenizer(subject: Subject) -> Made:
     return TokenizerContract, {"source": subject.plugin, "tokenizer": Material()}
 
@@ -220,6 +226,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "uis": _as(UiContract, "ui", options=True),
         "plots": _as(PlotContract, "plot", options=True),
         "definitions": _as(DefinitionContract, "definition"),
+        "configurations": _configuration,
         "commands": _as(CommandContract, "command"),
         "hooks": _as(HooksContract, "hooks"),
     }

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from aiperf import Axis, BadTokenizer, Command, Definition, Figure, Plot, PlotRun, Readings, RecordBatch, Series, Tokenizer
+from aiperf import (
+    Axis,
+    BadTokenizer,
+    Command,
+    ConfigError,
+    Definition,
+    Figure,
+    Plot,
+    PlotRun,
+    Readings,
+    RecordBatch,
+    Series,
+    Tokenizer,
+    UsageError,
+)  # fmt: skip
+from aiperf.sdk.configuration import Configuration, Option, OptionValue
 
 
 class Letters:
@@ -59,3 +75,24 @@ class Greet(Command):
     def run(self, options: Any, words: Sequence[str]) -> int:
         print(f"Hello, {' '.join(words)}!")
         return 0
+
+
+class Notes(Configuration):
+    """A note a line: ``--osl 6``.  A flag of any package is known."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        try:
+            self.notes = [line.split() for line in path.read_text().splitlines()]
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} can't be read: {error}") from error
+
+    def values(self, options: Sequence[Option]) -> Iterator[OptionValue | UsageError]:
+        known = {flag: option for option in options for flag in option.spec.flags}
+        for line, note in enumerate(self.notes, 1):
+            flag, *words = note or [""]
+            if flag in known:
+                flagged = known[flag].spec.arity == "none"
+                yield OptionValue(known[flag], f"{flag} ({self.name}:{line})", words, True if flagged else None)
+            elif flag:
+                yield UsageError(f"{flag} ({self.name}:{line}): no flag is called so")

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from aiperf import ConfigError
 from msgspec import Struct
-
-from aiperf.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::([^}]*))?\}")
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")

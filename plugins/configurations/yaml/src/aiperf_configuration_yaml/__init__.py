@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from aiperf.cli.argv import Option, OptionValue, Scan, did_you_mean
-from aiperf.cli.yaml_file import Entry, read
-from aiperf.errors import ConfigError, UsageError
+from aiperf import ConfigError, UsageError
+from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.descriptor import OptionSpec, canonical
+
+from aiperf_configuration_yaml.entries import Entry, read
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -39,8 +41,8 @@ _PHASES = ("concurrency", "poisson", "gamma", "constant", "user_centric", "fixed
 _OF_A_RATE = ("rate", "rate_ramp", "rate_series", "smoothness")
 
 
-class ConfigFile:
-    """A configuration file.
+class Yaml(Configuration):
+    """A YAML file.  A subclass may make the same entries from another syntax.
 
     Raises:
         ConfigError: The file can't be read, isn't YAML, or isn't a mapping.
@@ -48,23 +50,23 @@ class ConfigFile:
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
-        self._root = read(path)
+        self._root = self.entries(path)
         if not isinstance(self._root.value, dict):
             raise ConfigError(f"{path} holds no mapping", "it begins with benchmark:, and what the run is made of below")
 
+    def entries(self, path: Path) -> Entry:
+        """The root of the file."""
+        return read(path)
+
     def plugins(self) -> dict[str, list[str]]:
-        """Its *pins* and *disabled*, as the words of ``--plugin`` and ``--disable-plugin``."""
         sections = {_snake(key): entry for key, entry in self._root.value.items()}
         pins, off = sections.get("pins"), sections.get("disabled")
         return ({"pins": _pins(pins)} if pins is not None else {}) | ({"disabled": _texts(off)} if off is not None else {})
 
-    def fill(self, scan: Scan, options: Iterable[Option]) -> None:
-        """Add the file's values of options that are not on the command line, and the file's errors, to *scan*."""
-        values = _FileValues(self._name)
-        _Reading(values, options).top(self._root, self._name)
-        typed = {value.option.spec for value in scan.given}
-        scan.given += [value for spec, value in values.given.items() if spec not in typed]
-        scan.errors += values.errors
+    def values(self, options: Sequence[Option]) -> list[OptionValue | UsageError]:
+        file = _FileValues(self._name)
+        _Reading(file, options).top(self._root, self._name)
+        return [*file.given.values(), *file.errors]
 
 
 class _FileValues:
@@ -122,8 +124,9 @@ class _FileValues:
 
     def unknown(self, entry: Entry, key: str, known: Iterable[str], why: str = "there is no such key") -> None:
         names = list(known)
-        hints = did_you_mean(_snake(key), names, 2, 0.7) or ([f"known here: {', '.join(names)}"] if names else [])
-        self.wrong(entry, why, *hints)
+        near = get_close_matches(_snake(key), names, 2, 0.7)
+        known_here = [f"known here: {', '.join(names)}"] if names else []
+        self.wrong(entry, why, *([f"did you mean {' or '.join(near)}?"] if near else known_here))
 
 
 class _Reading:

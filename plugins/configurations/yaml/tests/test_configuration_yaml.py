@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from aiperf.cli.argv import FIRST, CommandLine, Option, Scan
+from aiperf.cli.argv import FIRST, CommandLine, Scan
 from aiperf.cli.commandline import options_of
-from aiperf.cli.config_file import ConfigFile
 from aiperf.errors import ConfigError
 from aiperf.registry.registry import Registry
+from aiperf.sdk.configuration import Option
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
+from aiperf.testing import ConfigurationContract
+from aiperf_configuration_yaml import Yaml
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -30,6 +32,13 @@ PLUGINS = (
 START = "benchmark:\n  model: m\n"
 
 
+class TestItKeepsTheContract(ConfigurationContract):
+    configuration = Yaml
+    example = "benchmark:\n  models: [a, b]\n  endpoint: {streaming: true}\n  phases: {type: concurrency, requests: 7}\n"
+    sets = {"models": ["a", "b"], "streaming": True, "concurrency": ["1"], "request_count": ["7"]}
+    mistake = "benchmark: {modle: m}"
+
+
 def options() -> tuple[Option, ...]:
     return options_of((*Registry([]).kernel_options, *FIRST), PLUGINS)
 
@@ -38,7 +47,7 @@ def filled(folder: Path, text: str, line: str = "") -> Scan:
     path = folder / "run.yaml"
     path.write_text(text)
     read = CommandLine(line.split()).resolve(options())
-    ConfigFile(path).fill(read, options())
+    read.add(Yaml(path).values(options()))
     return read
 
 
@@ -198,7 +207,7 @@ def test_beside_the_benchmark_stand_the_seed_and_what_is_installed(tmp_path: Pat
     assert given(tmp_path, text) == {
         "random_seed": "7", "pins": ["endpoints:chat=acme-chat"], "disabled": ["exporters:csv"], "models": ["m"],
     }  # fmt: skip
-    assert ConfigFile(tmp_path / "run.yaml").plugins() == {"pins": ["endpoints:chat=acme-chat"], "disabled": ["exporters:csv"]}
+    assert Yaml(tmp_path / "run.yaml").plugins() == {"pins": ["endpoints:chat=acme-chat"], "disabled": ["exporters:csv"]}
 
 
 def test_what_is_typed_wins(tmp_path: Path) -> None:
@@ -332,10 +341,10 @@ def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, text: str, sente
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--config .*none.yaml can't be read: No such file"):
-        ConfigFile(tmp_path / "none.yaml")
+        Yaml(tmp_path / "none.yaml")
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ConfigError, match=r"bytes.yaml can't be read"):
-        ConfigFile(tmp_path / "bytes.yaml")
+        Yaml(tmp_path / "bytes.yaml")
 
 
 WORDS = """
@@ -357,10 +366,3 @@ def test_whatever_is_in_it_is_read_or_refused(tmp_path: Path, top: dict[str, obj
     read = filled(tmp_path, json.dumps(top | {"benchmark": benchmark}))
     assert all(error.message for error in read.errors)
     assert all(isinstance(value, str) for one in read.given for value in one.values)
-
-
-def test_every_option_of_the_kernel_has_a_place_of_its_own() -> None:
-    specs = Registry([]).kernel_options
-    assert {spec.field for spec in specs if not spec.place} == {"verbose", "extra_verbose"}, "logging.level says it"
-    places = [spec.place for spec in specs if spec.place]
-    assert len(places) == len(set(places))

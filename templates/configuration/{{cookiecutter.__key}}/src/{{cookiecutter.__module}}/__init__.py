@@ -1,0 +1,45 @@
+"""The {{ cookiecutter.name }} configuration: a TOML file whose keys are the words of flags.
+
+::
+
+    url = "http://localhost:8000"
+    model = ["my-model"]
+    streaming = true
+    request-count = 100
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aiperf import ConfigError, UsageError
+from aiperf.sdk.configuration import Configuration, Option, OptionValue
+
+
+class {{ cookiecutter.__class }}(Configuration):
+    """A value becomes text: the option that it stands for checks it, as if it were typed."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        try:
+            self.table = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise ConfigError(f"--config {path} can't be read: {error.strerror}") from error
+        except ValueError as error:  # no UTF-8, or no TOML; the error names the line
+            raise ConfigError(f"{path} is not TOML: {error}") from error
+
+    def values(self, options: Sequence[Option]) -> Iterator[OptionValue | UsageError]:
+        by_flag = {flag: option for option in options for flag in option.spec.flags}
+        for key, value in self.table.items():
+            option = by_flag.get(f"--{key}")
+            where = f"{key} ({self.name})"
+            if option is None:
+                yield UsageError(f"{where}: there is no option --{key}", "see aiperf profile --help")
+            elif option.spec.arity == "none":
+                yield OptionValue(option, where, [], value is True)
+            elif isinstance(value, list) and option.spec.arity == "one":
+                yield UsageError(f"{where}: it takes one value")
+            else:
+                yield OptionValue(option, where, list(map(str, value if isinstance(value, list) else [value])))

@@ -1,0 +1,14 @@
+"""The {{ cookiecutter.name }} configuration."""
+
+from __future__ import annotations
+
+from aiperf.testing import ConfigurationContract
+
+from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
+
+
+class TestItKeepsTheContract(ConfigurationContract):
+    configuration = {{ cookiecutter.__class }}
+    example = 'model = ["a", "b"]\nstreaming = true\nrequest-count = 7\n'
+    sets = {"models": ["a", "b"], "streaming": True, "request_count": ["7"]}
+    mistake = "request-cuont = 7\n"
