@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aiperf.cli.argv import CommandLine
+from aiperf.cli.commandline import CommandLine
 from aiperf.redaction import redact
 from aiperf.sdk.configuration import Option, Target
 from aiperf.sdk.descriptor import OptionSpec

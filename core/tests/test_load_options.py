@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from aiperf import environment
-from aiperf.cli.argv import CommandLine
-from aiperf.cli.commandline import options_of
+from aiperf.cli.commandline import CommandLine, options_of
 from aiperf.cli.main import profile_settings
 from aiperf.errors import AiperfError, ConfigErrors
 from aiperf.planning import configure, processes

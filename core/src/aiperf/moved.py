@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 _KEPT_NAMES = {
-    "cli": "argv commandline",
+    "cli": "commandline",
     "planning": "configure outputs phases sources",
     "prepare": "build",
     "processes": "local",
@@ -23,7 +23,7 @@ _KEPT_NAMES = {
 }
 """Modules that moved into a room and kept their name."""
 _RENAMED = """
-addresses=planning.target advice=report.trust certificates=planning.target modes=planning.load_checks
+addresses=planning.target advice=report.trust argv=cli.commandline certificates=planning.target modes=planning.load_checks
 application=cli.completion aside=processes.local balance=sdk.url_strategy
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers

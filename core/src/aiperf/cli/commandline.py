@@ -1,35 +1,279 @@
-"""A subcommand: its options, its help and its action."""
+"""A command line: its subcommands and their options, how many values each takes, and what must never be shown.
+
+Four arities: ``none`` (a flag), ``one``, ``many`` (several values after one flag, the flag repeated, commas) and ``maybe``
+(like many, or no value at all).  Everything stays text here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
 from aiperf.cli import help_text
-from aiperf.cli.argv import Scan
 from aiperf.errors import UsageError
-from aiperf.redaction import redact
+from aiperf.redaction import REDACTED, redact
 from aiperf.registry.precedence import same
-from aiperf.sdk.configuration import Option, Target
+from aiperf.sdk.configuration import Option, OptionValue, Target
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
+
+_NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
+_HELP = ("--help", "-h")
+
+Text = str | bool | list[str]
+"""Text of an option: a word, several words, or the state of a flag."""
+Values = dict[str, dict[str, Text]]
+"""Text by owner (``category:name`` of a plugin, "" for the command itself), then by field."""
+
+PINS = OptionSpec(
+    "pins", ("--plugin",), "Take a plugin from this distribution where several provide it.",
+    arity="many", metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins", place="pins",
+)  # fmt: skip
+DISABLED = OptionSpec(
+    "disabled", ("--disable-plugin",), "Leave a plugin out, as if it were not installed.",
+    arity="many", metavar="CATEGORY:NAME", group="Plugins", place="disabled",
+)  # fmt: skip
+CONFIG = OptionSpec(
+    "config", ("--config", "-f"), "Read options from a configuration file; what is typed wins over it.", "path", metavar="FILE",
+    group="Input",
+)  # fmt: skip
+FIRST = (PINS, DISABLED, CONFIG)
+"""Options of ``aiperf profile`` that are read before all others: which others there are, and what is given, depends on them."""
+
+
+class Scan(Struct):
+    """A command line with its options resolved.
+
+    shown: the line as typed, secrets redacted.  words: positional words.
+    """
+
+    given: list[OptionValue]
+    words: list[str]
+    errors: list[UsageError]
+    shown: list[str]
+    help: bool = False
+
+    def add(self, values: Iterable[OptionValue | UsageError]) -> None:
+        """Add a file's values of options that are not on the line, and the file's errors."""
+        typed = {value.option.spec for value in self.given}
+        for value in values:
+            if isinstance(value, UsageError):
+                self.errors.append(value)
+            elif value.option.spec not in typed:
+                self.given.append(value)
+
+    def values(self) -> Values:
+        values: Values = {}
+        for value in self.given:
+            text: Text = value.values if value.on is None else value.on
+            if value.on is None and value.option.spec.arity == "one":
+                text = value.values[0]
+            for target in value.option.targets:
+                values.setdefault(target.owner, {})[target.field] = text
+        return values
+
+    def typed(self) -> dict[str, str]:
+        """The flag as typed, by field (``concurrency``, ``datasets:synthetic.isl``)."""
+        return {
+            f"{target.owner}.{target.field}" if target.owner else target.field: value.typed
+            for value in self.given
+            for target in value.option.targets
+        }
+
+    def typed_of(self, owner: str) -> dict[str, str]:
+        """The flag as typed, by field, of one owner's options."""
+        return {target.field: value.typed for value in self.given for target in value.option.targets if target.owner == owner}
+
+
+class _Flag(NamedTuple):
+    """A flag and the words up to the next one.  flag: "" at the start of the line.  attached: the text after ``=``."""
+
+    flag: str
+    attached: str | None
+    words: list[str]
+
+
+class CommandLine:
+    """The words of a command line, divided once into flags and what follows each.
+
+    Which of the following words are a flag's values is decided by :meth:`resolve`, when the options are known.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._flags = [_Flag("", None, [])]
+        for at, word in enumerate(words):
+            if word == "--":
+                self._flags.append(_Flag("--", None, list(words[at + 1 :])))
+                break
+            if len(word) > 1 and word[0] == "-" and not _NUMBER.match(word):
+                flag, equals, attached = word.partition("=")
+                self._flags.append(_Flag(flag, attached if equals else None, []))
+            else:
+                self._flags[-1].words.append(word)
+
+    @property
+    def asks_for_help(self) -> bool:
+        return any(flag.flag in _HELP and flag.attached is None for flag in self._flags)
+
+    def early(self, spec: OptionSpec) -> list[str]:
+        """The values of an option that decides which other options there are; [] where it isn't given."""
+        scan = _Resolution({flag: (Option(spec, ()), True) for flag in spec.flags}, {})
+        for flag in self._flags:
+            if scan.knows(flag):
+                scan.add(flag)
+        return scan.given[spec].values if spec in scan.given else []
+
+    def resolve(self, options: Iterable[Option], *, dashes: bool = True, extra: Mapping[str, str] | None = None) -> Scan:
+        """The values of *options*; all errors are collected.
+
+        *dashes*: whether ``--`` may separate words from options.  *extra*: a hint for each unknown flag that has one.
+        """
+        index: dict[str, tuple[Option, bool]] = {}
+        for option in options:
+            index |= dict.fromkeys(option.spec.flags, (option, True))
+            if option.spec.negative:
+                index[option.spec.negative] = (option, False)
+        resolution = _Resolution(index, extra or {})
+        for flag in self._flags:
+            if flag.flag != "--":
+                resolution.add(flag)
+                continue
+            resolution.scan.shown.append("--")
+            if dashes:
+                resolution.add_words(flag.words)
+            else:
+                resolution.refuse("'--' separates nothing here: drop it, all options are native")
+                for further in CommandLine(flag.words)._flags:
+                    resolution.add(further)
+        resolution.scan.given = list(resolution.given.values())
+        return resolution.scan
+
+
+class _Resolution:
+    """The flags of a line matched with options, in the order of the line."""
+
+    def __init__(self, index: dict[str, tuple[Option, bool]], extra: Mapping[str, str]) -> None:
+        self.scan = Scan([], [], [], [])
+        self.given: dict[OptionSpec, OptionValue] = {}
+        self._index = index
+        self._extra = extra
+
+    def refuse(self, message: str, *hints: str) -> None:
+        self.scan.errors.append(UsageError(message, *hints))
+
+    def add_words(self, words: Iterable[str]) -> None:
+        for word in words:
+            self.scan.words.append(word)
+            self.scan.shown.append(redact(word))
+
+    def knows(self, piece: _Flag) -> bool:
+        return piece.flag in self._index or self._joined(piece)
+
+    def _joined(self, piece: _Flag) -> bool:
+        """Whether it is a short flag with its value, ``-b16``."""
+        known = None if piece.flag.startswith("--") else self._index.get(piece.flag[:2])
+        return known is not None and known[0].spec.arity != "none"
+
+    def add(self, piece: _Flag) -> None:
+        flag, value, words = piece
+        equals = "="
+        if not flag:
+            self.add_words(words)
+            return
+        if flag not in self._index and self._joined(piece):
+            joined = flag[2:] if value is None else f"{flag[2:]}={value}"
+            flag, value, equals = flag[:2], joined.removeprefix("="), ""
+        if flag not in self._index:
+            self._add_unknown(piece)
+            return
+        option, on = self._index[flag]
+        spec = option.spec
+        if spec.arity == "none":
+            self._add_switch(option, flag, on, value, words)
+            return
+        taken = 0 if value is not None else 1 if spec.arity == "one" else len(words)
+        values = words[:taken] if value is None else [value]
+        hidden = [_hidden(spec, text) for text in values]
+        self.scan.shown += [flag, *hidden] if value is None else [f"{flag}{equals}{hidden[0]}"]
+        if not values and spec.arity != "maybe":
+            self.refuse(f"{flag} needs a value", f"{flag} {spec.metavar or 'VALUE'}  {spec.help}")
+        elif spec.arity == "one" and spec in self.given:
+            self._refuse_repeated(spec, flag)
+        else:
+            if spec.arity != "one" and spec.commas:
+                values = [part for value in values for part in _commas(value)]
+            self.given.setdefault(spec, OptionValue(option, flag, [])).values.extend(values)
+        self.add_words(words[taken:])
+
+    def _add_unknown(self, piece: _Flag) -> None:
+        flag, value, words = piece
+        if flag in _HELP and value is None:
+            self.scan.help = True
+            self.scan.shown.append(flag)
+            self.add_words(words)
+            return
+        known = self._index if flag.startswith("--") else ()
+        hints = [self._extra[flag]] if flag in self._extra else did_you_mean(flag, known, 3, 0.8)
+        self.refuse(f"unknown option {flag}", *hints)
+        # The first word is most likely the flag's value: it is not reported a second time.
+        self.add_words(words[1:])
+
+    def _add_switch(self, option: Option, flag: str, on: bool, value: str | None, words: list[str]) -> None:
+        self.scan.shown.append(flag)
+        if value is None and words and words[0].lower() in ("true", "false", "yes", "no", "on", "off", "0", "1"):
+            value, *words = words
+        if value is not None:
+            off = f", or {option.spec.negative} to switch it off" if option.spec.negative else ", or leave it out"
+            self.refuse(f"{flag} takes no value, and {value!r} was given", f"pass {flag} alone{off}")
+        elif option.spec in self.given:
+            self._refuse_repeated(option.spec, flag)
+        else:
+            self.given[option.spec] = OptionValue(option, flag, [], on)
+        self.add_words(words)
+
+    def _refuse_repeated(self, spec: OptionSpec, flag: str) -> None:
+        first = self.given[spec].typed
+        same = "" if first == flag else f", first as {first}"
+        self.refuse(f"{flag} is specified multiple times{same}", "keep one of them")
+
+
+def _commas(value: str) -> list[str]:
+    """Values between commas; a JSON object or list is one value."""
+    if value.lstrip()[:1] in ("{", "["):
+        return [value]
+    return [part for part in (piece.strip() for piece in value.split(",")) if part] or [value]
+
+
+def _hidden(spec: OptionSpec, value: str) -> str:
+    if not spec.secret:
+        return redact(value)
+    name, colon, _ = value.partition(":")
+    named = colon and ":" in spec.metavar and name.strip() and not name.lstrip().startswith("{")
+    return f"{name}:{REDACTED}" if named else REDACTED
+
+
+def did_you_mean(word: str, names: Iterable[str], most: int, similarity: float) -> list[str]:
+    """A hint with at most *most* similar names; [] where none is similar enough (0 to 1)."""
+    close = get_close_matches(word, list(names), most, similarity)
+    return [f"did you mean {' or '.join(close)}?"] if close else []
 
 
 class Subcommand(Struct, frozen=True):
     """One subcommand.
 
     summary: one sentence, for the list of commands.  more: further sentences of its own help.
-    arguments: metavars of positional words (``DIR...``, ``[CATEGORY]``); "" takes none.  settings: validates a scan, and
-    raises all its errors.  call: runs the command with the settings; returns the exit code.  dashes: whether ``--`` may
-    separate words from options.  installed: names to choose from, by field.  foreign: a hint for each flag of other programs.
+    arguments: metavars of positional words (``DIR...``, ``[CATEGORY]``); "" takes none.  prepare: validates a scan, and
+    raises all its errors; gives what runs the command and returns the exit code.  dashes: whether ``--`` may separate words
+    from options.  installed: names to choose from, by field.  foreign: a hint for each flag of other programs.
     """
 
     name: str
     summary: str
     options: tuple[Option, ...]
-    settings: Callable[[Scan], Any]
-    call: Callable[[Any], int]
+    prepare: Callable[[Scan], Callable[[], int]]
     arguments: str = ""
     more: str = ""
     dashes: bool = True

@@ -6,14 +6,13 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aiperf.cli import help_text
-from aiperf.cli.argv import CONFIG, DISABLED, FIRST, PINS, CommandLine, Scan, did_you_mean
-from aiperf.cli.commandline import Subcommand, options_of
+from aiperf.cli.commandline import CONFIG, DISABLED, FIRST, PINS, CommandLine, Scan, Subcommand, did_you_mean, options_of
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import chosen_by
@@ -108,13 +107,12 @@ def _main(words: list[str], registry: Registry | None) -> int:
         scan.add(file.values(command.options))
     errors += [*scan.errors, *command.miscounted(scan)]
     scan.shown.insert(0, name)
-    settings = None
     try:
-        settings = command.settings(scan)  # validated in spite of other errors, so that one call shows every mistake
+        call = command.prepare(scan)  # validated in spite of other errors, so that one call shows every mistake
     except AiperfError as error:
         errors += _single(error)
     _raise_all(errors)
-    return command.call(settings)
+    return call()
 
 
 def _single(error: AiperfError) -> list[AiperfError]:
@@ -189,13 +187,10 @@ class _File:
 
 
 def _pins(values: Iterable[str]) -> dict[str, str]:
-    pins = {}
     for value in values:
-        key, equals, distribution = value.partition("=")
-        if not equals or not distribution:
+        if not value.partition("=")[2]:
             raise UsageError(f"--plugin: {value!r} is not CATEGORY:NAME=DISTRIBUTION", "for example: endpoints:chat=acme-chat")
-        pins[key] = distribution
-    return pins
+    return {key: distribution for key, _, distribution in (value.partition("=") for value in values)}
 
 
 def _commands(registry: Registry, *, only: str = "", everything: bool = False) -> list[Subcommand]:
@@ -215,29 +210,29 @@ def _plugin_command(registry: Registry, plugin: Descriptor, *, whole: bool) -> S
     categories = plugin.capabilities.get("options_of", ()) if whole else ()
     owners = [plugin, *(owner for category in categories for owner in registry.all(category))]
 
-    def settings(scan: Scan) -> tuple[Any, list[str], PluginOptions]:
+    def prepare(scan: Scan) -> Callable[[], int]:
         errors: list[AiperfError] = []
         options = _validated(registry, owners, scan, errors, own=plugin.key)
         _raise_all(errors)
         own = options.pop(plugin.key, None)
-        return own, scan.words, PluginOptions(registry, options, {key: tuple(given) for key, given in scan.values().items()})
+        given = {key: tuple(values) for key, values in scan.values().items()}
+        return partial(call, own, scan.words, PluginOptions(registry, options, given))
 
-    def call(settings: tuple[Any, list[str], PluginOptions]) -> int:
+    def call(own: Any, words: list[str], plugin_options: PluginOptions) -> int:
         from aiperf import logs
 
         logs.to_console(logs.level_of("info", verbose=False, extra_verbose=False))
         loaded = registry.load("commands", plugin.name)
         command = loaded() if isinstance(loaded, type) else loaded
         command.registry = registry
-        options, words, command_options = settings
         if categories:
-            command.plugin_options = command_options
-        code: int = command.run(options, words)
+            command.plugin_options = plugin_options
+        code: int = command.run(own, words)
         return code
 
     arguments, more = (str(plugin.capabilities.get(key, "")) for key in ("arguments", "help"))
     name = plugin.name.replace("_", "-")
-    return Subcommand(name, plugin.summary, options_of((), owners), settings, call, arguments, more)
+    return Subcommand(name, plugin.summary, options_of((), owners), prepare, arguments, more)
 
 
 def _validated(
@@ -276,6 +271,9 @@ def _run_plugins(registry: Registry) -> list[Descriptor]:
 
 
 def _profile_command(registry: Registry, *, whole: bool) -> Subcommand:
+    def prepare(scan: Scan) -> Callable[[], int]:
+        return partial(call, profile_settings(registry, scan))
+
     def call(settings: Settings) -> int:
         from aiperf.run.run import profile
 
@@ -288,7 +286,7 @@ def _profile_command(registry: Registry, *, whole: bool) -> Subcommand:
     categories = {spec.field: chosen_by(spec.flags) for spec in registry.kernel_options}
     return Subcommand(
         "profile", "Send load to an inference server and report how fast it answers.",
-        options, partial(profile_settings, registry), call, dashes=False,
+        options, prepare, dashes=False,
         installed={field: registry.names(category) for field, category in categories.items() if category},
         foreign=FOREIGN,
     )  # fmt: skip

@@ -6,6 +6,7 @@ The package ``aiperf-command-plugins`` has the whole command, which stands in th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiperf.cli.commandline import Subcommand, options_of
@@ -13,7 +14,6 @@ from aiperf.cli.help_text import table, width
 from aiperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from aiperf.cli.argv import Scan
     from aiperf.sdk.descriptor import Descriptor, OptionSpec
     from aiperf.sdk.registry import InstalledPlugins
 
@@ -33,11 +33,7 @@ def plugins_command(registry: InstalledPlugins, options: Sequence[OptionSpec]) -
         print("\n".join(_fault_lines(registry) if words else [*package_lines(registry), *trouble_lines(registry)]))
         return 1 if words and registry.broken else 0
 
-    return Subcommand("plugins", _SUMMARY, options_of(options), _words, call, "[WORD...]", _MORE)
-
-
-def _words(scan: Scan) -> list[str]:
-    return scan.words
+    return Subcommand("plugins", _SUMMARY, options_of(options), lambda scan: partial(call, scan.words), "[WORD...]", _MORE)
 
 
 def known_plugins(registry: InstalledPlugins) -> list[Descriptor]:

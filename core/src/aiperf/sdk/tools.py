@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aiperf.doors import door
 
 _WHERE = {
-    "cli.argv": "FIRST", "cli.help_text": "by_heading table width wrapped",
+    "cli.commandline": "FIRST", "cli.help_text": "by_heading table width wrapped",
     "cli.plugins": "known_plugins package_lines trouble_lines", "planning.kernel_options": "KernelOptions",
     "planning.sources": "format_of", "registry.hooks": "Hooks", "registry.manifest": "FILE_NAME ManifestError read read_row",
     "registry.option_specs": "options_schema specs validate",
@@ -25,7 +25,7 @@ __all__ = [
 __getattr__ = door(__name__, _WHERE)
 
 if TYPE_CHECKING:
-    from aiperf.cli.argv import FIRST
+    from aiperf.cli.commandline import FIRST
     from aiperf.cli.help_text import by_heading, table, width, wrapped
     from aiperf.cli.plugins import known_plugins, package_lines, trouble_lines
     from aiperf.planning.kernel_options import KernelOptions

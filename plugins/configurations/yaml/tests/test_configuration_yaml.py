@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from aiperf.cli.argv import FIRST, CommandLine, Scan
-from aiperf.cli.commandline import options_of
+from aiperf.cli.commandline import FIRST, CommandLine, Scan, options_of
 from aiperf.errors import ConfigError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.configuration import Option
