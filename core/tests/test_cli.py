@@ -364,14 +364,11 @@ def test_the_program_answers_from_outside(tmp_path: Path) -> None:
     wrong = whole("profile", "--concurrency", "0", **cache)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr == "error: --concurrency: 0 is not allowed; must be at least 1\n"
-    assert "complete" in whole("--show-completion", "bash", **cache).stdout
 
 
-def test_completion_knows_options_and_names(tmp_path: Path) -> None:
-    cache = {"AIPERF_CACHE_DIR": str(tmp_path), "_AIPERF_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
-    assert "--request-rate" in whole(**cache, COMP_WORDS="aiperf profile --request-ra").stdout.split()
-    cache["COMP_CWORD"] = "3"
-    assert whole(**cache, COMP_WORDS="aiperf profile --arrival-pattern po").stdout.split() == ["poisson"]
+def test_completion_without_its_package_says_what_to_install(run: Any) -> None:
+    code, _, err = run("--show-completion bash")
+    assert (code, err) == (2, "error: no installed package has shell completion\n  pip install aiperf-command-completion\n")
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

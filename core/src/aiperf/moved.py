@@ -24,7 +24,7 @@ _KEPT_NAMES = {
 """Modules that moved into a room and kept their name."""
 _RENAMED = """
 addresses=planning.target advice=report.trust argv=cli.commandline certificates=planning.target modes=planning.load_checks
-application=cli.completion aside=processes.local balance=sdk.url_strategy
+aside=processes.local balance=sdk.url_strategy
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.transport
@@ -40,10 +40,10 @@ strangers=registry.third_party survival=statistics.totals trace=reduce.rows uipr
 selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """
 _PACKAGES = {
-    "comparison": "aiperf_command_report.comparison", "conformance": "aiperf_command_plugins.contracts",
-    "configfile": "aiperf_configuration_yaml", "inspection": "aiperf_command_plugins.listing",
-    "metricpage": "aiperf_command_plugins.metric_page", "optionpage": "aiperf_command_plugins.option_page",
-    "scaffold": "aiperf_command_plugins.scaffold",
+    "application": "aiperf_command_completion", "comparison": "aiperf_command_report.comparison",
+    "configfile": "aiperf_configuration_yaml", "conformance": "aiperf_command_plugins.contracts",
+    "inspection": "aiperf_command_plugins.listing", "metricpage": "aiperf_command_plugins.metric_page",
+    "optionpage": "aiperf_command_plugins.option_page", "scaffold": "aiperf_command_plugins.scaffold",
 }  # fmt: skip
 """Modules that have left the kernel."""
 _MODULES = _PACKAGES | {name: f"aiperf.{room}.{name}" for room, names in _KEPT_NAMES.items() for name in names.split()}

@@ -87,10 +87,11 @@ def _main(words: list[str], registry: Registry | None) -> int:
     file = _File(registry, Path(paths[0])) if paths else None
     if file is not None:
         registry = _chosen(registry, {**file.plugins(), **chosen}, errors)
-    if "_AIPERF_COMPLETE" in os.environ:
-        from aiperf.cli.completion import complete
-
-        return complete(_commands(registry, everything=True), words)
+    if "_AIPERF_COMPLETE" in os.environ or name.partition("=")[0] in ("--install-completion", "--show-completion"):
+        if registry.find("commands", "completion") is None:
+            raise UsageError("no installed package has shell completion", "pip install aiperf-command-completion")
+        code: int = registry.load("commands", "completion")().complete(_commands(registry, everything=True), words)
+        return code
     commands = _commands(registry, only=name)
     if name.startswith("-"):
         return _top(words, commands)
@@ -127,15 +128,11 @@ def _raise_all(errors: Iterable[AiperfError]) -> None:
 
 
 def _top(words: list[str], commands: list[Subcommand]) -> int:
-    """``aiperf`` with no command: help, the version, completion."""
+    """``aiperf`` with no command: its help."""
     flag = words[0].partition("=")[0] if words else "--help"
     if flag in ("--help", "-h"):
         print(help_text.top(SUMMARY, {command.name: command.summary for command in commands}), end="")
         return 0
-    if flag in ("--install-completion", "--show-completion"):
-        from aiperf.cli.completion import complete
-
-        return complete([], words)
     names = ", ".join(command.name for command in commands)
     raise UsageError(f"unknown option {flag}", f"options follow a command: {names}", "for example: aiperf profile --help")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from aiperf.doors import door
 
 _WHERE = {
-    "cli.commandline": "FIRST", "cli.help_text": "by_heading table width wrapped",
+    "cli.commandline": "FIRST Subcommand", "cli.help_text": "by_heading table width wrapped",
     "cli.plugins": "known_plugins package_lines trouble_lines", "planning.kernel_options": "KernelOptions",
     "planning.sources": "format_of", "registry.hooks": "Hooks", "registry.manifest": "FILE_NAME ManifestError read read_row",
     "registry.option_specs": "options_schema specs validate",
 }  # fmt: skip
 
 __all__ = [
-    "FILE_NAME", "FIRST", "Hooks", "KernelOptions", "ManifestError", "by_heading", "format_of", "known_plugins",
+    "FILE_NAME", "FIRST", "Hooks", "KernelOptions", "ManifestError", "Subcommand", "by_heading", "format_of", "known_plugins",
     "options_schema", "package_lines", "read", "read_row", "specs", "table", "trouble_lines", "validate", "width", "wrapped",
 ]  # fmt: skip
 
@@ -25,7 +25,7 @@ __all__ = [
 __getattr__ = door(__name__, _WHERE)
 
 if TYPE_CHECKING:
-    from aiperf.cli.commandline import FIRST
+    from aiperf.cli.commandline import FIRST, Subcommand
     from aiperf.cli.help_text import by_heading, table, width, wrapped
     from aiperf.cli.plugins import known_plugins, package_lines, trouble_lines
     from aiperf.planning.kernel_options import KernelOptions

@@ -1,0 +1,88 @@
+"""Shell completion: a Typer application with the options of every command.  Typer neither runs commands nor prints help."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from aiperf import Command, UsageError
+from aiperf.sdk.configuration import Option
+from aiperf.sdk.tools import Subcommand
+
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+class Completion(Command):
+    """``aiperf completion [SHELL]``, by default of the current shell.
+
+    The kernel calls :meth:`complete` where a shell asks for completion.
+    """
+
+    arguments = "[SHELL]"
+
+    def run(self, options: Any, words: Sequence[str]) -> int:
+        if not words:
+            return self.complete([], ["--show-completion"])
+        if words[0] not in SHELLS:
+            raise UsageError(f"there is no completion for {words[0]!r}", f"shells: {', '.join(SHELLS)}")
+        os.environ["_AIPERF_COMPLETE"] = f"source_{words[0]}"
+        return self.complete([], [])
+
+    def complete(self, commands: Sequence[Subcommand], words: Sequence[str]) -> int:
+        """Answer a shell, or ``--install-completion`` and ``--show-completion``; returns the exit code.
+
+        Raises:
+            UsageError: Typer can't read the words.
+        """
+        app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+        app.callback(invoke_without_command=True)(_top)  # without a callback Typer drops the name of a single command
+        for command in commands:
+            app.command(command.name, help=command.summary, add_help_option=False)(_function(command))
+        try:
+            code = typer.main.get_command(app).main(list(words), prog_name="aiperf", standalone_mode=False)
+        except typer.TyperException as error:
+            raise UsageError(error.format_message()) from error
+        except SystemExit as ended:  # completion ends like this
+            code = ended.code
+        return code if isinstance(code, int) else 0
+
+
+def _top() -> None:
+    """The application without a command."""
+
+
+def _function(command: Subcommand) -> Callable[..., None]:
+    """A function whose signature has a parameter for each option."""
+
+    def function(**_: object) -> None:
+        """Completion calls no command."""
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    vars(function)["__signature__"] = inspect.Signature([
+        inspect.Parameter(f"option_{index}", keyword, default=None, annotation=_annotation(command, option))
+        for index, option in enumerate(command.options)
+    ])  # fmt: skip
+    return function
+
+
+def _annotation(command: Subcommand, option: Option) -> Any:
+    spec = option.spec
+    if spec.arity == "none":
+        flags = list(spec.flags)
+        if spec.negative:
+            flags[0] = f"{flags[0]}/{spec.negative}"
+        return Annotated[bool | None, typer.Option(*flags, help=spec.help, hidden=spec.hidden)]
+    choices = list(spec.choices or command.installed.get(spec.field, ()))
+
+    def matching(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return Annotated[
+        list[str] | None,
+        typer.Option(
+            *spec.flags, help=spec.help, metavar=spec.metavar, hidden=spec.hidden, autocompletion=matching if choices else None
+        ),
+    ]

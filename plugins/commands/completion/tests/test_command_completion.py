@@ -1,0 +1,48 @@
+"""Completion as a shell asks for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from aiperf.testing import CommandContract
+from aiperf_command_completion import Completion
+
+
+class TestItKeepsTheContract(CommandContract):
+    command = Completion
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> dict[str, str]:
+    return {"AIPERF_CACHE_DIR": str(tmp_path)}
+
+
+def whole(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "aiperf", *words],
+        env={**os.environ, "NO_COLOR": "1", **environment}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_the_script_of_a_shell_is_printed(cache: dict[str, str]) -> None:
+    assert "complete" in whole("--show-completion", "bash", **cache).stdout
+    for shell, word in (("bash", "complete -o"), ("zsh", "#compdef aiperf"), ("fish", "complete --command aiperf")):
+        script = whole("completion", shell, **cache).stdout
+        assert "_AIPERF_COMPLETE" in script and word in script
+
+
+def test_an_unknown_shell_is_refused_with_a_sentence(cache: dict[str, str]) -> None:
+    done = whole("completion", "cobol", **cache)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there is no completion for 'cobol'\n  shells: bash, zsh, fish")
+
+
+def test_completion_knows_options_and_names(cache: dict[str, str]) -> None:
+    cache |= {"_AIPERF_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    assert "--request-rate" in whole(**cache, COMP_WORDS="aiperf profile --request-ra").stdout.split()
+    cache["COMP_CWORD"] = "3"
+    assert whole(**cache, COMP_WORDS="aiperf profile --arrival-pattern po").stdout.split() == ["poisson"]
