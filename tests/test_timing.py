@@ -175,6 +175,29 @@ def test_a_trace_is_replayed_at_its_times(aiperf: Program, simulator: Simulator,
     assert done.json()["replay_sched_degraded"]["avg"] == 0
 
 
+SECONDS = ["--benchmark-duration", "2"]
+
+
+@pytest.mark.parametrize(("words", "until"), [
+    (["--concurrency", "20", "--request-count", "40"], "last answer"),
+    (["--concurrency", "20", *SECONDS], "duration"),
+    (["--request-rate", "12", "--arrival-pattern", "constant", *SECONDS], "duration"),
+    (["--user-centric-rate", "12", "--num-users", "4", "--session-turns-mean", "2", *SECONDS], "duration"),
+    (["--fixed-schedule", "--custom-dataset-type", "mooncake_trace", "--input-file", "trace.jsonl"], "last arrival"),
+])  # fmt: skip
+@pytest.mark.parametrize("steady", [{"first_token_ms": 250}], indirect=True)
+def test_the_sent_rate_is_the_servers_own_count(aiperf: Program, steady: Simulator, words: list[str], until: str) -> None:
+    lines = [{"timestamp": 50 * i, "text_input": "hi", "output_length": 2} for i in range(41)]
+    (aiperf.folder / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = profile(aiperf, steady.url, *words, dataset=() if "--input-file" in words else ("--isl", "8", "--osl", "3"))
+    rate, found = done.json()["delivered_load"]["sent_rate"], rows(steady)
+    if until == "duration":
+        assert rate * 2.0 == pytest.approx(len(found), rel=1e-6)
+        return
+    end_ns = max(row["ended_mono_ns"] if until == "last answer" else row["received_mono_ns"] for row in found)
+    assert rate == pytest.approx(len(found) / ((end_ns - found[0]["received_mono_ns"]) / 1e9), rel=0.2)
+
+
 @pytest.mark.parametrize("steady", [{"first_token_ms": 935}], indirect=True)
 def test_what_the_grace_period_cuts_is_aborted_and_counted(aiperf: Program, steady: Simulator) -> None:
     timed = ["--benchmark-duration", "1.5", "--benchmark-grace-period", "0.5"]

@@ -254,6 +254,37 @@ def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> 
     assert (found.late_p50_ms, found.late_p99_ms) == (0.1, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sent", "last_start_s", "complete_s", "span_s"),
+    [
+        ({}, 100, 0.015, [6.06, 6.0], 6.06),  # concurrency 100: one wave, and answers of six seconds
+        ({}, 100, 0.015, [], 6.5),  # the worker died: until the last answer
+        ({"request_count": None, "duration_ns": 5 * 10**9}, 40, 4.8, [5.004], 5.0),
+        ({"request_count": None, "duration_ns": 60 * 10**9}, 40, 3.8, [4.0], 4.0),  # Ctrl-C
+        ({"rate": 2.0, "planned": 3, "due_file": "due"}, 3, 1.5, [1.5], 1.5),
+        ({"rate": 2.0, "planned": 3, "due_file": "due"}, 3, 1.5, [], 1.5),
+        # Nothing but time ends sending, and the last arrival was due before.
+        ({"rate": 0.5, "planned": 2, "due_file": "due", "request_count": None, "duration_ns": 5 * 10**9}, 2, 4.0, [4.0], 5.0),
+        ({"rate": 0.5, "planned": 2, "due_file": "due", "request_count": None, "duration_ns": 5 * 10**9}, 1, 2.0, [3.0], 3.0),
+        # The request count ended sending before time did.
+        ({"rate": 0.5, "planned": 2, "turns": 2, "request_count": 2, "due_file": "due", "duration_ns": 9 * 10**9}, 2, 4.0, [4.0], 4.0),
+        # A trace ends with its last arrival.
+        ({"planned": 3, "due_file": "due", "request_count": None, "duration_ns": 9 * 10**9}, 3, 2.0, [2.0], 2.0),
+    ],
+)
+def test_the_sent_rate_is_over_the_time_in_which_sending_was_possible(
+    changes: dict[str, Any], sent: int, last_start_s: float, complete_s: list[float], span_s: float
+) -> None:
+    phase = msgspec.structs.replace(PROFILING, **changes)
+    zero = 1e9
+    census = PhaseCounts(
+        {journal.COMPLETED: sent}, first_start_ns=zero, last_start_ns=zero + last_start_s * 1e9, last_end_ns=zero + 6.5e9
+    )
+    complete_ns = [zero + at * 1e9 for at in complete_s]
+    found = delivered(phase, census, arrivals(phase, census, None), None, None, zero, None, complete_ns)
+    assert found.sent_rate == pytest.approx(sent / span_s)
+
+
 def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
     census = PhaseCounts({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
     found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, None, 0.0, None)

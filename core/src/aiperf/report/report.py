@@ -264,8 +264,8 @@ class _Merging:
         asked = asked_rate(phase, due_times(phase, self.journal))
         if not counts.kinds:
             return DeliveredLoad(None, None, outcome.never_sent, asked)
-        folds = self.folds[phase.index]
-        return delivered(phase, counts, outcome, folds.get(LATE), folds.get(HELD), begin_ns, asked)
+        folds, complete = self.folds[phase.index], self._instants(phase, "sending_complete")
+        return delivered(phase, counts, outcome, folds.get(LATE), folds.get(HELD), begin_ns, asked, complete)
 
     def _plugins(self) -> tuple[PluginUsed, ...]:
         plan, chosen = self.plan, self.plan.plugins

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -80,11 +80,14 @@ def asked_rate(phase: PhasePlan, due_ns: Ints) -> float | None:
 
 def delivered(
     phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, lates: Merged | None, held: Merged | None, begin_ns: float,
-    asked: float | None,
+    asked: float | None, complete_ns: Sequence[float] = (),
 ) -> DeliveredLoad:  # fmt: skip
-    """The load *asked* for (requests/s) and the load delivered."""
-    span_s = (counts.last_start_ns - begin_ns) / 1e9
-    rate = outcome.sent / span_s if span_s > 0 and outcome.sent > 1 else None
+    """The load *asked* for (requests/s) and the load delivered.
+
+    *complete_ns*: when each worker had nothing more to send; empty where the journal lacks it.
+    """
+    span_s = (_sending_end_ns(phase, counts, outcome, begin_ns, complete_ns) - begin_ns) / 1e9
+    rate = outcome.sent / span_s if span_s > 0 and outcome.sent else None
     stats, waited = _statistics(lates), _statistics(held) or {}
     if stats is None:
         return DeliveredLoad(rate, None, outcome.never_sent, asked)
@@ -92,6 +95,22 @@ def delivered(
     return DeliveredLoad(
         rate, on_time, outcome.never_sent, asked, stats["p50"], stats["p99"], outcome.held, waited.get("p50"), waited.get("p99")
     )
+
+
+def _sending_end_ns(
+    phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float, complete_ns: Sequence[float]
+) -> float:
+    """When the phase could send no more: behind free slots at the last answer, at due times with the last arrival.
+
+    Where time alone ends an open loop it is the end of that time, however early the last arrival was due.
+    """
+    last_ns = counts.last_start_ns if phase.paced else counts.last_end_ns
+    end_ns = max(counts.last_start_ns, *(complete_ns or (last_ns,)))
+    if phase.duration_ns is None:
+        return end_ns
+    limit_ns = begin_ns + phase.duration_ns
+    open_loop = phase.rate is not None or phase.rate_series is not None
+    return limit_ns if open_loop and not outcome.never_sent and outcome.sent != phase.turns else min(end_ns, limit_ns)
 
 
 def _statistics(values: Merged | Buckets | None) -> dict[str, float] | None:

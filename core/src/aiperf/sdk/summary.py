@@ -97,6 +97,7 @@ class Measurement(Struct, frozen=True):
 class DeliveredLoad(Struct, frozen=True):
     """The load asked for and the load delivered; rates in requests/s, lateness in ms.
 
+    sent_rate: sent requests over the time in which the phase could send.
     held: arrivals that waited for a slot or for the answer before, with the percentiles of their waits (None where none did).
     """
 
