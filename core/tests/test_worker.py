@@ -7,8 +7,10 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
+import msgspec
 import pytest
 from aiperf.processes import control
+from aiperf.rundir import journal
 from aiperf.sdk.plan import PhasePlan
 from aiperf.worker import process
 from aiperf.worker.process import Place, Share
@@ -78,6 +80,24 @@ def test_a_late_callback_does_not_end_the_next_phase(tmp_path: Path) -> None:
         made.share.logbook.close()  # type: ignore[union-attr]
 
     asyncio.run(check())
+
+
+def test_a_phase_of_no_time_has_its_lag_and_its_processor_time(tmp_path: Path) -> None:
+    async def check() -> None:
+        made, _, transport = await make_worker(tmp_path)
+        made._begin(control.Begin(0, 1))
+        made._tick_due_ns = monotonic_ns() - 3_300_000_000  # the loop stands still until the phase ends
+        while transport.open:
+            transport.answer()
+        made.share.logbook.close()  # type: ignore[union-attr]
+
+    asyncio.run(check())
+    frames = [frame for frame in journal.frames(journal.segment_path(tmp_path, 0, 0)) if frame.kind != journal.SENT]
+    values = [(frame.kind, msgspec.msgpack.decode(frame.payload)) for frame in frames if frame.kind in (journal.PHASE, journal.LOOP)]
+    told = [value.get("event") or value["in_phase"] for _, value in values]
+    assert told == [False, "begin", "sending_complete", True, "end"]
+    assert max(values[3][1]["lag_ns"]) >= 3_300_000_000
+    assert values[3][1]["wall_ns"] > values[0][1]["wall_ns"]
 
 
 @pytest.mark.parametrize("drain_ns", [0, 10**9])

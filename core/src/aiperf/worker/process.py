@@ -249,6 +249,7 @@ class Worker:
         driver.on_complete = partial(self._on_sending_complete, share)
         requests.begin(phase, driver)
         requests.on_idle = partial(self._end_phase, phase.index)
+        self._write_loop_frame(share)  # where the phase's processor time begins
         share.phase_open = True
         share.logbook.frame(journal.PHASE, {"phase": phase.index, "event": "begin", "at_ns": message.start_ns})
         if phase.duration_ns is not None:
@@ -283,9 +284,10 @@ class Worker:
         share = self._active
         if share is None or share.requests.open or share.requests.phase.index != index:
             return  # requests are in flight, or the phase has ended and the next one has begun
-        share.phase_open = False
         self._cancel_timers()
+        self._lags.append(max(0, monotonic_ns() - self._tick_due_ns))  # of the tick that the end forestalls
         self._write_loop_frame(share)
+        share.phase_open = False
         share.logbook.frame(journal.PHASE, {"phase": index, "event": "end", "at_ns": monotonic_ns()})
         self._send_counters(share.requests)
         self._send(control.PhaseEnded(self.place.index, index, share.requests.last_answer_ns))
@@ -333,8 +335,6 @@ class Worker:
             self._send(control.Counters(self.place.index, *row))
 
     def _write_loop_frame(self, share: Share) -> None:
-        if not self._lags:
-            return
         statistics = {"reads": share.logbook.reads} | share.requests.transport.statistics
         times = {"lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns}
         share.logbook.frame(journal.LOOP, {**times, "statistics": statistics, "in_phase": share.phase_open})
