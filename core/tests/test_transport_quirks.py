@@ -411,6 +411,29 @@ def test_events_that_were_sent_together_hide_no_segment(stage_play: Play) -> Non
     stage_play(scene, [Expect(), Send(chunked_head()), Sleep(0.005), Send(pair), Sleep(0.005), Send(pair + chunk())])
 
 
+@pytest.mark.parametrize("before", [[chunked_head(), chunk(b"data: 0\n\n")], [chunked_head() + chunk(b"data: 0\n\n")]])
+def test_a_head_in_a_segment_of_its_own_hides_no_event(stage_play: Play, before: list[bytes]) -> None:
+    async def scene(stage: Stage) -> None:
+        for number in range(2):  # the second answer comes behind the end of the first, which has a segment of its own
+            exchange = stage.exchange()
+            stage.transport.send(exchange)
+            while len(stage.server.requests) <= number:
+                await asyncio.sleep(0.001)
+            sock = stage.server.links[0].sock
+            for part in before:  # before the loop runs again
+                sock.send(part)
+            await stage.ear.until(lambda asked=exchange.request: asked in stage.ear.chunks)  # type: ignore[misc]
+            sock.send(chunk(b"data: 1\n\ndata: 2\n\n"))
+            await stage.ear.until(lambda asked=exchange.request: len(stage.ear.chunks[asked]) == 2)  # type: ignore[misc]
+            sock.send(chunk(b"data: 3\n\n"))
+            sock.send(chunk())
+            assert await stage.over(exchange) is None
+            assert set(_merged(stage, exchange)) == {0}
+        assert stage.transport.statistics["coalesced_reads"] == 0
+
+    stage_play(scene, [Expect(), Expect(), Sleep(20)])
+
+
 def test_segments_that_were_read_together_are_counted(stage_play: Play) -> None:
     async def scene(stage: Stage) -> None:
         exchange = stage.exchange()

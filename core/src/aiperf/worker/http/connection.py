@@ -10,7 +10,7 @@ Everything else waits.  Quirks of real servers that this file answers for:
 - A server may close an idle connection while a request is on its way: an idle connection is peeked at before use, and a
   request that gets no byte of an answer on a reused connection is sent once more on a fresh one, marked, its time zero kept.
 - A stamp belongs to the last TCP segment of a read.  A read with several events asks ``TCP_INFO`` how many data segments
-  came, so that merged segments are counted.
+  came, so that merged segments are counted.  The count begins anew behind each head.
 """
 
 from __future__ import annotations
@@ -317,6 +317,9 @@ class Connection:
         exchange.status, exchange.ack_ns = answer.status, self.read_ns
         if answer.streamed:
             exchange.flags |= STREAMED
+            if sum(piece.count(b"data:") for piece in answer.pieces) < 2:
+                # Segments so far are the head's, or the end's of the answer before: they hide no event.
+                self.segments, self.reads = _data_segments(self.sock) or 0, 0
         if self.transport.settings.keep_heads or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
