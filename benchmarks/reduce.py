@@ -155,7 +155,7 @@ def segments(directory: Path, requests: int, chunks: int, level: str = "summary"
     for first in range(0, requests, _STREAMS):
         streams = np.arange(first, min(first + _STREAMS, requests))
         sent, done = array("q"), array("q")
-        known = {"phase": 0, "entry": 0, "url": 0, "model": 0, "turn": 0, "due_ns": -1, "held_ns": 0}
+        known = {"phase": 0, "entry": 0, "url": 0, "model": 0, "turn": 0, "due_ns": -1, "held_ns": 0, "after": -1}
         for request in streams.tolist():
             row = {**known, "request": request, "n": request, "session": request, "started_ns": zero + at}
             sent.extend(row.get(name, 0) for name in journal.SENT_FIELDS)

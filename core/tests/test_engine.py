@@ -54,6 +54,17 @@ def test_every_arrival_has_a_sent_row_and_a_done_row(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+def test_a_request_names_the_one_whose_slot_it_took(tmp_path: Path) -> None:
+    async def check() -> None:
+        engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop())
+        run_to_end(engine)
+        engine.logbook.close()
+        wave = engine.phase.concurrency or 0
+        assert [row[11] for row in rows(tmp_path, journal.SENT, 12)] == [-1] * wave + list(range(10 - wave))
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize(("status", "error"), [(500, None), (200, ErrorDetails("gone", type="ConnectionResetError"))])
 def test_failures_are_counted_and_keep_their_cause(tmp_path: Path, status: int, error: ErrorDetails | None) -> None:
     async def check() -> None:

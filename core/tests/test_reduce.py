@@ -327,6 +327,36 @@ def test_the_prompt_a_worker_logged_is_what_was_asked(tmp_path: Path) -> None:
     assert value(reduced(made), "input_tokens") == 6
 
 
+def _recorded_loop(made: Recording) -> None:
+    """Three requests of 10 ms in one slot, 2 ms apart."""
+    for i, start in enumerate((MS, 13 * MS, 25 * MS)):
+        made.sent(i, start, after=i - 1)
+        made.read(i, start + 10 * MS, event(text="a"))
+        made.done(i, start + 11 * MS, sent_ns=start)  # we read the answer a millisecond late
+        made.flush(start + 11 * MS)
+
+
+def test_a_turnaround_is_from_the_answer_to_the_next_request(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    _recorded_loop(made)
+    batch = reduced(made)
+    assert [value(batch, "turnaround_ns", row) for row in range(3)] == [None, 2 * MS, 2 * MS]
+
+
+def test_a_reducer_that_starts_again_knows_the_turnaround(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    _recorded_loop(made)
+    first = reducer(made)
+    first.step(1.0)
+    first.emit()  # and is killed
+    made.sent(3, 40 * MS, after=2)
+    made.done(3, 45 * MS, sent_ns=40 * MS)
+    made.flush(45 * MS)
+    reducer(made).finish()
+    *_, last = batches(made)
+    assert value(last, "turnaround_ns") == 40 * MS - 35 * MS
+
+
 def test_the_servers_counts_are_used_when_asked_for(tmp_path: Path) -> None:
     made = recording(tmp_path, use_server_token_count=True, tokenizer=None, tokenizer_name=None)
     said = {"prompt_tokens": 70, "completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 10}}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from aiperf.report.trust import arrivals, asked_rate, delivered, late_ns, measurement, planned
 from aiperf.rundir import journal
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
 from aiperf.statistics.fold import Buckets, Merged, Samples
@@ -36,6 +37,7 @@ def slips(path: Path, *values: float) -> Merged:
 
 def loop(cpu_ns: int, wall_ns: int, *lags: int, in_phase: bool = True, shard: int = 0, **statistics: int) -> Any:
     value = {"lag_ns": list(lags), "cpu_ns": cpu_ns, "wall_ns": wall_ns, "in_phase": in_phase, "statistics": statistics}
+    value |= {name: statistics.pop(name) for name in ("encode_ns", "disk_ns", "waited_ns") if name in statistics}
     return shard, journal.LOOP, value
 
 
@@ -43,9 +45,12 @@ def begin(phase: int, shard: int = 0) -> Any:
     return shard, journal.PHASE, {"phase": phase, "event": "begin", "at_ns": 0}
 
 
+_PLANNED = ("urls", "workers", "hooks", "hook_names")
+
+
 def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Measurement:
-    plan = plan_for(tmp_path, phases=(WARMUP, phase), **{k: given.pop(k) for k in ("urls", "workers") if k in given})
-    census = given.pop("census", PhaseCounts({journal.COMPLETED: 100}, instants=10_000))
+    plan = plan_for(tmp_path, phases=(WARMUP, phase), **{k: given.pop(k) for k in _PLANNED if k in given})
+    census = given.pop("census", PhaseCounts({journal.COMPLETED: 100}, chunks=10_000))
     late = given.pop("slips", None)
     known: dict[str, Any] = {"lateness": buckets(1000.0), "intervals": Buckets(), "clock_steps": 0, "itl_p50_ms": 10.0}
     known = {"side": []} | known | given
@@ -78,16 +83,55 @@ def test_without_any_kernel_stamp_the_clock_is_that_of_the_reads(tmp_path: Path)
 def test_merged_chunks_are_suspect_when_the_p99_interval_is_too_wide(
     tmp_path: Path, marked: int, width_ns: float, suspect: bool
 ) -> None:
-    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=marked, instants=10_000 - marked)
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=marked, chunks=10_000)
     found = measured(tmp_path, census=census, intervals=buckets(*([width_ns] * marked)))
     assert (found.verdict == "suspect") is suspect
     assert found.coalesced_chunks == marked
     if suspect:
         assert found.reasons[0].startswith(f"{marked:,} of 10,000 chunks reached us merged with later ones")
+        assert found.scope == "inter-chunk"
+
+
+@pytest.mark.parametrize(
+    ("cpu_ns", "spent", "said"),
+    [
+        (20, {}, "the client ran freely (a loop 0.3 ms late at p99 and a worker at 2 % of its core)"),
+        (950, {}, "a worker used 95 % of its core: use more workers (--workers 2)"),
+        (300, {"encode_ns": 250}, "hooks:acme took 25 % of a worker's time to prepare requests"),
+        (300, {"disk_ns": 700}, "the disk took 70 % of the time to write the journal"),
+        (300, {"waited_ns": 120}, "a worker waited for a core for 12 % of its time, its loop 0.3 ms late at p99: other programs keep"),
+    ],
+)
+def test_merged_chunks_name_their_cause(tmp_path: Path, cpu_ns: int, spent: dict[str, int], said: str) -> None:
+    hook = PluginRef("hooks", "acme", "acme:hook", "acme", "1")
+    plugins = {"hooks": (hook,), "hook_names": {hook.key: ("aiperf_request_prepared",)}}
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=150, chunks=10_000)
+    side = [loop(0, 0, in_phase=False), begin(1), loop(cpu_ns, 1000, 300_000, **spent)]
+    found = measured(tmp_path, census=census, intervals=buckets(*([9e6] * 150)), side=side, **plugins)
+    assert f"which concerns inter-chunk statistics alone; {said}" in found.reasons[0]
+    assert found.scope == (None if cpu_ns > 900 else "inter-chunk")  # a busy worker concerns all
+
+
+def test_a_slow_hook_is_named_where_arrivals_are_late(tmp_path: Path) -> None:
+    side = [loop(0, 0, in_phase=False), begin(1), loop(10, 1000, encode_ns=600)]
+    found = measured(tmp_path, PACED, slips=slips(tmp_path, *([5e6] * 100)), side=side)
+    assert found.reasons[0].endswith("took 60 % of a worker's time to prepare requests: make it faster")
+
+
+@pytest.mark.parametrize(("turnarounds_ns", "suspect"), [([4e5, 5.9e5], False), ([4e5, 6.1e5], True), ([], False)])
+def test_a_closed_loop_is_suspect_where_the_client_is_its_limit(
+    tmp_path: Path, turnarounds_ns: list[float], suspect: bool
+) -> None:
+    found = measured(tmp_path, turnarounds=slips(tmp_path, *turnarounds_ns), latency_ms=10.0)
+    assert (found.verdict == "suspect", found.scope) == (suspect, None)
+    assert found.turnaround_ms == (Quantiles(0.495, 0.5881, 0.59) if turnarounds_ns[1:] == [5.9e5] else found.turnaround_ms)
+    if suspect:
+        said = "the client took 0.505 ms from an answer to the next request, 5 % of the mean latency: throughput may be the"
+        assert found.reasons == (f"{said} client's limit; use more workers (--workers 2)",)
 
 
 def test_the_widest_hundredth_of_chunks_may_have_wider_intervals(tmp_path: Path) -> None:
-    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=1000, instants=9000)
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=1000, chunks=10_000)
     for wide, verdict in ((90, "trustworthy"), (110, "suspect")):
         widths = [9e6] * wide + [1e3] * (1000 - wide)
         assert measured(tmp_path, census=census, intervals=buckets(*widths)).verdict == verdict
@@ -267,7 +311,10 @@ def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> 
         ({"rate": 0.5, "planned": 2, "due_file": "due", "request_count": None, "duration_ns": 5 * 10**9}, 2, 4.0, [4.0], 5.0),
         ({"rate": 0.5, "planned": 2, "due_file": "due", "request_count": None, "duration_ns": 5 * 10**9}, 1, 2.0, [3.0], 3.0),
         # The request count ended sending before time did.
-        ({"rate": 0.5, "planned": 2, "turns": 2, "request_count": 2, "due_file": "due", "duration_ns": 9 * 10**9}, 2, 4.0, [4.0], 4.0),
+        (
+            {"rate": 0.5, "planned": 2, "turns": 2, "request_count": 2, "due_file": "due", "duration_ns": 9 * 10**9},
+            *(2, 4.0, [4.0], 4.0),
+        ),
         # A trace ends with its last arrival.
         ({"planned": 3, "due_file": "due", "request_count": None, "duration_ns": 9 * 10**9}, 3, 2.0, [2.0], 2.0),
     ],

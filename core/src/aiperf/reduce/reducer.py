@@ -275,6 +275,8 @@ class Reducer:
         shards, requests = numbers["shard"].astype(np.int64), numbers["request"].astype(np.int64)
         for shard in np.unique(shards).tolist():
             self._readers[shard].skip_stored(requests[shards == shard])
+        for i in np.flatnonzero(np.isnan(numbers["due_ns"])).tolist():
+            self._rows.ended(int(shards[i]), int(requests[i]), float(numbers["ended_ns"][i]))
         for shard, position in stored.positions.items():
             self._readers[shard].skip_events(position)
         self.live.done += stored.count

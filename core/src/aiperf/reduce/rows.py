@@ -30,6 +30,8 @@ Report: TypeAlias = Callable[[str, str], None]
 """Reports a failure: the plugin, a sentence that names it."""
 _NO_USAGE = Usage()
 _INVALID = "InvalidInferenceResultError"
+_MOST_ENDS = 65_536
+"""Requests that nothing has followed yet, of which the ends are remembered: more than are in flight."""
 
 
 class LiveMeans:
@@ -78,11 +80,12 @@ class RowMaker:
         self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
         self._tokenizer = open_tokenizer(plan) if counting and not self._server_counts else None
         self._grading = Grading(plan, store, report)
+        self._ends: dict[tuple[int, int], float] = {}  # by shard and request, of answers that nothing has followed yet
 
     def finish_request(self, request: JournalRequest, shard: int, batch: OpenBatch) -> None:
         """Add the request's row, and its content, to *batch*."""
         _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
-        number, n, phase, session, turn, entry, url, model, due, started, held = request.sent
+        number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
         reads, zero = request.reads, self._zero_ns
         # The part of an answer that was cut counts, too: its segment may be gone later.
         if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
@@ -101,16 +104,22 @@ class RowMaker:
         requested = self._store.max_tokens(entry, turn)
         opening = answer.first_usage if self._server_counts else None
         first_tokens = ABSENT if opening is None else _known(read_usage(opening).completion)
+        ended_at = last_byte if answered or not ended else ended - zero
+        # Of a closed loop alone: with due times, the arrival that takes a slot is late, or held.
+        before = self._ends.pop((shard, after), None) if due < 0 else None
+        if due < 0:
+            self.ended(shard, number, ended_at)
         row = Row(
             n, phase, session, turn, entry, url, model, sent_bytes, received, dns, connect, tls,
             shard=shard, request=number, outcome=outcome, fault=_fault(ending, status, answer, error), status=status or ABSENT,
             due_ns=due - zero if due >= 0 else ABSENT, held_ns=held if due >= 0 else ABSENT, started_ns=started - zero,
+            turnaround_ns=ABSENT if before is None or not sent else sent - zero - before - dns - connect - tls,
             connected_ns=connected - zero if connected else ABSENT, sent_ns=sent - zero if sent else ABSENT,
             sent_end_ns=sent_end - zero if sent_end else ABSENT,
             # Read stamps are ours, and may be later than the kernel's stamp of the body behind the head.
             ack_ns=(min(ack - zero, reads[0][0]) if reads else ack - zero) if ack else ABSENT,
             first_byte_ns=reads[0][0] if reads else ABSENT, last_byte_ns=last_byte,
-            ended_ns=last_byte if answered or not ended else ended - zero,
+            ended_ns=ended_at,
             first_token_ns=stamps[0] if stamps else ABSENT, second_token_ns=_second(answer),
             first_output_ns=_known(answer.first_output_ns), last_token_ns=stamps[-1] if stamps else ABSENT,
             first_event_ns=_known(answer.first_event_ns), last_event_ns=_known(answer.last_event_ns),
@@ -125,6 +134,12 @@ class RowMaker:
         trace = traced(texts.get("request"), texts.get("head"), sizes) if self._traces else None
         batch.add(row, usage, answer, error, trace, grade)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
+
+    def ended(self, shard: int, request: int, at_ns: float) -> None:
+        """Remember the end of a request without a due time, for the turnaround of the request that takes its slot."""
+        self._ends[shard, request] = at_ns
+        if len(self._ends) > _MOST_ENDS:
+            del self._ends[next(iter(self._ends))]
 
     def _error(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
         """Why the request counts as an error; None where it doesn't."""

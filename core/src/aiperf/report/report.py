@@ -29,7 +29,7 @@ from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummar
 from aiperf.statistics.catalogue import catalogue
 from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf.statistics.phase_counts import PhaseCounts, listed
-from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP
+from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP, TURNAROUND
 from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
 from aiperf.telemetry.windows import Window, telemetry
 
@@ -253,11 +253,12 @@ class _Merging:
         for part in self.parts[1:]:
             lateness.merge(part.lateness)
             intervals.merge(part.intervals)
-        itl = main.results.get("inter_token_latency")
+        itl, latency = main.results.get("inter_token_latency"), main.results.get("request_latency")
         return measurement(
             self.plan, phase, counts, outcome, self.folds[phase.index].get(SLIP), self.events,
             lateness=lateness, intervals=intervals, clock_steps=sum(part.clock_steps for part in self.parts),
-            itl_p50_ms=itl.stats["p50"] if itl is not None else None,
+            itl_p50_ms=None if itl is None else itl.stats["p50"], latency_ms=None if latency is None else latency.stats["avg"],
+            turnarounds=self.folds[phase.index].get(TURNAROUND),
         )  # fmt: skip
 
     def _delivered(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float) -> DeliveredLoad:

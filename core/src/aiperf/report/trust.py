@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from aiperf.registry.hooks import REQUEST_PREPARED
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import ShardEvent
 from aiperf.sdk.columns import Ints
-from aiperf.sdk.model import LENGTH_FIELDS
+from aiperf.sdk.model import LENGTH_FIELDS, names
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Result
 from aiperf.statistics.fold import Buckets, Merged, statistics
@@ -31,6 +32,12 @@ SLIP_SHARE = 0.05
 """A p99 slip above 1 ms and above this share of the mean gap is suspect; an arrival later than that is late."""
 CPU_PCT = 90.0
 """A worker busier than this is suspect."""
+TURNAROUND_SHARE = 0.05
+"""A closed loop is suspect where the client's mean turnaround is above this share of the mean latency."""
+ENCODE_PCT, WAIT_PCT, DISK_PCT = 10.0, 1.0, 50.0
+"""Shares of a worker's time in which it encoded requests, waited for a core, or wrote the journal, that explain delays."""
+WAIT_SHARE = 0.2
+"""A machine is busy where a worker waits for a core for more than this share of its time on a core, too."""
 MISSING_SHARE = 0.01
 """Reads without a kernel stamp above this share are suspect."""
 _COLD = 3.0
@@ -124,46 +131,83 @@ def _quantiles(stats: dict[str, float] | None) -> Quantiles | None:
 
 def measurement(
     plan: Plan, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, events: Iterable[ShardEvent], *,
-    lateness: Buckets, intervals: Buckets, clock_steps: int, itl_p50_ms: float | None,
+    lateness: Buckets, intervals: Buckets, clock_steps: int, itl_p50_ms: float | None, turnarounds: Merged | None = None,
+    latency_ms: float | None = None,
 ) -> Measurement:  # fmt: skip
     """The measurement section of the phase.
 
     *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
-    *intervals*: in which marked chunks came.  All in ns.  *clock_steps*: noticed by all shards together.
+    *intervals*: in which marked chunks came.  *turnarounds*: of the client between two requests in one slot.  All in ns.
+    *clock_steps*: noticed by all shards together.  *latency_ms*: mean of the good requests.
     """
-    lags, cpu_pct, counters = _loops(events, {each.index for each in plan.load.phases if each.kind == phase.kind})
+    lags, shares, counters = _loops(events, {each.index for each in plan.load.phases if each.kind == phase.kind})
+    lag = _quantiles(statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None)
+    cause = _cause(plan, {name: max(values, default=0.0) for name, values in shares.items()}, lag)
     clock_steps = -(-clock_steps // plan.run.workers)  # every shard notices each step of the one clock
-    slip = _quantiles(_statistics(slips))
+    slip, turnaround = _quantiles(_statistics(slips)), _statistics(turnarounds)
+    cpu_pct = shares["cpu_ns"]
+    more = f"use more workers (--workers {plan.run.workers + 1})"
+    merged = list(_merged_reads(counts, intervals, itl_p50_ms, cause or _no_cause(lag, cpu_pct)))
     reasons = [
-        *_merged_reads(counts, intervals, itl_p50_ms),
-        *_client_limits(slip, cpu_pct, late_ns(phase)),
+        *_client_limits(slip, cpu_pct, late_ns(phase), cause, more),
+        *_turnaround(turnaround, latency_ms, cause or more),
         *_bad_stamps(counters, clock_steps),
         *_lost_arrivals(outcome),
     ]
     loopback = all(_is_loopback(url) for url in plan.target.urls)
-    lag = statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None
     return Measurement(
-        "kernel" if lateness.count else "read", loopback, outcome, "suspect" if reasons else "trustworthy", tuple(reasons),
-        _quantiles(_statistics(lateness)), slip, _quantiles(lag), counts.coalesced, counters.get("stamps_missing", 0),
+        "kernel" if lateness.count else "read", loopback, outcome, "suspect" if merged or reasons else "trustworthy",
+        (*merged, *reasons), _quantiles(_statistics(lateness)), slip, lag, counts.coalesced, counters.get("stamps_missing", 0),
         clock_steps, counts.reconnected, tuple(round(value, 1) for value in cpu_pct),
         tuple(_notes(outcome, loopback=loopback, stamped=lateness.count > 0)),
+        _quantiles(turnaround), "inter-chunk" if merged and not reasons else None,
     )  # fmt: skip
 
 
-def _merged_reads(counts: PhaseCounts, intervals: Buckets, itl_p50_ms: float | None) -> Iterator[str]:
-    chunks = counts.instants + counts.coalesced
-    if itl_p50_ms and _width_ns(intervals, counts.coalesced, chunks) * _MS > COALESCED_SHARE * itl_p50_ms:
+def _merged_reads(counts: PhaseCounts, intervals: Buckets, itl_p50_ms: float | None, cause: str) -> Iterator[str]:
+    if itl_p50_ms and _width_ns(intervals, counts.coalesced, counts.chunks) * _MS > COALESCED_SHARE * itl_p50_ms:
         yield (
-            f"{counts.coalesced:,} of {chunks:,} chunks reached us merged with later ones: when each came is only known to"
-            f" within {intervals.quantile(0.5) * _MS:.3g} ms at p50; use more workers (--workers-max) or fewer streams"
+            f"{counts.coalesced:,} of {counts.chunks:,} chunks reached us merged with later ones: when each came is only known"
+            f" to within {intervals.quantile(0.5) * _MS:.3g} ms at p50, which concerns inter-chunk statistics alone; {cause}"
         )
 
 
-def _client_limits(slip: Quantiles | None, cpu_pct: list[float], late_ns: float) -> Iterator[str]:
+def _client_limits(slip: Quantiles | None, cpu_pct: list[float], late_ns: float, cause: str, more: str) -> Iterator[str]:
     if slip is not None and slip.p99 / _MS > late_ns:
-        yield f"arrivals left {slip.p99:.3g} ms late at p99: the client could not keep up; use more workers (--workers-max)"
+        yield f"arrivals left {slip.p99:.3g} ms late at p99: the client could not keep up; {cause or more}"
     if cpu_pct and max(cpu_pct) > CPU_PCT:
-        yield f"a worker used {max(cpu_pct):.0f} % of its core: the client may be the limit; use more workers (--workers-max)"
+        yield f"a worker used {max(cpu_pct):.0f} % of its core: the client may be the limit; {more}"
+
+
+def _turnaround(turnaround: dict[str, float] | None, latency_ms: float | None, advice: str) -> Iterator[str]:
+    if turnaround is not None and latency_ms and turnaround["avg"] > TURNAROUND_SHARE * latency_ms:
+        yield (
+            f"the client took {turnaround['avg']:.3g} ms from an answer to the next request,"
+            f" {100 * turnaround['avg'] / latency_ms:.0f} % of the mean latency: throughput may be the client's limit; {advice}"
+        )
+
+
+def _cause(plan: Plan, pct: Mapping[str, float], lag: Quantiles | None) -> str:
+    """What delayed the workers, and what to do; "" where nothing did.  *pct*: the busiest worker's shares, see _SHARES."""
+    if pct["encode_ns"] > ENCODE_PCT:
+        hooks = [ref.key for ref in plan.plugins.hooks if REQUEST_PREPARED in plan.plugins.hook_names.get(ref.key, ())]
+        coders = hooks or [plan.plugins.endpoint.key]
+        return f"{names(coders)} took {pct['encode_ns']:.0f} % of a worker's time to prepare requests: make it faster"
+    if pct["cpu_ns"] > CPU_PCT:
+        return f"a worker used {pct['cpu_ns']:.0f} % of its core: use more workers (--workers {plan.run.workers + 1})"
+    if pct["disk_ns"] > DISK_PCT:
+        return f"the disk took {pct['disk_ns']:.0f} % of the time to write the journal: put --artifact-dir on a faster one"
+    if pct["waited_ns"] > max(WAIT_PCT, WAIT_SHARE * pct["cpu_ns"]):
+        late = "" if lag is None else f", its loop {lag.p99:.3g} ms late at p99"
+        return f"a worker waited for a core for {pct['waited_ns']:.0f} % of its time{late}: other programs keep this machine busy"
+    return ""
+
+
+def _no_cause(lag: Quantiles | None, cpu_pct: list[float]) -> str:
+    late = "" if lag is None else f"a loop {lag.p99:.3g} ms late at p99"
+    busy = f"a worker at {max(cpu_pct):.0f} % of its core" if cpu_pct else ""
+    seen = " and ".join(filter(None, (late, busy)))
+    return f"the client ran freely{f' ({seen})' if seen else ''}: the server or the network sent them close together"
 
 
 def _bad_stamps(counters: dict[str, int], clock_steps: int) -> Iterator[str]:
@@ -207,8 +251,12 @@ def _width_ns(intervals: Buckets, marked: int, chunks: int) -> float:
     return intervals.quantile(1 - 0.01 * chunks / marked)
 
 
-def _loops(events: Iterable[ShardEvent], phases: set[int]) -> tuple[list[int], list[float], dict[str, int]]:
-    """Loop lags (ns) and each worker's CPU share (%) while one of *phases* ran, and the transports' counters."""
+_SHARES = ("cpu_ns", "encode_ns", "disk_ns", "waited_ns")
+"""Times of a LOOP frame that are shares of a worker's time: on its core, encoding, writing the journal, waiting for a core."""
+
+
+def _loops(events: Iterable[ShardEvent], phases: set[int]) -> tuple[list[int], dict[str, list[float]], dict[str, int]]:
+    """Loop lags (ns) and each worker's _SHARES (%) while one of *phases* ran, and the transports' counters."""
     lags: list[int] = []
     running: dict[int, bool] = {}
     before: dict[int, dict[str, Any]] = {}
@@ -225,12 +273,14 @@ def _loops(events: Iterable[ShardEvent], phases: set[int]) -> tuple[list[int], l
             spans[shard] = begin, value
         before[shard] = value
     ordered = [spans[shard] for shard in sorted(spans)]
-    walls = [end["wall_ns"] - begin["wall_ns"] for begin, end in ordered]
-    cpus = [end["cpu_ns"] - begin["cpu_ns"] for begin, end in ordered]
+    walls = [(begin, end, end["wall_ns"] - begin["wall_ns"]) for begin, end in ordered if end["wall_ns"] > begin["wall_ns"]]
+    shares = {
+        name: [100.0 * (end.get(name, 0) - begin.get(name, 0)) / wall for begin, end, wall in walls] for name in _SHARES
+    }
     totals: Counter[str] = Counter()
     for value in before.values():
         totals.update(value["statistics"])
-    return lags, [100.0 * cpu / wall for cpu, wall in zip(cpus, walls, strict=True) if wall > 0], totals
+    return lags, shares, totals
 
 
 def _is_loopback(url: str) -> bool:

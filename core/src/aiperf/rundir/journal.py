@@ -46,9 +46,10 @@ LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late t
 COLUMNS a reduced batch (:class:`aiperf.reduce.batches.StoredBatch`)
 """
 
-SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns", "held_ns")
+SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns", "held_ns", "after")
 """*request* numbers the worker's requests; *due_ns* and *started_ns* are monotonic; due -1: nothing was scheduled.
-*held_ns*: how long it waited after its due time for a slot, or for the answer before."""
+*held_ns*: how long it waited after its due time for a slot, or for the answer before.  *after*: number of the request whose end
+let this one leave at once, -1 where none did (rows of earlier versions lack it)."""
 
 CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
 """*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic.  *size*: bytes of body.

@@ -193,10 +193,12 @@ class ShardReader:
             self._take_reads(frame)
         elif frame.kind == journal.SENT:
             rows = array("q", frame.payload).tolist()
-            for i in range(0, len(rows), _SENT):
+            width = len(rows) // frame.count
+            for i in range(0, len(rows), width):
                 number = rows[i]
                 if number >= len(self._stored) or not self._stored[number]:
-                    request = self._open[number] = JournalRequest(rows[i : i + _SENT], self._segment)
+                    sent = rows[i : i + width] + [-1] * (_SENT - width)  # rows of earlier versions are shorter
+                    request = self._open[number] = JournalRequest(sent, self._segment)
                     self._reads[number] = request.reads
         elif frame.kind == journal.TEXT:
             for number, kind, value in msgspec.msgpack.decode(frame.payload):

@@ -72,6 +72,7 @@ class Row(JournalColumns, kw_only=True):
     status: Annotated[float, "", "HTTP status; absent if none came"] = ABSENT
     due_ns: Annotated[float, "ns", "when the arrival was due; absent where nothing was scheduled (burst)"] = ABSENT
     held_ns: Annotated[float, "ns", "how long it waited, once due, for a slot or the previous answer; absent in burst"] = ABSENT
+    turnaround_ns: Annotated[float, "ns", "from the answer whose slot it took to its first byte, without connecting"] = ABSENT
     started_ns: Annotated[float, "ns", "request time zero: before pool wait, name lookup and connect"] = ABSENT
     connected_ns: Annotated[float, "ns", "a connection was ready"] = ABSENT
     sent_ns: Annotated[float, "ns", "first byte handed to the operating system"] = ABSENT

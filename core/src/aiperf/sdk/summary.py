@@ -76,7 +76,11 @@ class Arrivals(Struct, frozen=True):
 
 
 class Measurement(Struct, frozen=True):
-    """The client's own part in the times, and the verdict (``trustworthy`` or ``suspect``, with *reasons*)."""
+    """The client's own part in the times, and the verdict (``trustworthy`` or ``suspect``, with *reasons*).
+
+    scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``; None is all.
+    turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
+    """
 
     clock: str
     loopback: bool
@@ -92,6 +96,8 @@ class Measurement(Struct, frozen=True):
     reconnected: int = 0
     worker_cpu_pct: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
+    turnaround_ms: Quantiles | None = None
+    scope: str | None = None
 
 
 class DeliveredLoad(Struct, frozen=True):

@@ -88,7 +88,7 @@ class Tally(Struct):
 class PhaseCounts(Tally):
     """The tally of a phase, and extremes.
 
-    Times are in ns since the run's start.  instants: distinct arrivals of content; coalesced: pieces merged into them.
+    Times are in ns since the run's start.  chunks: pieces of content; coalesced: those merged with later ones.
     silent: good answers without token counts of the server; clamped: those with more reasoning than output tokens;
     hidden_reasoning: those with reasoning tokens and no reasoning text.  prompt_tokens, cached_tokens: as the server counts, in
     good answers with a count of cached tokens.  opening: of the first good requests, their start, and the time to the first
@@ -99,7 +99,7 @@ class PhaseCounts(Tally):
     last_start_ns: float = -math.inf
     last_end_ns: float = -math.inf
     coalesced: int = 0
-    instants: int = 0
+    chunks: int = 0
     reconnected: int = 0
     silent: int = 0
     clamped: int = 0
@@ -120,7 +120,7 @@ class PhaseCounts(Tally):
         more = PhaseCounts(
             dict(counts_of(kinds(batch))), {}, len(batch), float(started.min()), float(started.max()),
             float(np.fmax.reduce(ends, initial=-math.inf)),
-            coalesced=int(batch["coalesced"].sum()), instants=len(batch.lists("chunk_ns").values),
+            coalesced=int(batch["coalesced"].sum()), chunks=int(batch.lists("piece_count").values.sum()),
             reconnected=int(batch["reconnected"].sum()), silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
             clamped=int((good & (reasoned > completion)).sum()), hidden_reasoning=int((good & (reasoned > 0) & at_once).sum()),
             prompt_tokens=int(prompt[with_cache].sum()), cached_tokens=int(cached[with_cache].sum()),

@@ -19,9 +19,9 @@ from aiperf.statistics.grouped import Grouped, Grouping, Groups
 from aiperf.statistics.phase_counts import PhaseCounts
 
 _FAILED_OUTCOMES = (journal.ERROR, journal.CANCELLED)
-LATE, SLIP, HELD, ARRIVAL = "·late", "·slip", "·held", "·arrival"
+LATE, SLIP, HELD, ARRIVAL, TURNAROUND = "·late", "·slip", "·held", "·arrival", "·turnaround"
 """The kernel's own folds: delays of starts behind due times (ns); the client's own part of them (ns); waits for a slot or for
-the answer before (ns); numbers of the arrivals that were sent."""
+the answer before (ns); numbers of the arrivals that were sent; the client's time between two requests in one slot (ns)."""
 
 SEEN, CENSORED = "·seen", "·censored"
 """Suffixes of a metric's tag, for requests cut off in flight: values that are known; durations so far of the others."""
@@ -101,6 +101,7 @@ class Pipeline:
         self._fold(phase, SLIP).add(late - held)
         self._fold(phase, HELD).add(np.where(held > 0, held, np.nan))
         self._fold(phase, ARRIVAL).add(batch["n"])
+        self._fold(phase, TURNAROUND).add(batch["turnaround_ns"])
 
     def _group(self, phase: int, batch: RecordBatch) -> None:
         """Fold the values by slice and URL."""

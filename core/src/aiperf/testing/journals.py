@@ -123,12 +123,12 @@ class Recording:
     def sent(
         self, request: int, started_ns: int, *, n: int | None = None, due_ns: int | None = None, phase: int = 0,
         session: int | None = None, turn: int = 0, entry: int = 0, shard: int = 0,
-        held_ns: int = 0,
+        held_ns: int = 0, after: int = -1,
     ) -> None:  # fmt: skip
         n = request if n is None else n
         due = -1 if due_ns is None else due_ns + CLOCK.started_mono_ns
         started = started_ns + CLOCK.started_mono_ns
-        row = (request, n, phase, n if session is None else session, turn, entry, 0, 0, due, started, held_ns)
+        row = (request, n, phase, n if session is None else session, turn, entry, 0, 0, due, started, held_ns, after)
         self._sent.setdefault(shard, []).extend(row)
 
     def read(
@@ -153,7 +153,7 @@ class Recording:
 
     def done(
         self, request: int, ended_ns: int, *, outcome: int = journal.COMPLETED, status: int = 200,
-        flags: int = STREAMED, ack_ns: int | None = None, shard: int = 0,
+        flags: int = STREAMED, sent_ns: int | None = None, ack_ns: int | None = None, shard: int = 0,
     ) -> None:  # fmt: skip
         zero = CLOCK.started_mono_ns
         row = (
@@ -162,7 +162,7 @@ class Recording:
             status,
             flags,
             0,
-            0,
+            0 if sent_ns is None else sent_ns + zero,
             0,
             0 if ack_ns is None else ack_ns + zero,
             ended_ns + zero,

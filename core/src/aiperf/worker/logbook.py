@@ -11,6 +11,7 @@ import threading
 from array import array
 from pathlib import Path
 from queue import SimpleQueue
+from time import monotonic_ns
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ _SENT, _DONE = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS)
 class Logbook:
     """Append-only segments of shard *shard*.
 
-    reads: rows of chunks.  trouble: why writing stopped, None while it works.
+    reads: rows of chunks.  write_ns: time that writing took.  trouble: why writing stopped, None while it works.
     """
 
     def __init__(self, directory: Path, shard: int, about: dict[str, Any]) -> None:
@@ -38,7 +39,7 @@ class Logbook:
         self._done: list[int] = []
         self._texts: list[tuple[int, str, Any]] = []
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
-        self._size = self._queued = self._written = self.reads = 0
+        self._size = self._queued = self._written = self.reads = self.write_ns = 0
         self.trouble: str | None = None
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         self._thread.start()
@@ -109,7 +110,7 @@ class Logbook:
         k, offset, fd = int(segments[-1].name.split(".")[1]) + 1 if segments else 0, 0, -1
         try:
             while (data := self._queue.get()) is not None:
-                size = len(data)
+                size, began_ns = len(data), monotonic_ns()
                 try:
                     if self.trouble is not None:
                         continue
@@ -125,6 +126,7 @@ class Logbook:
                     continue
                 finally:
                     self._written += size
+                    self.write_ns += monotonic_ns() - began_ns
                 offset += len(data)
                 if offset >= journal.SEGMENT_BYTES:
                     os.fdatasync(fd)

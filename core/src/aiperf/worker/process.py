@@ -336,7 +336,10 @@ class Worker:
 
     def _write_loop_frame(self, share: Share) -> None:
         statistics = {"reads": share.logbook.reads} | share.requests.transport.statistics
-        times = {"lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns}
+        times = {
+            "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
+            "encode_ns": share.requests.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),
+        }  # fmt: skip
         share.logbook.frame(journal.LOOP, {**times, "statistics": statistics, "in_phase": share.phase_open})
         self._lags = []
 
@@ -357,6 +360,14 @@ class Worker:
             sys.stderr.flush()
         finally:
             os._exit(_UNEXPECTED_ERROR)
+
+
+def _waited_ns() -> int:
+    """How long the loop was ready to run and had no core, in ns; 0 where the system doesn't tell."""
+    try:
+        return int(Path("/proc/self/schedstat").read_bytes().split()[1])
+    except (OSError, IndexError):
+        return 0
 
 
 async def _run(address: str, index: int, workers: int, fds: list[int]) -> None:

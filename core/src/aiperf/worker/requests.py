@@ -188,6 +188,7 @@ class Requests:
     """Starts requests for drivers, and hears from the transport what becomes of them.
 
     phase, driver: of the phase under way.  open: requests in flight, by number.
+    encode_ns: time that the endpoint and hooks took for requests that were not encoded before the load.
     numbered: one cell that counts the requests of this shard, those of an earlier process included.
     warn: gets one sentence for the report.
     """
@@ -202,13 +203,14 @@ class Requests:
         self.plan, self.store, self.logbook, self.loop = plan, store, logbook, loop
         self.phase = plan.load.phases[0]
         self.open: dict[int, Exchange] = {}
-        self.sent = self.completed = self.errors = self.last_answer_ns = 0
+        self.sent = self.completed = self.errors = self.last_answer_ns = self.encode_ns = 0
         self.on_idle: Callable[[], None] = lambda: None
         self._turns = Turns(plan, secrets, store, logbook, prepare)
         self._shapes = self._turns.shapes
         self._url_balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
         self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
         self._ending: int | None = None
+        self._after = -1  # the request whose end the driver is told of
         self._logs_requests, self._first_turns_stored = plan.output.keeps_requests, prepare is None
         self._request_prefix = journal.request_prefix(plan.run.run_id, shard)
         self._session_prefixes = [journal.session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
@@ -244,11 +246,13 @@ class Requests:
             body = self.store.body(entry, 0, session.model)
             shape = self._shapes[session.url][self.store.shape(entry, 0)]
         else:
+            began_ns = monotonic_ns()
             try:
                 body, shape = self._turns.encode(session, request)
             except Exception as error:  # noqa: BLE001  # code of a plugin, per request: cheaper than isolated()
                 fault = ErrorDetails(f"the endpoint can't make the request: {why(error)}", type=ENDPOINT_ERROR)
                 body, shape = b"", self._shapes[session.url][0]
+            self.encode_ns += monotonic_ns() - began_ns
         self._numbered[0] = request + 1
         started_ns = monotonic_ns()
         exchange = Exchange(request, shape, body, f"{self._request_prefix}{request:012x}", session.id, started_ns)
@@ -264,8 +268,11 @@ class Requests:
         self.open[request] = exchange
         self.sent += 1
         self.logbook.sent(
-            (request, n, session.phase, session.number, turn, entry, session.url, session.model, due_ns, started_ns, held_ns)
-        )
+            (
+                request, n, session.phase, session.number, turn, entry, session.url, session.model, due_ns, started_ns, held_ns,
+                self._after,
+            )
+        )  # fmt: skip
         if self._logs_requests:
             self._turns.log(exchange, stored=stored)
         if fault is None:
@@ -330,7 +337,9 @@ class Requests:
             self._turns.append(session, good=good, streamed=bool(exchange.flags & STREAMED))
         if session.prefilling:
             self.driver.first_token(session)
+        self._after = exchange.request
         self.driver.request_ended(session)
+        self._after = -1
         if self.driver.complete and not self.open:
             self.on_idle()
 
