@@ -55,6 +55,8 @@ HELD = {
         "test_trust.py::test_a_run_with_nothing_to_object_to_is_trustworthy",
         "test_trust.py::test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap",
         "test_trust.py::test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred",
+        "test_trust.py::test_merged_chunks_name_their_cause",
+        "test_trust.py::test_a_closed_loop_is_suspect_where_the_client_is_its_limit",
     ),
     "what a time slice holds": (
         "test_grouped.py::test_requests_count_where_they_end_chunks_and_tokens_where_they_arrive",
@@ -167,6 +169,7 @@ HELD = {
     "`--ui-type`": ("test_display.py::test_a_display_that_fails_is_named_once_and_the_log_goes_on",),
     "`--workers-max`": (
         "test_configure.py::test_workers_come_from_the_load",
+        "test_configure.py::test_a_number_of_workers_can_be_asked_for_exactly",
         "test_load_options.py::test_workers_come_from_rates_limits_and_users",
     ),
     "connections": (

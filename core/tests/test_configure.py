@@ -173,6 +173,17 @@ def test_workers_without_shared_memory_are_several_when_nothing_is_counted(
     assert plan({"models": ["m"], **load}, installed=installed).run.workers > 1
 
 
+def test_an_exact_number_of_workers_without_shared_memory_is_refused() -> None:
+    given = {"models": ["m"], "concurrency": 8, "request_count": 9, "workers": 3}
+    with pytest.raises(ConfigErrors) as refused:
+        plan(given, engine="apart", installed=[*PLUGINS, APART])
+    assert [line for line in refused.value.lines() if "--workers" in line] == [
+        "--workers 3 is not possible: workers of the engine apart share no memory, and the limits of profiling count for all"
+        " together",
+        "  use --workers 1",
+    ]
+
+
 def test_a_grader_is_taken_where_it_is_named() -> None:
     assert plan().plugins.grader is None
     found = plan(accuracy_grader="same")
@@ -413,6 +424,13 @@ def test_a_number_of_workers_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan(workers_max=3).run.workers == 3
     monkeypatch.setenv("AIPERF_WORKERS", "many")
     assert "AIPERF_WORKERS is 'many'" in only_error()
+
+
+def test_a_number_of_workers_can_be_asked_for_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (plan(workers=5, concurrency=2).run.workers, plan(workers=1, request_rate=70_000.0).run.workers) == (5, 1)
+    monkeypatch.setenv("AIPERF_WORKERS", "3")
+    assert plan(workers=2).run.workers == 2
+    assert "--workers and --workers-max exclude each other" in only_error(workers=2, workers_max=3)
 
 
 # The server

@@ -164,6 +164,8 @@ def test_headers_that_a_hook_changes_are_not_kept(tmp_path: Path) -> None:
         gc.collect()
         assert sum(isinstance(thing, Shape) for thing in gc.get_objects()) < 10
         engine.logbook.close()
+        assert engine.encode_ns > 0  # what hooks take is told in the verdict
+        assert engine.logbook.write_ns > 0
 
     asyncio.run(check())
 

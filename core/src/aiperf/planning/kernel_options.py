@@ -220,6 +220,8 @@ class KernelOptions(Options):
         place="runtime.stats_interval", help="Log the live numbers every so often; 0 doesn't.")
     workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
         shown="from the CPUs", place="runtime.workers", help="Most worker processes; how many run is decided from the load.")
+    workers: int | None = option("--workers", ge=1, le=1024, group="Service", metavar="INT", shown="from the load",
+        place="runtime.worker_count", help="Exactly this many worker processes.")
     engine: Word = option("--engine", default="local", group="Service", metavar="NAME", place="runtime.engine",
         help="Where workers run: local processes, or the name of an installed engine.")
     record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",

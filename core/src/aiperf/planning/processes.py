@@ -32,6 +32,10 @@ def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]
     together = [phase.name for phase in phases if not phase.paced or phase.concurrency or phase.prefill_concurrency]
     if not together:
         return workers, reducers
+    if draft.given("workers"):
+        why = f"workers of the engine {engine.name} share no memory, and the limits of {names(together)} count for all together"
+        draft.refuse(f"{draft.flag('workers')} {workers} is not possible: {why}", f"use {draft.flag('workers')} 1")
+        return workers, reducers
     draft.warn(
         f"one worker instead of {workers}: those of the engine {engine.name} share no memory, and the limits of"
         f" {names(together)} count for all of them together"
@@ -40,7 +44,7 @@ def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]
 
 
 def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int, int]:
-    """Workers and reducers for the load; ``AIPERF_WORKERS`` forces a number of workers."""
+    """Workers and reducers for the load; ``--workers``, else ``AIPERF_WORKERS``, forces a number of workers."""
     limits = [level for phase in phases for level in (phase.concurrency, phase.prefill_concurrency) if level is not None]
     users = [phase.users for phase in phases if phase.users is not None]
     sessions = max([phase.concurrency or 0 for phase in phases] + users)
@@ -50,7 +54,7 @@ def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int,
     most = kernel.workers_max or min(math.floor(share * cpus()) - 1, cap)
     # More workers than sessions would idle.
     workers = max(1, min([wanted, most, *limits, *users]))
-    forced = environment.whole("AIPERF_WORKERS", 1, 1024)
+    forced = kernel.workers or environment.whole("AIPERF_WORKERS", 1, 1024)
     if forced is not None:
         workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
     reducers = kernel.record_processors or math.ceil(workers / environment.workers_per_reducer())
@@ -84,6 +88,7 @@ def ui(draft: Draft) -> PluginRef | None:
 def check(draft: Draft) -> None:
     """Refuse contradictory options of channels and readiness, and bad environment variables."""
     kernel = draft.kernel
+    draft.exclusive("workers", "workers_max", "one is the number of workers, the other its upper bound")
     draft.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
     ipc = kernel.zmq_ipc_path
     if ipc is not None and ipc.exists() and not ipc.is_dir():

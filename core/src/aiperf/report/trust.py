@@ -199,7 +199,8 @@ def _cause(plan: Plan, pct: Mapping[str, float], lag: Quantiles | None) -> str:
         return f"the disk took {pct['disk_ns']:.0f} % of the time to write the journal: put --artifact-dir on a faster one"
     if pct["waited_ns"] > max(WAIT_PCT, WAIT_SHARE * pct["cpu_ns"]):
         late = "" if lag is None else f", its loop {lag.p99:.3g} ms late at p99"
-        return f"a worker waited for a core for {pct['waited_ns']:.0f} % of its time{late}: other programs keep this machine busy"
+        waited = f"a worker waited for a core for {pct['waited_ns']:.0f} % of its time{late}"
+        return f"{waited}: other programs keep this machine busy"
     return ""
 
 

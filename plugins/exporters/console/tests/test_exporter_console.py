@@ -216,6 +216,17 @@ def test_a_suspect_verdict_comes_first_with_its_reasons():
     assert text.count("Verdict") == 1
 
 
+def test_a_verdict_on_a_part_of_the_statistics_names_the_part():
+    measurement = replace(SUMMARY.measurement, verdict="suspect", reasons=("chunks were merged",), scope="inter-chunk")
+    text = render(replace(SUMMARY, measurement=measurement), 140)
+    assert text.splitlines()[:2] == ["Verdict: suspect (inter-chunk statistics alone)", "  - chunks were merged"]
+
+
+def test_the_turnaround_stands_in_the_measurement():
+    text = render(replace(SUMMARY, measurement=replace(SUMMARY.measurement, turnaround_ms=Quantiles(0.1, 0.2, 0.31))), 140)
+    assert "  Turnaround: p50 0.100, p99 0.200, max 0.310 ms" in text.splitlines()
+
+
 def test_the_whole_measurement_is_printed_when_asked():
     text = render(SUMMARY, 140, verbose=True)
     assert grid(text, "Measurement") == [

@@ -40,7 +40,8 @@ SUMMARY = Summary(
         PhaseSummary("profiling", "profiling", 1, START, START + SECOND, {}, valid=20, failed=5),
     ),
     measurement=Measurement(
-        "kernel", True, Arrivals(25, 25, 0, 20, 5), "trustworthy", (), Quantiles(0.01, 0.02, 0.3), worker_cpu_pct=(12.5,)
+        "kernel", True, Arrivals(25, 25, 0, 20, 5), "trustworthy", (), Quantiles(0.01, 0.02, 0.3), worker_cpu_pct=(12.5,),
+        turnaround_ms=Quantiles(0.1, 0.2, 0.3), scope="inter-chunk",
     ),
     delivered=DeliveredLoad(25.0, None, 0),
     plugins=(PluginUsed("endpoints", "chat", "aiperf-endpoint-chat", "0.1.0"),),

@@ -70,7 +70,8 @@ def _verdict(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
     if measurement.verdict != "suspect":
         yield look.good(f"Verdict: {measurement.verdict}")
         return
-    yield look.bad("Verdict: suspect")
+    scope = f" ({clean(measurement.scope)} statistics alone)" if measurement.scope else ""
+    yield look.bad(f"Verdict: suspect{scope}")
     for reason in measurement.reasons:
         yield from wrap(clean(reason), width, first="  - ", indent="    ")
 
@@ -219,7 +220,7 @@ def _measurement(measurement: Measurement, look: Look, width: int) -> Iterator[s
     yield look.bold("Measurement")
     lines = [
         f"{label}: p50 {number(spread.p50, 3)}, p99 {number(spread.p99, 3)}, max {number(spread.max, 3)} ms"
-        for label, spread in _spreads(measurement)[:2]
+        for label, spread in _spreads(measurement)[: 2 + (measurement.turnaround_ms is not None)]
     ]
     lines.append(f"Arrivals: {_arrivals(measurement.arrivals)}")
     lines.append(f"Stamps: {_stamps(measurement)}")
@@ -257,6 +258,7 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
     found = (
         ("Client error", measurement.client_error_ms),
         ("Schedule slip", measurement.schedule_slip_ms),
+        ("Turnaround", measurement.turnaround_ms),
         ("Loop lag", measurement.loop_lag_ms),
     )
     return [(label, spread) for label, spread in found if spread is not None]
