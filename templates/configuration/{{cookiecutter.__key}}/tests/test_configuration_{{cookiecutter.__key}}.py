@@ -7,8 +7,11 @@ from aiperf.testing import ConfigurationContract
 from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
 
 
+SETS = {"models": ["a", "b"], "streaming": True, "request_count": ["7"]}
+
+
 class TestItKeepsTheContract(ConfigurationContract):
     configuration = {{ cookiecutter.__class }}
     example = 'model = ["a", "b"]\nstreaming = true\nrequest-count = 7\n'
-    sets = {"models": ["a", "b"], "streaming": True, "request_count": ["7"]}
+    sets = SETS
     mistake = "request-cuont = 7\n"
