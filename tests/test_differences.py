@@ -190,6 +190,11 @@ HELD = {
         "test_signals.py::test_requests_in_flight_may_finish_after_the_first_ctrl_c",
     ),
     "two Ctrl-C": ("test_signals.py::test_a_second_ctrl_c_ends_the_run_and_keeps_the_journal",),
+    "SIGHUP, a closed terminal": (
+        "test_signals.py::test_sighup_does_the_same_and_exits_129",
+        "test_signals.py::test_a_terminal_that_is_closed_ends_the_run_with_its_results",
+        "test_signals.py::test_sighup_that_was_ignored_at_the_start_stays_ignored",
+    ),
     "SIGTERM": ("test_signals.py::test_sigterm_does_the_same_and_exits_143",),
     "every request failed": ("test_bad_input.py::test_a_server_that_answers_404_to_everything",),
     "log lines": ("test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",),

@@ -1,13 +1,19 @@
-"""Ctrl-C once and twice, and SIGTERM: what is sent, what is written, how it ends."""
+"""Ctrl-C once and twice, SIGTERM and SIGHUP: what is sent, what is written, how it ends."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import termios
 import time
 from collections.abc import Iterator
 
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
-from program import Program, Running, wait_for
+from program import Done, Program, Running, wait_for
 
 STREAMS = 4
 
@@ -57,6 +63,40 @@ def test_sigterm_does_the_same_and_exits_143(aiperf: Program, slow: Simulator) -
     run = begin(aiperf, slow)
     run.terminate()
     partial(run, 143)
+
+
+def test_sighup_does_the_same_and_exits_129(aiperf: Program, slow: Simulator) -> None:
+    run = begin(aiperf, slow)
+    run.process.send_signal(signal.SIGHUP)
+    partial(run, 129)
+
+
+def test_sighup_that_was_ignored_at_the_start_stays_ignored(aiperf: Program, slow: Simulator) -> None:
+    aiperf.program = ["nohup", *aiperf.program]
+    run = begin(aiperf, slow)
+    run.process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)  # nothing tells that a signal was ignored
+    run.terminate()
+    partial(run, 143)
+
+
+def test_a_terminal_that_is_closed_ends_the_run_with_its_results(aiperf: Program, slow: Simulator) -> None:
+    ours, theirs = pty.openpty()
+    artifacts = aiperf.folder / "artifacts"
+    words = (
+        "profile", "--model", "m", "--url", slow.url, "--streaming", "--tokenizer", "builtin", "--isl", 10, "--concurrency",
+        STREAMS, "--benchmark-duration", 60, "--benchmark-grace-period", 0.5, "--artifact-dir", artifacts,
+    )  # fmt: skip
+    process = subprocess.Popen(
+        [*aiperf.program, *map(str, words)], env=aiperf.environment, cwd=aiperf.folder, stdin=theirs, stdout=theirs,
+        stderr=theirs, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+    )  # fmt: skip
+    os.close(theirs)
+    wait_for(lambda: bool(slow.summary()["in_flight"] == STREAMS))
+    os.close(ours)  # the kernel sends SIGHUP, and every write to the terminal fails from now on
+    assert process.wait(60) == 129
+    done = Done(129, "", "", artifacts)
+    assert done.json()["was_cancelled"] is True and done.json()["measurement"]["arrivals"]["aborted_in_flight"] == STREAMS
 
 
 def test_requests_in_flight_may_finish_after_the_first_ctrl_c(aiperf: Program) -> None:

@@ -22,6 +22,15 @@ import msgspec
 
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run."""
+
+
+def ignore_endings() -> None:
+    """Ignore the signals that end a run: the parent decides what they mean, and tells its children."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
 
 def module_command(module: str, *words: object) -> tuple[str, ...]:
     """The command line that runs *module* in an interpreter of its own.

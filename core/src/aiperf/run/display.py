@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import msgspec
 
 from aiperf import environment
 from aiperf.errors import PluginError
-from aiperf.processes.local import Inbox, SideProcess, fate, send_reply
+from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
@@ -163,7 +162,7 @@ class Simple(Ui):
 
 def main(replies: str) -> int:
     """The process: turns each message of the run into a call of the plugin."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides what Ctrl-C means
+    ignore_endings()
     ui: Ui = NoUi()
 
     def take(line: bytes) -> None:

@@ -12,7 +12,6 @@ import contextlib
 import gc
 import os
 import select
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from aiperf.errors import AiperfError
 from aiperf.processes import control
+from aiperf.processes.local import ignore_endings
 from aiperf.sdk.plan import Secrets
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def _schedule(policy: int) -> None:
 
 
 def main(address: str, index: str, of: str, journal: str) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_endings()
     line = control.Line(address, f"reducer-{index}")
     ReducerProcess(line, int(index), int(of), Path(journal)).run()
     line.close()

@@ -20,6 +20,7 @@ import msgspec
 
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError
+from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.rundir.journal import hold
 from aiperf.rundir.previous_results import PreviousResults
@@ -35,14 +36,19 @@ class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
 
 
 class Signals:
-    """Counts SIGINT and SIGTERM.  *code* is the exit code that the first one asks for, 0 before it."""
+    """Counts SIGINT, SIGTERM and SIGHUP.  *code* is the exit code that the first one asks for, 0 before it.
+
+    SIGHUP stays ignored where it was at the start, as nohup leaves it.
+    """
 
     def __init__(self) -> None:
         self.count = self.code = 0
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[Signals]:
-        handlers = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        numbers = [number for number in local.ENDING if not (nohup and number == signal.SIGHUP)]
+        handlers = {number: signal.signal(number, self._note) for number in numbers}
         try:
             yield self
         finally:
@@ -56,9 +62,20 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
-        self.code = self.code or (130 if number == signal.SIGINT else 143)
+        self.code = self.code or 128 + number
+        if number == signal.SIGHUP:
+            _leave_lost_terminal()
         if self.count == 1:
             print("\naiperf: stopping; results so far will be written. Press Ctrl-C again to drop them.", file=sys.stderr)
+
+
+def _leave_lost_terminal() -> None:
+    """Drop what is still printed where the terminal is gone: each write to it would fail."""
+    for descriptor in (1, 2):
+        try:
+            os.write(descriptor, b"\n")
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 class Outcome:
@@ -222,7 +239,7 @@ def _work(plan: Plan, write: int) -> NoReturn:
     """The child: writes the plan, or lines and exit code of an error.  It leaves without unwinding the parent's stack."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        local.ignore_endings()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         from aiperf.prepare.build import build
 

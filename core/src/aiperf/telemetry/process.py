@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from aiperf.errors import PluginError
-from aiperf.processes.local import Inbox, SideProcess, fate, send_reply
+from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
 from aiperf.redaction import without_secrets
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import isolated, load, why
@@ -235,8 +234,7 @@ class Sources:
 
 def main(arguments: list[str]) -> None:
     (replies,) = arguments
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ignore_endings()
     process = SourceProcess(lambda reply: send_reply(int(replies), reply))
     inbox = Inbox(process.take)
     while not inbox.over:

@@ -13,7 +13,6 @@ import gc
 import mmap
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
@@ -26,6 +25,7 @@ from msgspec import Struct
 from aiperf import environment
 from aiperf.errors import AiperfError
 from aiperf.processes import control
+from aiperf.processes.local import ignore_endings
 from aiperf.registry.hooks import REQUEST_PREPARED, Hooks
 from aiperf.registry.third_party import blamed, load, made, why
 from aiperf.rundir import journal
@@ -379,8 +379,7 @@ async def _run(address: str, index: int, workers: int, fds: list[int]) -> None:
 
 def main(arguments: list[str]) -> None:
     address, index, workers, fds = arguments
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ignore_endings()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:  # as many open files as the machine allows
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
