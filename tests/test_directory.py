@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,63 @@ def test_two_runs_at_once_into_one_directory_are_refused_by_name(aiperf: Program
         done = first.end()
     assert done.code == 130
     assert json.loads((done.artifacts / "profile_export_aiperf.json").read_text())["was_cancelled"] is True
+
+
+def test_the_next_start_sweeps_the_temporary_directory_of_a_killed_run(aiperf: Program) -> None:
+    temporary = aiperf.folder / "tmp"
+    (temporary / "aiperf-notes").mkdir(parents=True)
+    (temporary / "aiperf-notes" / "mine.txt").write_text("of another program")
+    aiperf.environment["TMPDIR"] = str(temporary)
+
+    def ours() -> list[Path]:
+        return [path for path in temporary.glob("aiperf-*") if path.name != "aiperf-notes"]
+
+    with running(first_token_ms=20_000, decode_ms=1) as simulator:
+        killed = aiperf.start(*words(simulator.url, "--artifact-dir", aiperf.folder / "killed"))
+        wait_for(lambda: simulator.summary()["in_flight"] > 0)
+        os.kill(killed.process.pid, signal.SIGKILL)
+        killed.process.communicate()
+        (left,) = ours()
+        alive = aiperf.start(*words(simulator.url, "--artifact-dir", aiperf.folder / "alive"))
+        wait_for(lambda: not left.exists() and len(ours()) == 1)
+        (kept,) = ours()
+        refused = aiperf(*words("http://127.0.0.1:9", "--wait-for-model-timeout", "0.1"))
+        assert refused.code == 1 and kept.exists(), "that of a run at work stays"
+        wait_for(lambda: simulator.summary()["in_flight"] > 0)
+        alive.interrupt()
+        assert alive.end().code == 130
+    assert [path.name for path in temporary.iterdir()] == ["aiperf-notes"]
+
+
+def test_a_journal_that_is_a_link_is_written_where_it_points(aiperf: Program, simulator: Simulator) -> None:
+    elsewhere, artifacts = aiperf.folder / "big disk" / "journal of runs", aiperf.folder / "artifacts"
+    artifacts.mkdir()
+    (artifacts / "journal").symlink_to(elsewhere)  # it is not there yet
+    first = aiperf(*words(simulator.url))
+    assert first.code == 0, first.err
+    assert (artifacts / "journal").is_symlink() and (elsewhere / "run.json").is_file()
+    failed = aiperf(*words(simulator.url, "--goodput", "bad:1"))
+    assert failed.code == 1 and (artifacts / "journal").is_symlink()
+    assert aiperf("validate", artifacts).code == 0, "a refused start leaves the earlier results"
+    second = aiperf(*words(simulator.url))
+    assert second.code == 0, second.err
+    assert "holds results of an earlier run, which this one replaces" in second.err
+    assert (artifacts / "journal").is_symlink() and (elsewhere / "run.json").is_file()
+    assert [path.name for path in elsewhere.parent.iterdir()] == [elsewhere.name]
+    (artifacts / "profile_export_aiperf.json").unlink()
+    assert aiperf("report", artifacts).code == 0 and aiperf("validate", artifacts).code == 0
+
+
+@pytest.mark.parametrize("away", [shutil.rmtree, lambda path: path.rename(path.with_name("moved"))], ids=["removed", "moved"])
+def test_a_directory_that_goes_away_in_mid_run_is_told(aiperf: Program, away: Callable[[Path], object]) -> None:
+    with running(first_token_ms=5, decode_ms=1) as simulator:
+        line = [*words(simulator.url), "--benchmark-duration", "60"]
+        del line[line.index("--request-count") : line.index("--request-count") + 2]
+        run = aiperf.start(*line)
+        wait_for(lambda: simulator.summary()["requests"] > 4)
+        away(run.artifacts)
+        done = run.end(50)
+        assert simulator.summary()["in_flight"] == 0
+    assert done.code == 1
+    assert f"error: {run.artifacts} was removed or moved during the run" in done.err
+    assert "the journal is kept" not in done.err and run.survivors() == []

@@ -216,6 +216,7 @@ class Run:
     def _wait(self, over: Callable[[], bool]) -> None:
         while not over():
             self.mailbox.receive(_REDUCE_POLL_MS)
+            self.directories.check()
             self.mailbox.watch_reducers()
             self._check_dropped()
         if self.mailbox.failures:
@@ -275,6 +276,7 @@ class Phase:
         self._begin()
         while len(self._mailbox.ended) < self._run.plan.run.workers:
             self._mailbox.receive(_POLL_MS)
+            self._run.directories.check()
             self._mailbox.watch_workers(self._phase)
             self._mailbox.watch_reducers()
             self._judge_failures()

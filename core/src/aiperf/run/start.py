@@ -7,6 +7,7 @@ import logging
 import os
 import resource
 import select
+import shutil
 import signal
 import sys
 import tempfile
@@ -19,11 +20,11 @@ from typing import Any, NoReturn
 import msgspec
 
 from aiperf import logs
-from aiperf.errors import AiperfError, ConfigError
+from aiperf.errors import AiperfError, BadJournal, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.rundir.journal import hold
-from aiperf.rundir.previous_results import PreviousResults
+from aiperf.rundir.previous_results import PreviousResults, journal_of
 from aiperf.sdk.plan import OutputPlan, Plan
 
 log = logging.getLogger(__name__)
@@ -132,7 +133,7 @@ class Directories:
         try:
             self._previous = PreviousResults(artifacts, output)
             try:
-                self.journal.mkdir(parents=True)
+                journal_of(artifacts).mkdir(parents=True)
                 own = True
                 self._lock = hold(self.journal)
                 logs.to_file(self.log_file)
@@ -148,6 +149,17 @@ class Directories:
         """The first phase is about to begin: remove the earlier results, but not *source*, a file that the run reads."""
         self._previous.replace(None if source is None else Path(source))
         self._begun = True
+
+    def check(self) -> None:
+        """
+        Raises:
+            AiperfError: Somebody removed or moved the directory.
+        """
+        with contextlib.suppress(OSError):
+            if os.path.samestat((self.journal / "lock").stat(), os.fstat(self._lock.fileno())):
+                return
+        hint = "if it was moved, what was observed is there: aiperf report DIRECTORY"
+        raise AiperfError(f"{self.artifacts} was removed or moved during the run", hint)
 
     @contextlib.contextmanager
     def restored_unless_begun(self) -> Iterator[None]:
@@ -178,15 +190,32 @@ def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]
         else:
             if sockets is not None:
                 sockets.mkdir(parents=True, exist_ok=True)
-            # Private to this user: whoever can write to the socket can steer the run.
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-", dir=sockets))
-            address = f"ipc://{directory}/control"
+            address = f"ipc://{_private_directory(stack, sockets)}/control"
         try:
             board = stack.enter_context(contextlib.closing(Switchboard(address)))
         except OSError as error:
             hint = "check --zmq-host or --zmq-ipc-path"
             raise ConfigError(f"control messages can't use {address}: {error.strerror or error}", hint) from error
         yield board
+
+
+def _private_directory(stack: contextlib.ExitStack, base: Path | None) -> str:
+    """A directory below *base*, locked and then removed by *stack*; those that killed runs of this user left are removed.
+
+    Private to this user: whoever can write to the socket can steer the run.
+    """
+    for lock in Path(base or tempfile.gettempdir()).glob("aiperf-*/run/lock"):
+        left = lock.parents[1]
+        with contextlib.suppress(OSError, BadJournal):  # it is in use, or has just gone
+            if left.lstat().st_uid == os.geteuid() and not left.is_symlink():
+                with hold(lock.parent):
+                    shutil.rmtree(left)
+    directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-", dir=base))
+    new = Path(directory, "new")
+    new.mkdir()
+    stack.enter_context(hold(new))
+    new.rename(new.with_name("run"))  # it counts as left behind only with its lock
+    return directory
 
 
 class Builder:

@@ -21,7 +21,6 @@ from aiperf.sdk.plan import OutputPlan
 
 log = logging.getLogger(__name__)
 
-_ASIDE = "journal.earlier"
 _EARLY = "early"
 """Folder in the journal set aside: files of the earlier run that this one writes before load, while it may be refused."""
 
@@ -41,7 +40,17 @@ def recover(directory: Path) -> bool:
 
 def set_aside(directory: Path) -> bool:
     """Whether results of an earlier run lie aside, because a start is under way or was killed."""
-    return (directory / _ASIDE).exists()
+    return _aside_of(journal_of(directory)).exists()
+
+
+def journal_of(directory: Path) -> Path:
+    """The journal of a run's directory; where it is a link, the place to which it points."""
+    path = directory / "journal"
+    return path.resolve() if path.is_symlink() else path
+
+
+def _aside_of(journal: Path) -> Path:
+    return journal.with_name(f"{journal.name}.earlier")
 
 
 class PreviousResults:
@@ -56,7 +65,8 @@ class PreviousResults:
 
     def __init__(self, directory: Path, output: OutputPlan | None = None) -> None:
         self._directory = directory
-        self._journal, self._aside = directory / "journal", directory / _ASIDE
+        self._journal = journal_of(directory)
+        self._aside = _aside_of(self._journal)
         self._new = not directory.exists()
         self._locks: list[BinaryIO] = []
         for folder, mark in ((self._aside, self._aside / "lock"), (self._journal, self._journal)):
@@ -97,7 +107,7 @@ class PreviousResults:
             return
         if (self._aside / _EARLY).exists():
             for path in (self._aside / _EARLY).iterdir():
-                path.replace(self._directory / path.name)
+                shutil.move(path, self._directory / path.name)  # a linked journal may be on another disk
             (self._aside / _EARLY).rmdir()
         if any(self._aside.iterdir()):
             self._aside.rename(self._journal)
