@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from aiperf import AiperfError, Ragged
 from aiperf.results import open_run
+from aiperf.rundir.directory import RunClock, save_run
+from aiperf.rundir.store import StoreWriter
+from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
 from aiperf.telemetry.samples import Moment, SampleWriter, SourceHeader, sample_path
-from aiperf.testing.plans import sample_ref
+from aiperf.testing.plans import sample_plan, sample_ref
 
 LATENCY = {"unit": "ms", "avg": 2.0, "p99": 3.0}
 
@@ -102,6 +105,17 @@ def test_telemetry_of_a_journal_keeps_units_and_buckets(reference: Path) -> None
     load, wait = open_run(reference).telemetry()
     assert (load.source, load.unit, load.at_ns.tolist(), load.values.tolist()) == ("load", "1", [100], [0.5])
     assert wait.counts is not None and (wait.bounds, wait.counts.tolist()) == ((1.0,), [[2.0, 3.0]])
+
+
+def test_conversations_have_a_body_for_each_turn_and_model(tmp_path: Path) -> None:
+    plan = sample_plan(tmp_path, models=("m", "n"))
+    journal = Path(plan.output.journal)
+    journal.mkdir()
+    save_run(journal, plan, RunClock(0, 0))
+    conversation = Conversation("c1", (Turn(("a",)), Turn(("b",))))
+    with StoreWriter(journal, 2) as writer:
+        writer.add(conversation, [[HttpRequest("/", body) for body in bodies] for bodies in ((b"1", b"2"), (b"3", b"4"))])
+    assert list(open_run(tmp_path).conversations()) == [(conversation, [[b"1", b"2"], [b"3", b"4"]])]
 
 
 def test_names_of_the_files_may_have_a_prefix(reference: Path) -> None:

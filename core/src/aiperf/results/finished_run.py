@@ -23,6 +23,7 @@ from aiperf.sdk.plot import PlotRun
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, RecordBatch
+    from aiperf.sdk.model import Conversation
     from aiperf.sdk.plan import Plan
 
 _SUMMARY, _RECORDS = "aiperf.json", "jsonl"
@@ -197,6 +198,19 @@ class FinishedRun(PlotRun):
             hint = f"make its results first: aiperf report {self.directory}"
             raise BadJournal(f"{self.directory} holds no columns yet", hint)
         return batches(self._journal, plan)
+
+    def conversations(self) -> Iterator[tuple[Conversation, list[list[bytes]]]]:
+        """The data set that the run stored: each conversation with the encoded body of each turn for each of its models.
+
+        Raises:
+            BadJournal: The directory has no journal of this version, or the journal has no data set.
+        """
+        from aiperf.rundir.store import Store
+
+        store, models = Store(self._journal), range(len(self.plan.target.models))
+        for entry in range(store.entries):
+            turns = range(store.turns(entry))
+            yield store.conversation(entry), [[bytes(store.body(entry, turn, model)) for model in models] for turn in turns]
 
 
 def metrics_of(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
