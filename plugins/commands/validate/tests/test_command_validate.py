@@ -20,6 +20,7 @@ from aiperf_command_validate.schemas import schemas
 WALL = 1_795_188_652_000_000_000
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 HEADER = ",".join(("Metric", *STATISTICS))
+PARTS = ("blocked", "connecting", "dns_lookup", "receiving", "sending", "waiting")
 
 
 def distribution(*values: float) -> dict[str, Any]:
@@ -52,9 +53,11 @@ class Results:
             "urls": [self.url("http://a", 1), self.url("http://b", 2, failed=1)],
             "phases": [{"name": "profiling", "kind": "profiling", "valid": 2, "failed": 1}],
         }  # fmt: skip
-        latency = ",".join(f"{self.summary['request_latency'][key]:.2f}" for key in STATISTICS)
+        self.summary |= {f"http_req_{part}": distribution(1.0, 1.0) for part in PARTS}
+        self.summary["http_req_total"] = distribution(6.0, 6.0)
         self.table = [
-            HEADER, f"Request Latency (ms),{latency}", "", "Metric,Value", "Benchmark Duration (sec),0.50",
+            HEADER, *(self.row(f"http_req_{part}") for part in sorted((*PARTS, "total"))), self.row("request_latency"),
+            "", "Metric,Value", "Benchmark Duration (sec),0.50",
             "Error Request Count,1.00", "Good Request Count,1.00", "Request Count,2.00",
             "Request Throughput (requests/sec),4.00",
         ]  # fmt: skip
@@ -69,6 +72,9 @@ class Results:
         self.inputs: dict[str, Any] = {"data": [{"session_id": "s", "payloads": [{}]}]}
         self.marker: dict[str, Any] = {"ready": True, "partial": False, "files": ["inputs.json"]}
 
+    def row(self, tag: str) -> str:
+        return ",".join([tag, *(f"{self.summary[tag][key]:.2f}" for key in STATISTICS)])
+
     def record(self, number: int, latency: float | None = None) -> dict[str, Any]:
         metadata = {
             "x_request_id": f"r{number}", "conversation_id": "s", "turn_index": 0, "benchmark_phase": "profiling",
@@ -77,8 +83,7 @@ class Results:
         }  # fmt: skip
         if latency is None:
             return {"metadata": metadata, "metrics": {}, "error": {"message": "busy"}}
-        parts = ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving")
-        http = {f"http_req_{part}": {"value": 1.0, "unit": "ms"} for part in parts} | {"http_req_total": {"value": 6.0}}
+        http = {f"http_req_{part}": {"value": 1.0, "unit": "ms"} for part in PARTS} | {"http_req_total": {"value": 6.0}}
         return {"metadata": metadata, "metrics": {"request_latency": {"value": latency, "unit": "ms"}, **http}}
 
     def url(self, url: str, started: int, failed: int = 0) -> dict[str, Any]:
@@ -98,7 +103,7 @@ class Results:
             (self.path / f"profile_export{name}.jsonl").write_text(text)
 
     def faults(self, checks: dict[str, Any] | None = None) -> list[str]:
-        return [str(fault) for fault in check(self.path, checks or {}).faults]
+        return [str(fault) for fault in check(self.path, checks or {}, Registry.discover()).faults]
 
 
 @pytest.fixture(autouse=True)
@@ -146,8 +151,8 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
         (change("summary", "phases", 0, "valid", to=7), "don't add up to request_count"),
         (change("summary", "request_latency", "count", to=5), "profile_export.jsonl: has 2 values of request_latency"),
         (change("summary", "request_latency", "max", to=21.0), "the values of request_latency have another max"),
-        (change("table", 4, to="Benchmark Duration (sec),0.60"), "profile_export_aiperf.csv: Benchmark Duration (sec): avg"),
-        (change("table", 5, to='"Error'), "profile_export_aiperf.csv:"),
+        (change("table", 11, to="Benchmark Duration (sec),0.60"), "profile_export_aiperf.csv: Benchmark Duration (sec): avg"),
+        (change("table", 12, to='"Error'), "profile_export_aiperf.csv:"),
         (change("records", 1, "metadata", "request_end_ns", to=WALL), "jsonl:2: request_end_ns is 2 ns before request_ack_ns"),
         (change("records", 1, "metadata", "x_request_id", to="r0"), "jsonl:2: x_request_id r0 has another line"),
         (change("records", 1, "metadata", "conversation_id", to="t"), "conversation t is not in inputs.json"),
@@ -222,8 +227,8 @@ def test_without_pyarrow_a_parquet_table_is_not_judged(results, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     results.write()
     (results.path / "profile_export.parquet").write_text("PAR?")
-    found = check(results.path, {})
-    assert (found.faults, found.notes) == ([], ["profile_export.parquet was not looked at: pip install pyarrow"])
+    found = check(results.path, {}, Registry.discover())
+    assert (found.faults, found.notes[0]) == ([], "profile_export.parquet was not looked at: pip install pyarrow")
 
 
 @pytest.mark.parametrize("name", ["_aiperf.json", "_aiperf.csv", ".jsonl", "_raw.jsonl"])
@@ -288,7 +293,7 @@ def test_files_under_a_prefix_are_found(results):
     for path in list(results.path.glob("profile_export*")):
         name = path.name.replace("profile_export_aiperf", "mine").replace("profile_export", "mine")
         path.rename(path.with_name(name))
-    found = check(results.path, {})
+    found = check(results.path, {}, Registry.discover())
     assert found.valid, found.faults
     assert found.files["mine.jsonl"] == 3
 
@@ -301,7 +306,7 @@ def test_the_references_files_are_checked_for_what_they_have(results):
     results.write()
     for name in ("profile_export_arrivals.jsonl", "profile_export_raw.jsonl", ".aiperf_results_ready.json"):
         (results.path / name).unlink()
-    found = check(results.path, {"aiperf.json": lambda document: "a schema of ours"})
+    found = check(results.path, {"aiperf.json": lambda document: "a schema of ours"}, Registry.discover())
     assert (found.made_by, found.faults) == ("the reference tool, or another", [])
     results.records[0]["metadata"]["request_end_ns"] = 0
     (results.path / "profile_export.jsonl").write_text("".join(json.dumps(one) + "\n" for one in results.records))

@@ -86,7 +86,7 @@ def _validate(directory: Path, registry: InstalledPlugins) -> Findings:
     from aiperf_command_validate.schemas import schemas
 
     try:
-        return check(directory, schemas(registry))
+        return check(directory, schemas(registry), registry)
     except OSError as error:
         raise AiperfError(f"{error.filename or directory} can't be read: {error.strerror or error}") from error
 

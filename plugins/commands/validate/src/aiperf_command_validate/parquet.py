@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from aiperf_command_validate.faults import Faults
-from aiperf_command_validate.records import Records, Values
+from aiperf_command_validate.records import Records
+from aiperf_command_validate.values import Values
 
 _BATCH = 4096
 
@@ -21,7 +22,7 @@ def compare(path: Path, records: Records, name: str, faults: Faults) -> None:
 
     try:
         with parquet.ParquetFile(path) as file:
-            rows, columns = file.metadata.num_rows, _values(file, records.metrics.keys())
+            rows, columns = file.metadata.num_rows, _values(file, records.metrics)
     except (ArrowException, OSError) as error:
         faults.add(name, f"is not Parquet: {error}")
         return
@@ -34,10 +35,10 @@ def compare(path: Path, records: Records, name: str, faults: Faults) -> None:
             faults.add(name, f"the column {tag} has other values than the per-request file", kind="other values")
 
 
-def _values(file: Any, tags: Any) -> dict[str, Values]:
-    """The profiling requests' values of those *tags* that have a column."""
-    there = [tag for tag in tags if tag in file.schema_arrow.names]
-    columns = {tag: Values() for tag in there}
+def _values(file: Any, like: dict[str, Values]) -> dict[str, Values]:
+    """The profiling requests' values of those metrics that have a column."""
+    there = [tag for tag in like if tag in file.schema_arrow.names]
+    columns = {tag: Values(listed=like[tag].listed) for tag in there}
     for batch in file.iter_batches(_BATCH, columns=["benchmark_phase", *there]):
         rows = batch.to_pydict()
         for place, phase in enumerate(rows["benchmark_phase"]):

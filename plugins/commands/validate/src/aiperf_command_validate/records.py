@@ -1,61 +1,71 @@
-"""Files with a line per request: faults of each line, and totals."""
+"""The per-request file and the raw file: faults of each line, and totals."""
 
 from __future__ import annotations
 
 import math
+from array import array
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
+import numpy as np
+
 from aiperf_command_validate.faults import Faults
+from aiperf_command_validate.values import Values
 
 Lines = Iterator[tuple[int, dict[str, Any]]]
 
 _RECORD_TIMES = ("credit_issued_ns", "request_start_ns", "request_ack_ns", "request_end_ns")
-_LEDGER_TIMES = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns")
-_ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns")
-_HTTP_PARTS = tuple(
-    f"http_req_{part}" for part in ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving")
+_HTTP_PARTS = tuple(f"http_req_{part}" for part in ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving"))
+_ABSENT = -1
+_CLOSE_MS = 2e-6
+"""Times are whole ns: two sums of them in ms differ by less, unless one was changed."""
+
+_Sum = tuple[str, Callable[..., float], tuple[str, ...]]
+_SUMS: tuple[_Sum, ...] = (
+    ("request_latency", lambda first, rest: first + rest, ("time_to_first_token", "decode_duration")),
+    ("schedule_slip", lambda due, start: (start - due) / 1e6, ("due_ns", "request_start_ns")),
+    ("response_latency", lambda due, end: (end - due) / 1e6, ("due_ns", "request_end_ns")),
+)  # fmt: skip
+_RATES: tuple[_Sum, ...] = (
+    ("e2e_output_token_throughput", lambda tokens, ms: tokens / ms * 1e3, ("output_sequence_length", "request_latency")),
+    ("output_token_throughput_per_user", lambda ms: 1e3 / ms, ("inter_token_latency",)),
+    ("prefill_throughput_per_user", lambda tokens, ms: tokens / ms * 1e3, ("input_sequence_length", "time_to_first_token")),
 )
-_RECORDED = ("completed", "error", "cancelled")
-
-
-class Values:
-    """One metric over the profiling requests."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.low, self.high = math.inf, -math.inf
-        self.total = 0.0
-        self.magnitude = 0.0
-
-    def add(self, values: Iterable[float]) -> None:
-        for value in values:
-            self.count += 1
-            self.low, self.high = min(self.low, value), max(self.high, value)
-            self.total += value
-            self.magnitude += abs(value)
-
-    def like(self, other: Values) -> bool:
-        """Whether they are the same values, as far as counts, sums and extremes tell."""
-        close = math.isclose(self.total, other.total, rel_tol=0, abs_tol=1e-9 * max(self.magnitude, 1e-9))
-        return close and (self.count, self.low, self.high) == (other.count, other.low, other.high)
+"""Metrics of one request that follow from others, or from its times."""
 
 
 class Records:
-    """The per-request file, read once."""
+    """The per-request file, read once.
 
-    def __init__(self, name: str, faults: Faults) -> None:
-        self.name, self.faults = name, faults
+    *ours*: False for a file of the reference, whose metrics are not recomputed.  *slice_ends*: end of each time slice, in ns
+    since 1970; a request counts in the slice in which it ended.
+    """
+
+    def __init__(self, name: str, faults: Faults, *, ours: bool = True, slice_ends: Sequence[int] = ()) -> None:
+        self.name, self.faults, self.ours, self.slice_ends = name, faults, ours, slice_ends
         self.lines = 0
         self.good: Counter[tuple[str, str]] = Counter()
         """Lines without an error, by kind and name of phase."""
         self.failed: Counter[tuple[str, str]] = Counter()
         self.metrics: dict[str, Values] = {}
+        """Metrics of the profiling requests."""
+        self.warmup: dict[str, Values] = {}
+        self.warmup_failed = 0
+        self.errors: Counter[tuple[Any, Any, Any]] = Counter()
+        """Errors of the profiling requests: message, type and code."""
+        self.good_in_slice: Counter[int] = Counter()
         self.conversations: dict[str, int] = {}
         """Each conversation's highest turn."""
-        self._seen: set[str] = set()
+        self.line_of: dict[str, int] = {}
+        """The line of each x_request_id."""
+        self.due_ns, self.start_ns, self.end_ns = array("q"), array("q"), array("q")
+        """Times by line, from 1; -1 where a line has none."""
+        self.ends: list[str] = []
+        """``completed``, ``cancelled`` or ``error`` by line."""
+        self._profiling = bytearray()
 
     def read(self, lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
         """Take every line in, and pass it on."""
@@ -72,28 +82,66 @@ class Records:
         kind = str(data.get("benchmark_phase"))
         counts = self.failed if "error" in line else self.good
         counts[kind, str(data.get("phase_name", kind))] += 1
-        _rising(self.name, data, _RECORD_TIMES, number, self.faults)
+        rising(self.name, data, _RECORD_TIMES, number, self.faults)
+        self._identify(number, line, data)
+        # When a failed request was over is in no file: it may have been later than its last byte.
+        group = self._slice(data) if kind == "profiling" and "error" not in line else _ABSENT
+        self.warmup_failed += kind == "warmup" and "error" in line
+        if kind == "profiling":
+            error = line.get("error")
+            if isinstance(error, dict):
+                self.errors[error.get("message"), error.get("type"), error.get("code")] += 1
+            elif error is None:
+                self.good_in_slice[group] += 1
+        if kind in ("profiling", "warmup"):
+            self._measure(number, metrics, self.metrics if kind == "profiling" else self.warmup, group)
+            self._add_up(number, metrics)
+        if self.ours:
+            self._follow(number, metrics, data)
+
+    def _identify(self, number: int, line: dict[str, Any], data: dict[str, Any]) -> None:
         identity = data.get("x_request_id")
         if identity is not None:
-            if identity in self._seen:
+            if identity in self.line_of:
                 self.faults.add(self.name, f"x_request_id {identity} has another line", number, kind="repeated x_request_id")
-            self._seen.add(identity)
+            self.line_of[identity] = number
         conversation = data.get("conversation_id")
         if conversation is not None:
             turn = data.get("turn_index", 0)
             self.conversations[conversation] = max(turn, self.conversations.get(conversation, 0))
-        if kind == "profiling":
-            self._measure(number, metrics)
+        times = ((self.due_ns, "due_ns"), (self.start_ns, "request_start_ns"), (self.end_ns, "request_end_ns"))
+        for column, field in times:
+            column.extend([_ABSENT] * (number - 1 - len(column)))  # lines that are no records
+            value = data.get(field)
+            column.append(value if isinstance(value, int) and 0 <= value < 1 << 63 else _ABSENT)
+        self.ends.extend([""] * (number - 1 - len(self.ends)))
+        self._profiling.extend(bytes(number - 1 - len(self._profiling)))
+        self._profiling.append(data.get("benchmark_phase") == "profiling")
+        self.ends.append("cancelled" if data.get("was_cancelled") else "error" if "error" in line else "completed")
 
-    def _measure(self, number: int, metrics: dict[str, Any]) -> None:
+    def _slice(self, data: dict[str, Any]) -> int:
+        """Where the request ended; an instant at the very end of the phase is in the last slice."""
+        end = data.get("request_end_ns")
+        if not self.slice_ends or not isinstance(end, int):
+            return _ABSENT
+        return min(bisect_right(self.slice_ends, end), len(self.slice_ends) - 1)
+
+    def _measure(self, number: int, metrics: dict[str, Any], of: dict[str, Values], group: int) -> None:
         for tag, metric in metrics.items():
             value = metric.get("value") if isinstance(metric, dict) else None
             values: list[Any] = value if isinstance(value, list) else [value]
             if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in values):
                 self.faults.add(self.name, f"{tag} has no number", number, kind="metrics without a number")
                 continue
-            self.metrics.setdefault(tag, Values()).add(values)
-        self._add_up(number, metrics)
+            known = of.setdefault(tag, Values())
+            known.listed |= isinstance(value, list)
+            if "unit" in metric:
+                known.units.add(str(metric["unit"]))
+            if len(known.units) > 1:
+                others = " and ".join(sorted(known.units))
+                self.faults.add(self.name, f"{tag} has the units {others}", number, kind="other units than lines before")
+                known.units = {str(metric["unit"])}
+            known.add(values, group)
 
     def _add_up(self, number: int, metrics: dict[str, Any]) -> None:
         """The parts of an HTTP exchange are the whole."""
@@ -104,31 +152,37 @@ class Records:
                 difference = f"the parts of its HTTP exchange take {sum(parts):g} ms, http_req_total is {total:g}"
                 self.faults.add(self.name, difference, number, kind="HTTP parts that don't add up")
 
+    def _follow(self, number: int, metrics: dict[str, Any], data: dict[str, Any]) -> None:
+        """Metrics that follow from others of the same request."""
+        numbers = {tag: metric.get("value") for tag, metric in metrics.items() if isinstance(metric, dict)}
+        for table, relative in ((_SUMS, 0.0), (_RATES, 1e-9)):
+            for tag, calculate, names in table:
+                values: list[Any] = [numbers.get(name, data.get(name)) for name in (tag, *names)]
+                if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+                    continue
+                told, *parts = values
+                try:
+                    value = calculate(*parts)
+                except ZeroDivisionError:
+                    continue
+                if not math.isclose(told, value, rel_tol=relative, abs_tol=_CLOSE_MS):
+                    follows = f"{tag} is {told:.10g}, which is {value:.10g} by {' and '.join(names)}"
+                    self.faults.add(self.name, follows, number, kind="metrics that contradict others")
 
-class Ledger:
-    """The arrivals, read once."""
+    def profiling_span(self) -> tuple[int, int] | None:
+        """Earliest start and latest end of a profiling request, in ns since 1970; None where one is unknown."""
+        starts, ends = self._profiling_times()
+        return (int(starts.min()), int(ends.max())) if len(starts) and starts.min() >= 0 and ends.min() >= 0 else None
 
-    def __init__(self, name: str, faults: Faults) -> None:
-        self.name, self.faults = name, faults
-        self.outcomes: Counter[tuple[str, str]] = Counter()
-        """Rows by name of phase and outcome."""
-        self.record_lines: set[int] = set()
+    def in_flight_ns(self, begin_ns: int) -> int:
+        """Time in flight of all profiling requests together, from *begin_ns* on."""
+        starts, ends = self._profiling_times()
+        return int((ends - np.maximum(starts, begin_ns)).sum())
 
-    def read(self, lines: Lines) -> None:
-        for number, row in lines:
-            outcome = str(row.get("outcome"))
-            self.outcomes[str(row.get("phase")), outcome] += 1
-            _rising(self.name, row, _LEDGER_TIMES, number, self.faults)
-            _rising(self.name, row, _ANSWER_TIMES, number, self.faults)
-            line = row.get("record_line")
-            if (line is not None) != (outcome in _RECORDED):
-                difference = "has no record_line" if line is None else f"has record_line {line}"
-                self.faults.add(self.name, f"is {outcome} and {difference}", number, kind="record_line against outcome")
-            if line is not None:
-                if line in self.record_lines:
-                    difference = f"record_line {line} is another arrival's, too"
-                    self.faults.add(self.name, difference, number, kind="repeated record_line")
-                self.record_lines.add(line)
+    def _profiling_times(self) -> tuple[Any, Any]:
+        of = np.frombuffer(self._profiling, dtype=np.bool_)
+        starts, ends = (np.frombuffer(column, dtype=np.int64)[of] for column in (self.start_ns, self.end_ns))
+        return starts, ends
 
 
 def compare_raw(records: Lines, raw: Lines, name: str, faults: Faults) -> None:
@@ -147,7 +201,8 @@ def compare_raw(records: Lines, raw: Lines, name: str, faults: Faults) -> None:
             faults.add(name, "has responses whose times go back", number, kind="times that go back")
 
 
-def _rising(name: str, of: dict[str, Any], fields: Iterable[str], line: int, faults: Faults) -> None:
+def rising(name: str, of: dict[str, Any], fields: Iterable[str], line: int, faults: Faults) -> None:
+    """A fault where a time is before one that comes first."""
     known = [(field, of[field]) for field in fields if isinstance(of.get(field), int)]
     for (before, earlier), (after, later) in pairwise(known):
         if later < earlier:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError
-from aiperf.results import FinishedRun, open_run
+from aiperf.results import FinishedRun, metrics_of, open_run
+from aiperf.sdk.registry import InstalledPlugins
 from msgspec import Struct
 
-from aiperf_command_validate import agreement, parquet
+from aiperf_command_validate import agreement, journal, parquet, recomputed
+from aiperf_command_validate import slices as time_slices
 from aiperf_command_validate.faults import Fault, Faults
-from aiperf_command_validate.records import Ledger, Records, compare_raw
+from aiperf_command_validate.ledger import Ledger
+from aiperf_command_validate.records import Records, compare_raw
 from aiperf_command_validate.schemas import Check
+from aiperf_command_validate.slices import slices_of
 
 _ALWAYS = ("aiperf.json", "aiperf.csv")
 _BY_LEVEL = {"summary": _ALWAYS, "records": (*_ALWAYS, "jsonl"), "raw": (*_ALWAYS, "jsonl", "raw.jsonl")}
@@ -33,8 +38,8 @@ class Findings(Struct, frozen=True):
     notes: list[str]
 
 
-def check(path: Path, schemas: dict[str, Check]) -> Findings:
-    """Every fault of a directory.
+def check(path: Path, schemas: dict[str, Check], registry: InstalledPlugins) -> Findings:
+    """Every fault of a directory.  *registry*: the installed plugins, which report the run's journal again.
 
     Raises:
         AiperfError: It holds no results.
@@ -47,7 +52,7 @@ def check(path: Path, schemas: dict[str, Check]) -> Findings:
             " lie aside",
             f"wait for that run; or aiperf report {path} puts them back",
         )
-    checks = _Checks(run, schemas if run.ours else {})
+    checks = _Checks(run, schemas if run.ours else {}, registry)
     checks.all()
     faults = checks.faults.all()
     made_by = "this program" if run.ours else "the reference tool, or another"
@@ -55,34 +60,83 @@ def check(path: Path, schemas: dict[str, Check]) -> Findings:
 
 
 class _Checks:
-    def __init__(self, run: FinishedRun, schemas: dict[str, Check]) -> None:
-        self.run, self.schemas = run, schemas
+    def __init__(self, run: FinishedRun, schemas: dict[str, Check], registry: InstalledPlugins) -> None:
+        self.run, self.schemas, self.registry = run, schemas, registry
         self.faults = Faults()
         self.files: dict[str, int | None] = {}
         self.notes: list[str] = []
 
     def all(self) -> None:
         self.presence()
-        summary = self.document("aiperf.json")
-        inputs = self.document("inputs.json")
-        self.document("timeslices.json")
-        table = self.table()
-        records, ledger = self.records(), self.ledger()
+        summary, inputs, slices = (self.document(kind) for kind in ("aiperf.json", "inputs.json", "timeslices.json"))
+        ends = [one["end_ns"] for one in slices_of(slices)]
+        table = self.table("aiperf.csv")
+        records = self.records(ends)
+        ledger = self.ledger(records)
         if summary is not None:
-            agreement.summary_alone(summary, self.name("aiperf.json"), self.faults, ours=self.run.ours)
-            if not summary.get("is_complete", True):
-                self.notes.append(f"the run is not complete: {summary.get('incomplete_reason', 'it was cut short')}")
-            if table is not None:
-                agreement.table(summary, table, self.name("aiperf.csv"), self.faults)
+            self.summary(summary, table, records, ledger)
+        if slices is not None and self.run.ours:
+            self.slices(slices_of(slices), summary, records, ledger)
         if records is not None:
-            name = self.name("jsonl")
-            if summary is not None:
-                agreement.records(summary, records, name, self.faults)
             if inputs is not None:
-                agreement.inputs(inputs, records, name, self.faults)
+                agreement.inputs(inputs, records, self.name("inputs.json"), self.faults)
             if ledger is not None:
-                agreement.ledger(summary, ledger, records, self.name("arrivals.jsonl"), self.faults)
+                ledger.all_records(records)
             self.parquet(records)
+        if self.run.ours:
+            self.journal(summary, inputs)
+
+    def summary(
+        self, summary: dict[str, Any], table: list[list[str]] | None, records: Records | None, ledger: Ledger | None
+    ) -> None:
+        """The summary alone, and against the other files."""
+        name, faults = self.name("aiperf.json"), self.faults
+        agreement.summary_alone(summary, name, faults, ours=self.run.ours)
+        if not summary.get("is_complete", True):
+            self.notes.append(f"the run is not complete: {summary.get('incomplete_reason', 'it was cut short')}")
+        if table is not None:
+            agreement.table(summary, table, self.name("aiperf.csv"), faults)
+        if records is not None:
+            agreement.records(summary, records, self.name("jsonl"), faults)
+            if self.run.ours and _phases(summary, "profiling") == 1:
+                recomputed.entries(metrics_of(summary), records.metrics, sum(records.errors.values()), name, faults)
+                recomputed.from_requests(summary, records, name, faults)
+            if self.run.ours and _phases(summary, "warmup") == 1:
+                warmup = summary.get("warmup_metrics", {})
+                recomputed.entries(warmup, records.warmup, records.warmup_failed, name, faults, "warmup_metrics.")
+        if ledger is not None:
+            ledger.against(summary, name)
+
+    def slices(
+        self, slices: list[dict[str, Any]], summary: dict[str, Any] | None, records: Records | None, ledger: Ledger | None
+    ) -> None:
+        """The time slices alone, and against the other files."""
+        name, faults = self.name("timeslices.json"), self.faults
+        time_slices.alone(slices, name, faults)
+        table = self.table("timeslices.csv")
+        if table is not None:
+            time_slices.table(slices, table, self.name("timeslices.csv"), faults)
+        if not slices or summary is None or _phases(summary, "profiling") != 1:
+            return
+        time_slices.against_summary(summary, slices, name, faults)
+        if records is not None:
+            time_slices.against_requests(slices, records, ledger.starts_of(summary) if ledger else (), name, faults)
+
+    def journal(self, summary: dict[str, Any] | None, inputs: dict[str, Any] | None) -> None:
+        """The files against a report of the journal."""
+        if not self.run.has_journal:
+            self.notes.append("there is no journal: the files were compared with each other alone")
+            return
+        try:
+            with journal.reported(self.run, summary, self.registry) as expected:
+                journal.compare(self.run.directory, expected, self.faults)
+            if inputs is not None:
+                journal.inputs(self.run, inputs, self.name("inputs.json"), self.faults)
+        except AiperfError as error:
+            self.notes.append(f"the files were not compared with the journal: {error}")
+        except OSError as error:
+            what = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
+            self.notes.append(f"the files were not compared with the journal: {what}")
 
     def name(self, kind: str) -> str:
         return self.run.target.file(kind).name
@@ -121,12 +175,13 @@ class _Checks:
             return None
         return content
 
-    def table(self) -> list[list[str]] | None:
-        if not self.run.has("aiperf.csv"):
+    def table(self, kind: str) -> list[list[str]] | None:
+        """The rows of a CSV; None where there is no file, or, as a fault, no CSV."""
+        if not self.run.has(kind):
             return None
-        name = self.name("aiperf.csv")
+        name = self.name(kind)
         self.files[name] = None
-        with self.run.target.file("aiperf.csv").open(newline="", encoding="utf-8", errors="replace") as file:
+        with self.run.target.file(kind).open(newline="", encoding="utf-8", errors="replace") as file:
             try:
                 return list(csv.reader(file, strict=True))
             except csv.Error as error:
@@ -156,11 +211,11 @@ class _Checks:
                 yield number, content
         self.files[name] = number
 
-    def records(self) -> Records | None:
+    def records(self, slice_ends: Sequence[int]) -> Records | None:
         """The per-request file; beside it the raw one, line by line."""
         if not self.run.has("jsonl"):
             return None
-        requests = Records(self.name("jsonl"), self.faults)
+        requests = Records(self.name("jsonl"), self.faults, ours=self.run.ours, slice_ends=slice_ends)
         if self.run.has("raw.jsonl"):
             raw = self.lines("raw.jsonl")
             compare_raw(requests.read(self.lines("jsonl")), raw, self.name("raw.jsonl"), self.faults)
@@ -179,15 +234,17 @@ class _Checks:
         except ImportError:
             self.notes.append(f"{name} was not looked at: pip install pyarrow")
 
-    def ledger(self) -> Ledger | None:
+    def ledger(self, records: Records | None) -> Ledger | None:
         if not self.run.has("arrivals.jsonl"):
             return None
         arrivals = Ledger(self.name("arrivals.jsonl"), self.faults)
-        arrivals.read(self.lines("arrivals.jsonl"))
+        arrivals.read(self.lines("arrivals.jsonl"), records)
         return arrivals
+
+
+def _phases(summary: dict[str, Any], kind: str) -> int:
+    return sum(phase.get("kind") == kind for phase in summary.get("phases", ()) if isinstance(phase, dict))
 
 
 def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is no JSON number")
-
-

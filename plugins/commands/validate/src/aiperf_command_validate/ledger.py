@@ -1,0 +1,113 @@
+"""The arrivals ledger: faults of each row, the row of each record, and what follows for the summary."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aiperf_command_validate.faults import Faults
+from aiperf_command_validate.numbers import close
+from aiperf_command_validate.records import Lines, Records, rising
+
+_TIMES = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns")
+_ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns")
+_RECORDED = ("completed", "error", "cancelled")
+_ENDS = ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "never_sent")
+_WORDS = {"completed": "completed", "error": "errors", "cancelled": "cancelled", "aborted": "aborted_in_flight",
+          "unfinished": "unfinished", "never_sent": "never_sent"}  # fmt: skip
+
+
+class Ledger:
+    """The arrivals, read once."""
+
+    def __init__(self, name: str, faults: Faults) -> None:
+        self.name, self.faults = name, faults
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        """Rows by name of phase and outcome."""
+        self.record_lines: set[int] = set()
+        self.starts: dict[str, array[int]] = {}
+        """Starts by name of phase, in ns since 1970."""
+        self.late_ns: dict[str, array[float]] = {}
+        """Delays of starts behind their due times, by name of phase."""
+
+    def read(self, lines: Lines, records: Records | None) -> None:
+        """Take every row in, compared with the record that it names."""
+        for number, row in lines:
+            outcome, phase = str(row.get("outcome")), str(row.get("phase"))
+            self.outcomes[phase, outcome] += 1
+            rising(self.name, row, _TIMES, number, self.faults)
+            rising(self.name, row, _ANSWER_TIMES, number, self.faults)
+            due, started = row.get("due_ns"), row.get("started_ns")
+            if isinstance(started, int):
+                self.starts.setdefault(phase, array("q")).append(started)
+                if isinstance(due, int):
+                    self.late_ns.setdefault(phase, array("d")).append(started - due)
+            self._record(number, row, outcome, records)
+
+    def _record(self, number: int, row: dict[str, Any], outcome: str, records: Records | None) -> None:
+        line = row.get("record_line")
+        if (line is not None) != (outcome in _RECORDED):
+            difference = "has no record_line" if line is None else f"has record_line {line}"
+            self.faults.add(self.name, f"is {outcome} and {difference}", number, kind="record_line against outcome")
+        if line is None:
+            return
+        if line in self.record_lines:
+            difference = f"record_line {line} is another arrival's, too"
+            self.faults.add(self.name, difference, number, kind="repeated record_line")
+        self.record_lines.add(line)
+        if records is not None and isinstance(line, int) and 0 < line <= len(records.ends):
+            self._compare(number, row, line, outcome, records)
+
+    def _compare(self, number: int, row: dict[str, Any], line: int, outcome: str, records: Records) -> None:
+        """The row says what its record says."""
+        at = line - 1
+        identity = row.get("x_request_id")
+        told = {"due_ns": (row.get("due_ns"), records.due_ns[at]), "started_ns": (row.get("started_ns"), records.start_ns[at]),
+                "last_byte_ns": (row.get("last_byte_ns"), records.end_ns[at])}  # fmt: skip
+        wrong = [name for name, (own, other) in told.items() if own is not None and other >= 0 and own != other]
+        if outcome != records.ends[at]:
+            wrong.append("outcome")
+        if identity is not None and records.line_of.get(identity) != line:
+            wrong.append("x_request_id")
+        if wrong:
+            what = f"has another {' and '.join(wrong)} than the record on line {line} of {records.name}"
+            self.faults.add(self.name, what, number, kind="other than its record")
+
+    def against(self, summary: dict[str, Any], name: str) -> None:
+        """The rows are the planned arrivals, their ends and delays are the summary's."""
+        profiling = {phase["name"] for phase in summary.get("phases", ()) if phase.get("kind") == "profiling"}
+        counts: Counter[str] = Counter()
+        for (phase, outcome), count in self.outcomes.items():
+            if phase in profiling:
+                counts[_WORDS.get(outcome, outcome)] += count
+        arrivals = summary.get("measurement", {}).get("arrivals", {})
+        for end in (*_ENDS, *sorted(counts.keys() - set(_ENDS))):
+            if arrivals and counts[end] != arrivals.get(end, 0):
+                told = f"has {counts[end]:,} arrivals {end.replace('_', ' ')}, the summary {arrivals.get(end, 0):,}"
+                self.faults.add(self.name, told)
+        if len(profiling) == 1:
+            self._delays(summary.get("delivered_load", {}), next(iter(profiling)), name)
+
+    def _delays(self, load: dict[str, Any], phase: str, name: str) -> None:
+        delays = self.late_ns.get(phase)
+        for key, q in (("late_p50_ms", 50), ("late_p99_ms", 99)):
+            told = load.get(key)
+            if told is None or not delays:
+                continue
+            value = float(np.percentile(np.frombuffer(delays, dtype=np.float64), q)) / 1e6
+            if not close(told, value, 1e-5):
+                self.faults.add(name, f"delivered_load.{key} is {told:g}, the arrivals' starts give {value:g}")
+
+    def starts_of(self, summary: dict[str, Any]) -> Sequence[int]:
+        """Starts of the summary's profiling requests, in ns since 1970."""
+        names = [phase["name"] for phase in summary.get("phases", ()) if phase.get("kind") == "profiling"]
+        return self.starts.get(names[0], ()) if names else ()
+
+    def all_records(self, records: Records) -> None:
+        """Every record has its row."""
+        if self.record_lines != set(range(1, records.lines + 1)):
+            self.faults.add(self.name, f"has rows for {len(self.record_lines):,} records, there are {records.lines:,}")

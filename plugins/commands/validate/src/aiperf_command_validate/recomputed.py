@@ -1,0 +1,215 @@
+"""Numbers of the summary computed again: from its other numbers, and from the per-request file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from aiperf.results import metrics_of
+
+from aiperf_command_validate.faults import Faults
+from aiperf_command_validate.numbers import CLOSE, close, value_of
+from aiperf_command_validate.records import Records
+from aiperf_command_validate.values import Values
+
+Metrics = Mapping[str, dict[str, Any]]
+
+_ADJUSTED = "adj_"
+_SUMS = {
+    "total_isl": "input_sequence_length", "total_osl": "output_sequence_length", "total_output_tokens": "output_token_count",
+    "total_reasoning_tokens": "reasoning_token_count",
+}  # fmt: skip
+"""Totals whose tag doesn't say what they are the sum of."""
+_RATES = {"request_throughput": ("request_count",), "output_token_throughput": ("total_osl",),
+          "input_token_throughput": ("total_isl",), "total_token_throughput": ("total_isl", "total_osl"),
+          "goodput": ("good_request_count",)}  # fmt: skip
+_UNITS = {
+    "sec": ("benchmark_duration",), "%": ("request_error_rate",), "requests/sec": ("request_throughput", "goodput"),
+    "tokens/sec": ("output_token_throughput", "input_token_throughput", "total_token_throughput"),
+    "requests": ("request_count", "error_request_count", "completed_request_count", "good_request_count"),
+}  # fmt: skip
+_UNIT_OF = {tag: unit for unit, tags in _UNITS.items() for tag in tags}
+_QUANTILES = ("client_error_ms", "schedule_slip_ms", "loop_lag_ms")
+_MICROSECOND = 3e-6
+"""Seconds that a time of day in the summary may be off: it has six decimals."""
+_MEAN = 1e-3
+"""Relative difference of a mean over a phase whose begin is known to a microsecond."""
+
+
+def entries(metrics: Metrics, values: Mapping[str, Values], failed: int, name: str, faults: Faults, where: str = "") -> None:
+    """Every statistic and unit of the metrics whose values the per-request file has.  *failed*: requests that failed."""
+    for tag, of in values.items():
+        entry = metrics.get(tag)
+        if entry is None:
+            if of.exact:
+                what = f"{where}has no {tag}, of which the per-request file has {of.count:,} values"
+                faults.add(name, what, kind="missing metrics")
+            continue
+        _units(tag, entry, of, name, faults, where)
+        if entry.keys() != {"unit", "avg"}:
+            compare(f"{where}{tag}", entry, of.statistics(), name, faults)
+        worse = metrics.get(_ADJUSTED + tag)
+        if worse is not None and of.exact:
+            expected = of.adjusted(failed)
+            for extra in sorted(worse.keys() - expected.keys() - {"unit"}):
+                faults.add(name, f"{where}{_ADJUSTED}{tag} has a {extra}, which {failed:,} failed requests make infinite")
+            _units(_ADJUSTED + tag, worse, of, name, faults, where)
+            compare(f"{where}{_ADJUSTED}{tag}", worse, expected, name, faults)
+
+
+def _units(tag: str, entry: dict[str, Any], of: Values, name: str, faults: Faults, where: str) -> None:
+    if of.units and entry.get("unit") not in of.units:
+        units = " and ".join(sorted(of.units))
+        faults.add(name, f"{where}{tag} is in {entry.get('unit')}, the per-request file has it in {units}", kind="other units")
+
+
+def compare(tag: str, entry: dict[str, Any], expected: dict[str, float], name: str, faults: Faults) -> None:
+    """The statistics under *tag* are the *expected* ones."""
+    magnitude = max((abs(value) for value in expected.values()), default=0.0)
+    for key, value in expected.items():
+        told = entry.get(key)
+        scale = magnitude if key in ("std", "sum") else abs(value)
+        if not isinstance(told, int | float) or abs(told - value) > max(CLOSE * scale, 1e-9):
+            faults.add(name, f"{tag}.{key} is {told}, the per-request file's values give {value:.10g}", kind="other statistics")
+
+
+def derived(metrics: Metrics, name: str, faults: Faults, where: str = "") -> None:
+    """Sums, rates, shares and units that follow from other metrics."""
+    for tag, entry in metrics.items():
+        part = _SUMS.get(tag, tag.removeprefix("total_") if tag.startswith("total_") else "")
+        total = metrics.get(part, {}).get("sum")
+        if total is not None and not close(entry.get("avg", math.nan), total):
+            faults.add(name, f"{where}{tag} is {entry.get('avg')}, the sum of {part} is {total:.10g}")
+        if tag in _UNIT_OF and entry.get("unit") != _UNIT_OF[tag]:
+            faults.add(name, f"{where}{tag} is in {entry.get('unit')}, not {_UNIT_OF[tag]}", kind="other units")
+    rates(metrics, value_of(metrics, "benchmark_duration"), name, faults, where)
+    good, failed = value_of(metrics, "request_count") or 0.0, value_of(metrics, "error_request_count") or 0.0
+    ended = value_of(metrics, "completed_request_count")
+    if ended is not None and ended != good + failed:
+        parts = f"request_count and error_request_count {good + failed:g}"
+        faults.add(name, f"{where}completed_request_count is {ended:g}, {parts}")
+    rate = value_of(metrics, "request_error_rate")
+    if rate is not None and good + failed and not close(rate, 100 * failed / (good + failed)):
+        faults.add(name, f"{where}request_error_rate is {rate:g} %, {failed:g} of {good + failed:g} requests failed")
+
+
+def rates(metrics: Metrics, seconds: float | None, name: str, faults: Faults, where: str = "") -> None:
+    """Rates times *seconds* are the counts."""
+    span = "the slice's seconds" if where else "benchmark_duration"
+    for rate, counts in _RATES.items():
+        per_second, parts = value_of(metrics, rate), [value_of(metrics, count) for count in counts]
+        known = [part for part in parts if part is not None]
+        if seconds is None or per_second is None or len(known) < len(parts):
+            continue
+        if not close(per_second * seconds, sum(known)):
+            product, total = f"{per_second * seconds:g}", f"{' + '.join(counts)} is {sum(known):g}"
+            faults.add(name, f"{where}{rate} × {span} is {product}, {total}")
+
+
+def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
+    """Whether the run is complete, the verdict, the load and the times agree with what they rest on."""
+    _complete(summary, name, faults)
+    measurement, load = summary.get("measurement", {}), summary.get("delivered_load", {})
+    if "verdict" in measurement:
+        verdict = "suspect" if measurement.get("reasons") else "trustworthy"
+        if measurement["verdict"] != verdict:
+            count = len(measurement.get("reasons", ()))
+            faults.add(name, f"the verdict is {measurement['verdict']}, with {count} reasons for suspicion")
+    for field in _QUANTILES:
+        quantiles = measurement.get(field) or {}
+        rising = [quantiles[key] for key in ("p50", "p99", "max") if key in quantiles]
+        if rising != sorted(rising):
+            faults.add(name, f"measurement.{field}: percentiles go down")
+    _load(load, measurement.get("arrivals", {}), name, faults)
+    _windows(summary, name, faults)
+
+
+def _complete(summary: dict[str, Any], name: str, faults: Faults) -> None:
+    if "is_complete" not in summary:
+        return
+    cut_short = bool(summary.get("was_cancelled")) or summary.get("incomplete_reason") is not None
+    if bool(summary["is_complete"]) == cut_short:
+        told = "was_cancelled or incomplete_reason contradicts it" if cut_short else "neither of them says why"
+        fields = "is_complete, was_cancelled and incomplete_reason"
+        faults.add(name, f"{fields}: is_complete is {str(summary['is_complete']).lower()}, and {told}")
+
+
+def _load(load: dict[str, Any], arrivals: dict[str, Any], name: str, faults: Faults) -> None:
+    for field in ("never_sent", "held"):
+        if load and arrivals and load.get(field, 0) != arrivals.get(field, 0):
+            faults.add(name, f"delivered_load.{field} is {load.get(field)}, the arrivals' {field} {arrivals.get(field)}")
+    planned, share = arrivals.get("planned"), load.get("on_time_share")
+    if planned and share is not None:
+        on_time = arrivals.get("sent", 0) - arrivals.get("late", 0)
+        if not close(share, on_time / planned):
+            faults.add(name, f"delivered_load.on_time_share is {share:g}, {on_time:,} of {planned:,} arrivals left on time")
+
+
+def _windows(summary: dict[str, Any], name: str, faults: Faults) -> None:
+    """Each phase lasts from its start to its end; the first profiling phase is the run's."""
+    phases = [phase for phase in summary.get("phases", ()) if isinstance(phase, dict)]
+    for phase in phases:
+        told, seconds = phase.get("duration", {}).get("avg"), _seconds(phase)
+        if told is not None and seconds is not None and not close(told, seconds, _MICROSECOND):
+            faults.add(name, f"phase {phase.get('name')} lasts {told:g} s, from its start to its end {seconds:g} s")
+    main = next((phase for phase in phases if phase.get("kind") == "profiling"), None)
+    if main is None:
+        return
+    for field in ("start_time", "end_time"):
+        if field in summary and field in main and summary[field] != main[field]:
+            faults.add(name, f"{field} is not that of phase {main.get('name')}")
+    window, told = summary.get("observation_window", {}).get("avg"), main.get("duration", {}).get("avg")
+    if window is not None and told is not None and not close(window, told):
+        faults.add(name, f"observation_window is {window:g} s, phase {main.get('name')} lasts {told:g} s")
+
+
+def _seconds(phase: dict[str, Any]) -> float | None:
+    begin, end = _instant(phase.get("start_time")), _instant(phase.get("end_time"))
+    return None if begin is None or end is None else end - begin
+
+
+def _instant(text: Any) -> float | None:
+    """Seconds since 1970; None where *text* is no time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+def from_requests(summary: dict[str, Any], records: Records, name: str, faults: Faults) -> None:
+    """Duration, requests in flight and errors, from the times and errors of all requests."""
+    arrivals = summary.get("measurement", {}).get("arrivals", {})
+    unseen = arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0)
+    _errors(summary, records, unseen, name, faults)
+    metrics = metrics_of(summary)
+    span = records.profiling_span()
+    if span is None or unseen:
+        return  # the ends of requests that were cut off are in no file
+    failed = bool(records.errors)  # a failed request may be over later than its last byte
+    duration, expected = value_of(metrics, "benchmark_duration"), (span[1] - span[0]) / 1e9
+    if duration is not None and not _agrees(duration, expected, CLOSE, at_least=failed):
+        faults.add(name, f"benchmark_duration is {duration:g} s, the requests take {expected:g} s")
+    mean, window = value_of(metrics, "effective_concurrency"), summary.get("observation_window", {}).get("avg")
+    begin_s = _instant(summary.get("start_time"))
+    if mean is not None and window and begin_s is not None:
+        expected = records.in_flight_ns(round(begin_s * 1e6) * 1000) / 1e9 / window
+        if not _agrees(mean, expected, _MEAN, at_least=failed):
+            faults.add(name, f"effective_concurrency is {mean:g} on average, the times of the requests give {expected:g}")
+
+
+def _agrees(told: float, value: float, tolerance: float, *, at_least: bool) -> bool:
+    return math.isclose(told, value, rel_tol=tolerance) or (at_least and told > value)
+
+
+def _errors(summary: dict[str, Any], records: Records, unseen: int, name: str, faults: Faults) -> None:
+    """How often each error came; kinds that are counted together are left out."""
+    for entry in summary.get("error_summary", ()):
+        details = entry.get("error_details", {}) if isinstance(entry, dict) else {}
+        key = details.get("message"), details.get("type"), details.get("code")
+        if str(key[0]).startswith("more than "):
+            continue
+        told, lines = entry.get("count", 0), records.errors[key]
+        if not lines <= told <= lines + unseen:
+            faults.add(name, f"error_summary counts {told} × {key[1] or key[0]}, the per-request file {lines}")

@@ -1,0 +1,87 @@
+"""The values of one metric, as the lines of a file have them, and the statistics that follow from them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+_NAMES = tuple(f"p{q}" for q in PERCENTILES)
+KEPT = 4_000_000
+"""Elements of lists that a run keeps exactly; beyond them its percentiles are of buckets, and are not recomputed."""
+
+
+class Values:
+    """The values of one metric, in its display unit.
+
+    units: as the lines name them.  listed: whether requests have lists of values.  Each value belongs to a group, the number of
+    a time slice; -1 is none.
+    """
+
+    def __init__(self, *, listed: bool = False) -> None:
+        self.count = 0
+        self.low, self.high = math.inf, -math.inf
+        self.total = 0.0
+        self.magnitude = 0.0
+        self.units: set[str] = set()
+        self.listed = listed
+        self._kept = array("d")
+        self._groups = array("i")
+
+    def add(self, values: Iterable[float], group: int = -1) -> None:
+        for value in values:
+            self.count += 1
+            self.low, self.high = min(self.low, value), max(self.high, value)
+            self.total += value
+            self.magnitude += abs(value)
+            if not self.listed or len(self._kept) <= KEPT:
+                self._kept.append(value)
+                self._groups.append(group)
+
+    def like(self, other: Values) -> bool:
+        """Whether they are the same values, in any order; where not all were kept, as far as counts, sums and extremes tell."""
+        if self.exact and other.exact:
+            return bool(np.array_equal(np.sort(self._values()), np.sort(other._values())))
+        close = math.isclose(self.total, other.total, rel_tol=0, abs_tol=1e-9 * max(self.magnitude, 1e-9))
+        return close and (self.count, self.low, self.high) == (other.count, other.low, other.high)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value was kept."""
+        return len(self._kept) == self.count and not (self.listed and self.count > KEPT)
+
+    def statistics(self) -> dict[str, float]:
+        """Every statistic; empty where there are no values, or not all were kept."""
+        return statistics(self._values()) if self.exact else {}
+
+    def by_group(self) -> dict[int, dict[str, float]]:
+        """The statistics of each group."""
+        groups = np.frombuffer(self._groups, dtype=np.int32)
+        order = np.argsort(groups, kind="stable")
+        present, begins = np.unique(groups[order], return_index=True)
+        parts = np.split(self._values()[order], begins[1:]) if len(present) else []
+        return {group: statistics(part) for group, part in zip(present.tolist(), parts, strict=True)}
+
+    def adjusted(self, failed: int) -> dict[str, float]:
+        """Statistics in which *failed* more requests took infinitely long: finite ones, percentiles of the nearest rank."""
+        ordered = np.sort(self._values())
+        count = len(ordered) + failed
+        ranks = {name: round(q / 100 * (count - 1)) for name, q in zip(_NAMES, PERCENTILES, strict=True)}
+        known = {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
+        return known | {"min": float(ordered[0]), "count": count} if len(ordered) and self.exact else {}
+
+    def _values(self) -> Any:
+        return np.frombuffer(self._kept, dtype=np.float64)
+
+
+def statistics(values: Any) -> dict[str, float]:
+    """Every statistic of an array: linear percentiles, population standard deviation.  Empty where it is."""
+    if not len(values):
+        return {}
+    known = {"avg": float(values.mean()), "min": float(values.min()), "max": float(values.max())}
+    known |= {"sum": math.fsum(values.tolist()), "std": float(values.std()), "count": len(values)}
+    return known | dict(zip(_NAMES, np.percentile(values, PERCENTILES).tolist(), strict=True))
