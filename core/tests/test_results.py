@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from aiperf import AiperfError, Ragged
 from aiperf.results import open_run
-from aiperf.rundir.directory import RunClock, save_run
+from aiperf.rundir.journal import RunClock, save_run
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
