@@ -17,8 +17,9 @@ from aiperf.sdk.options import OptionsT, WithOptions
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
 
-KINDS = ("line", "points", "steps")
-"""How a series is drawn: neighbours joined, not joined, or each value kept until the next."""
+KINDS = ("line", "points", "steps", "path")
+"""How a series is drawn: neighbours joined, not joined, each value kept until the next, or joined in the order of the series
+while x may go back."""
 
 
 class Axis(Struct, frozen=True):
@@ -29,7 +30,7 @@ class Axis(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True):
-    """As many *x* as *y*, all finite; *x* ascends where *kind* joins neighbours."""
+    """As many *x* as *y*, all finite; *x* ascends where *kind* is ``line`` or ``steps``."""
 
     name: str
     x: Floats
@@ -80,7 +81,7 @@ def _check(one: Series, figure: Figure) -> None:
         raise ValueError(f"{whose} has {len(one.x)} x and {len(one.y)} y")
     if not len(one.x):
         raise ValueError(f"{whose} has no value")
-    if one.kind != "points" and (one.x[1:] < one.x[:-1]).any():
+    if one.kind in ("line", "steps") and (one.x[1:] < one.x[:-1]).any():
         raise ValueError(f"x of {whose} doesn't ascend, and neighbours are joined")
 
 

@@ -19,6 +19,7 @@ from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
+from aiperf_command_plot.caption import caption_of
 from aiperf_command_plot.pictures import picture
 
 
@@ -49,9 +50,7 @@ class Failing(Plot):
 
 
 def command(*plots: type[Plot]) -> PlotCommand:
-    rows = [
-        Descriptor("plots", each.__name__.lower(), f"{__name__}:{each.__name__}", "acme-plots", "2.0") for each in plots
-    ]
+    rows = [Descriptor("plots", each.__name__.lower(), f"{__name__}:{each.__name__}", "acme-plots", "2.0") for each in plots]
     registry = Registry(rows, kernel_options=())
     registry.load = lambda category, name: {each.__name__.lower(): each for each in plots}[name]  # type: ignore[method-assign]
     made = PlotCommand()
@@ -138,7 +137,7 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
         (shown(), "a figure without a series; where there is nothing to show draw() gives None"),
         (shown(Series("a", ONE, TWO)), "the series 'a' has 1 x and 2 y"),
         (shown(Series("a", ONE[:0], ONE[:0])), "the series 'a' has no value"),
-        (shown(Series("a", ONE, ONE, kind="blobs")), "the series 'a' is of kind 'blobs', not line, points, steps"),
+        (shown(Series("a", ONE, ONE, kind="blobs")), "the series 'a' is of kind 'blobs', not line, points, steps, path"),
         (shown(Series("a", [1], ONE)), "x of the series 'a' is no array of numbers"),  # type: ignore[arg-type]
         (shown(Series("a", ONE, np.array([np.nan]))), "y of the series 'a' isn't finite throughout"),
         (shown(Series("a", ONE, -ONE), log=True), "y of the series 'a' isn't positive throughout, and its axis is in decades"),
@@ -160,6 +159,54 @@ def test_a_directory_may_have_any_name(tmp_path: Path, label: str) -> None:
     figure = shown(Series(label, TWO, TWO), Series("other", TWO, TWO))
     drawn = picture(figure, tmp_path / "names.svg", theme="light").read_text()
     assert label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in drawn
+
+
+@pytest.mark.parametrize(
+    ("x", "log", "label"),
+    [
+        (np.array([40.0, 60.0]), False, "time (s); starts at 39, not at 0"),
+        (np.array([0.0, 60.0]), False, "time (s)"),
+        (np.array([40.0, 60.0]), True, "time (s)"),
+    ],
+)
+def test_an_axis_that_does_not_start_at_zero_says_so(tmp_path: Path, x: Any, log: bool, label: str) -> None:
+    figure = Figure("Broken", Axis("time (s)", log=log), Axis("latency (ms)"), (Series("a", x, TWO),))
+    drawn = picture(figure, tmp_path / "axis.svg", theme="light").read_text()
+    assert f"<!-- {label} -->" in drawn and "<!-- latency (ms) -->" in drawn
+
+
+def test_values_below_zero_are_in_the_picture(tmp_path: Path) -> None:
+    below, above = (
+        picture(shown(Series("a", TWO, y)), tmp_path / f"{name}.svg", theme="light").read_text()
+        for name, y in (("below", np.array([-5.0, 5.0])), ("above", np.array([5.0, 5.0])))
+    )
+    assert "<!-- −4 -->" in below and "<!-- −4 -->" not in above
+
+
+def test_a_picture_names_its_runs_models_requests_and_failures(results: Path) -> None:
+    path = results / "run0" / "profile_export_aiperf.json"
+    summary = json.loads(path.read_text())
+    summary["input_config"]["models"] = {"items": [{"name": "llama"}, {"name": "$x_y$"}]}
+    summary["error_request_count"] = {"unit": "requests", "avg": 3.0}
+    summary["measurement"] = {"arrivals": {"aborted_in_flight": 2}}
+    path.write_text(json.dumps(summary))
+    assert command(Latency).run(options(format="svg"), [str(results)]) == 0
+    drawn = (results / "plots" / "latency.svg").read_text()
+    assert "run0: models llama, $x_y$, n = 43, 3 failed, 2 cut off" in drawn
+    assert "run1: model unknown, n = 40, 0 failed" in drawn
+
+
+def test_the_numbers_name_their_runs_too(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(Latency).run(options(as_json=True), [str(results / "run0")]) == 0
+    (figure,) = json.loads(capsys.readouterr().out)
+    assert figure["runs"] == [{"name": "run0", "models": [], "requests": 40, "failed": 0, "cut_off": 0}]
+
+
+def test_many_runs_share_a_line() -> None:
+    summaries = [{"request_count": {"avg": 10.0 * i}, "input_config": {"models": ["m"]}} for i in range(1, 7)]
+    runs = [PlotRun(f"c{i}", summary) for i, summary in enumerate(summaries, 1)]
+    assert caption_of(runs) == ["6 runs, c1 to c6: model m, n = 10 to 60 each, 0 failed"]
+    assert caption_of([PlotRun("bare", {})]) == ["bare: model unknown, n unknown, 0 failed"]
 
 
 def test_asked_for_by_name_a_plot_says_what_it_lacks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

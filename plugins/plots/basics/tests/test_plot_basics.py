@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from aiperf import PlotRun
+from aiperf.sdk.plot import checked
 from aiperf.testing import PlotContract, sample_runs
 from aiperf_plot_basics import (
     LatencyDistribution,
@@ -61,20 +62,50 @@ def test_a_distribution_ends_at_the_slowest_request(tmp_path: Path) -> None:
     assert at_most_305 == pytest.approx(100.0 * np.mean(run.column("request_latency") <= 305.0))
 
 
-def test_runs_stand_from_left_to_right_whatever_their_order(tmp_path: Path) -> None:
+def test_runs_are_joined_and_labelled_in_the_order_of_load(tmp_path: Path) -> None:
     runs = sample_runs(tmp_path, 3)
     figure = TtftUnderLoad().draw([runs[2], runs[0], runs[1]])
     assert figure is not None
     *points, line = figure.series
     assert line.x.tolist() == [2.5, 5.0, 10.0]
-    assert [(point.name, point.x[0]) for point in points] == [("run2", 10.0), ("run0", 2.5), ("run1", 5.0)]
+    assert [(point.name, point.x[0]) for point in points] == [
+        ("run0 (concurrency 1)", 2.5), ("run1 (concurrency 2)", 5.0), ("run2 (concurrency 4)", 10.0),
+    ]  # fmt: skip
+
+
+def test_the_line_turns_back_where_more_load_gives_less(tmp_path: Path) -> None:
+    runs = sample_runs(tmp_path, 3)
+    summary = {**runs[2].summary, "request_throughput": {"unit": "requests/sec", "avg": 4.0}}
+    figure = TtftUnderLoad().draw([PlotRun("overloaded", summary), *runs[:2]])
+    assert figure is not None
+    assert figure.series[-1].x.tolist() == [2.5, 5.0, 4.0]
+    assert checked(figure) is figure
+
+
+def test_runs_whose_loads_cannot_be_compared_keep_their_order(tmp_path: Path) -> None:
+    runs = sample_runs(tmp_path, 2)
+    bare = {tag: entry for tag, entry in runs[0].summary.items() if tag not in ("input_config", "effective_concurrency")}
+    figure = TtftUnderLoad().draw([runs[1], PlotRun("bare", bare)])
+    assert figure is not None
+    assert [point.name for point in figure.series[:-1]] == ["run1", "bare"]
+
+
+@pytest.mark.parametrize(("arrivals", "share"), [({}, 80.0), ({"aborted_in_flight": 6, "unfinished": 4}, 100 * 40 / 60)])
+def test_failed_requests_are_in_the_share_of_requests(tmp_path: Path, arrivals: dict[str, int], share: float) -> None:
+    """Of 40 that succeeded and 10 that failed, and some that were cut off."""
+    (run,) = sample_runs(tmp_path, 1)
+    summary = {**run.summary, "error_request_count": {"unit": "requests", "avg": 10.0}, "measurement": {"arrivals": arrivals}}
+    figure = LatencyDistribution().draw([PlotRun("run", summary, {"request_latency": run.column("request_latency")})])
+    assert figure is not None
+    assert figure.series[0].y[-1] == pytest.approx(share)
+    assert "failed ones included" in figure.y.label
 
 
 def test_a_run_without_the_numbers_is_left_out(tmp_path: Path) -> None:
     figure = ThroughputPerUser().draw([*sample_runs(tmp_path, 2), PlotRun("broken", {})])
     assert figure is not None
     *points, line = figure.series
-    assert [point.name for point in points] == ["run0", "run1"] and len(line.x) == 2
+    assert [point.name for point in points] == ["run0 (concurrency 1)", "run1 (concurrency 2)"] and len(line.x) == 2
 
 
 def test_the_concurrency_is_what_was_measured(tmp_path: Path) -> None:

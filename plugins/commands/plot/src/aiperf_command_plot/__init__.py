@@ -32,13 +32,15 @@ class PlotCommand(Command[PlotOptions]):
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
 
-            print(as_json(figures))
+            print(as_json(figures, runs))
         elif figures:
+            from aiperf_command_plot.caption import caption_of
             from aiperf_command_plot.pictures import picture
 
+            caption = caption_of(runs)
             folder = options.output or paths[0] / "plots"
             for name, figure in figures:
-                print(picture(figure, folder / f"{name}.{options.format}", theme=options.theme))
+                print(picture(figure, folder / f"{name}.{options.format}", theme=options.theme, caption=caption))
         for sentence in failures:
             print(f"error: {sentence}", file=sys.stderr)
         if not figures and not failures:

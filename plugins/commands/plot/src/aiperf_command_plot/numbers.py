@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from aiperf import Figure
+from aiperf import Figure, PlotRun
+
+from aiperf_command_plot.caption import facts
 
 
-def as_json(figures: Iterable[tuple[str, Figure]]) -> str:
-    """``[{"plot", "title", "x", "y", "series": [{"name", "kind", "x", "y"}]}]``"""
+def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> str:
+    """``[{"plot", "title", "x", "y", "runs": [{"name", "models", "requests", "failed", "cut_off"}], "series": [{"name", "kind",
+    "x", "y"}]}]``"""
+    known = [facts(run) for run in runs]
     document = [
         {
-            "plot": name, "title": figure.title, "x": figure.x, "y": figure.y,
+            "plot": name, "title": figure.title, "x": figure.x, "y": figure.y, "runs": known,
             "series": [{"name": series.name, "kind": series.kind, "x": series.x, "y": series.y} for series in figure.series],
         }
         for name, figure in figures

@@ -9,12 +9,19 @@ from aiperf import Options, option
 
 
 class PlotOptions(Options):
-    paths: list[Path] = option("--paths", default=[], metavar="PATH", shown="artifacts",
-        help="Directories of runs, or that hold some; the flag itself may be left out.")
-    output: Path | None = option("--output", metavar="DIR", shown="plots, in the first path",
-        help="Directory to write the pictures to.")
-    only: list[str] = option("--only", "--plots", default=[], metavar="NAME",
-        help="Draw these plots alone; aiperf plugins plots lists them.")
+    paths: list[Path] = option(
+        "--paths",
+        default=[],
+        metavar="PATH",
+        shown="artifacts",
+        help="Directories of runs, or that hold some; the flag itself may be left out.",
+    )
+    output: Path | None = option(
+        "--output", metavar="DIR", shown="plots, in the first path", help="Directory to write the pictures to."
+    )
+    only: list[str] = option(
+        "--only", "--plots", default=[], metavar="NAME", help="Draw these plots alone; aiperf plugins plots lists them."
+    )
     format: Literal["png", "svg"] = option("--format", default="png", metavar="WORD", help="Kind of file.")
     theme: Literal["light", "dark"] = option("--theme", default="light", metavar="WORD", help="Colours.")
     as_json: bool = option("--json", default=False, help="Print the figures as JSON to standard output; draw nothing.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -30,8 +30,8 @@ _THEMES: Mapping[str, _Theme] = MappingProxyType(
 )
 
 
-def picture(figure: Figure, path: Path, *, theme: str) -> Path:
-    """Draw *figure* into *path*, a PNG or SVG by its ending.
+def picture(figure: Figure, path: Path, *, theme: str, caption: Sequence[str] = ()) -> Path:
+    """Draw *figure* into *path*, a PNG or SVG by its ending, with the lines of *caption* below it.
 
     Raises:
         AiperfError: It can't be written.
@@ -42,8 +42,10 @@ def picture(figure: Figure, path: Path, *, theme: str) -> Path:
     for number, series in enumerate(figure.series):
         _draw(axes, series, _COLOURS[number % len(_COLOURS)])
     axes.set_title(figure.title, color=colours.ink, loc="left", fontsize=13, parse_math=False)
-    _dress(axes, figure.x, figure.y, colours)
+    _dress(axes, figure, colours)
     _name(axes, figure, colours)
+    if caption:
+        canvas.supxlabel("\n".join(caption), color=colours.ink, fontsize=8, x=0.01, ha="left", parse_math=False)
     try:
         with atomic(path) as draft, rc_context({"svg.hashsalt": path.name}):  # so that the same figure is the same file
             kind = path.suffix.removeprefix(".")
@@ -66,16 +68,22 @@ def _draw(axes: Axes, series: Series, colour: str) -> None:
         axes.plot(series.x, series.y, color=colour, linewidth=1.6)
 
 
-def _dress(axes: Axes, x: Axis, y: Axis, colours: _Theme) -> None:
+def _labelled(axis: Axis, limits: tuple[float, float]) -> str:
+    """The axis's label; one that does not start at zero says where it starts."""
+    return axis.label if axis.log or limits[0] <= 0 else f"{axis.label}; starts at {limits[0]:.3g}, not at 0"
+
+
+def _dress(axes: Axes, figure: Figure, colours: _Theme) -> None:
+    x, y = figure.x, figure.y
     axes.set_facecolor(colours.paper)
-    axes.set_xlabel(x.label, color=colours.ink, parse_math=False)
-    axes.set_ylabel(y.label, color=colours.ink, parse_math=False)
     if x.log:
         axes.set_xscale("log")
     if y.log:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=min(0.0, *(float(series.y.min()) for series in figure.series)))
+    axes.set_xlabel(_labelled(x, axes.get_xlim()), color=colours.ink, parse_math=False)
+    axes.set_ylabel(_labelled(y, axes.get_ylim()), color=colours.ink, parse_math=False)
     axes.tick_params(colors=colours.ink)
     axes.grid(visible=True, color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)

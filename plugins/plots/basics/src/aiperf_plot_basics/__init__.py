@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from aiperf import Axis, Figure, Plot, PlotRun, Series
@@ -19,7 +19,7 @@ class TtftOverTime(Plot):
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         series = []
-        for run in runs:
+        for run in by_load(runs):
             start_ns, ttft_ms = run.column(_START), run.column(_TTFT)
             known = np.isfinite(start_ns) & np.isfinite(ttft_ms)
             if known.any():
@@ -29,20 +29,23 @@ class TtftOverTime(Plot):
 
 
 class _Distribution(Plot):
-    """A curve per run: the share of requests, in %, up to each value."""
+    """A curve per run: the share of all requests, in %, up to each value.
+
+    A failed request, or one that was cut off in flight, never comes to a value: with 20 % of them the curve ends at 80 %.
+    """
 
     tag: ClassVar[str]
     axis: ClassVar[Axis]
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         series = []
-        for run in runs:
+        for run in by_load(runs):
             values = run.column(self.tag)
             ordered = np.sort(values[np.isfinite(values)])
             if len(ordered):
-                share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / len(ordered))
+                share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / (len(ordered) + unanswered(run)))
                 series.append(Series(run.label, ordered, share, kind="steps"))
-        return _figure(self.title, self.axis, Axis("share of requests (%)"), series)
+        return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series)
 
 
 class TtftDistribution(_Distribution):
@@ -58,7 +61,7 @@ class LatencyDistribution(_Distribution):
 
 
 class _Trade(Plot):
-    """A labelled point per run, joined from left to right."""
+    """A labelled point per run, joined in the order of load: a saturated server's line may turn back."""
 
     runs = 2
     across: ClassVar[tuple[str, str]]
@@ -66,13 +69,18 @@ class _Trade(Plot):
     axes: ClassVar[tuple[Axis, Axis]]
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        values = [(run.label, run.number(*self.across), run.number(*self.up)) for run in runs]
-        points = [Series(label, np.array([x]), np.array([y]), kind="points") for label, x, y in values if None not in (x, y)]
+        measured = [run for run in runs if None not in (run.number(*self.across), run.number(*self.up))]
+        unit = load_unit(measured)
+        points = []
+        for run in by_load(measured):
+            name = run.label if unit is None else f"{run.label} ({_LOADS[unit].format(loads(run)[unit])})"
+            x, y = (np.array([run.number(*what)], dtype=np.float64) for what in (self.across, self.up))
+            points.append(Series(name, x, y, kind="points"))
         if not points:
             return None
-        x, y = np.array(sorted((point.x[0], point.y[0]) for point in points)).T
+        x_of_all, y_of_all = (np.concatenate([getattr(point, axis) for point in points]) for axis in ("x", "y"))
         # The line comes last, so that each run keeps its colour of other plots.
-        return _figure(self.title, *self.axes, [*points, Series("all runs", x, y)])
+        return _figure(self.title, *self.axes, [*points, Series("all runs, by load", x_of_all, y_of_all, kind="path")])
 
 
 class ThroughputPerUser(_Trade):
@@ -100,6 +108,38 @@ class TtftUnderLoad(_Trade):
     across = ("request_throughput", "avg")
     up = (_TTFT, "p99")
     axes = (Axis("requests per second"), Axis("time to first token, p99 (ms)"))
+
+
+def by_load(runs: Sequence[PlotRun]) -> list[PlotRun]:
+    """The runs in the order of their load; in the given order where their loads can't be compared."""
+    unit = load_unit(runs)
+    return list(runs) if unit is None else sorted(runs, key=lambda run: loads(run)[unit])
+
+
+def load_unit(runs: Sequence[PlotRun]) -> str | None:
+    """The measure of load that all of the runs have and that tells most of them apart; None where there is none."""
+    measures = [loads(run) for run in runs]
+    shared = [unit for unit in _LOADS if all(unit in measure for measure in measures)]
+    return max(shared, key=lambda unit: len({measure[unit] for measure in measures}), default=None)
+
+
+_LOADS = {"rate": "{:g} requests/s", "concurrency": "concurrency {:g}", "users": "{:g} users", "in_flight": "{:.3g} in flight"}
+"""Measures of load and how they are written; those that were asked for come first."""
+
+
+def loads(run: PlotRun) -> dict[str, float]:
+    """The load that was asked for in the profiling phase, and the requests that were in flight, by measure."""
+    phases = run.summary.get("input_config", {}).get("phases", ())
+    wanted: Mapping[str, Any] = next((phase for phase in phases if phase.get("kind", "profiling") == "profiling"), {})
+    asked = {unit: wanted.get(unit) for unit in _LOADS} | {"in_flight": run.number("effective_concurrency")}
+    return {unit: float(load) for unit, load in asked.items() if isinstance(load, int | float)}
+
+
+def unanswered(run: PlotRun) -> int:
+    """Requests of the profiling phase that failed, or were cut off in flight."""
+    arrivals = run.summary.get("measurement", {}).get("arrivals", {})
+    cut_off = arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0)
+    return round(run.number("error_request_count") or 0) + int(cut_off)
 
 
 def _figure(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Figure | None:
