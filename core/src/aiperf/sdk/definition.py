@@ -31,12 +31,13 @@ class Readings(Struct, frozen=True):
 class Definition:
     """A tool's definition of time to first token, inter-token latency, time per output token and throughput.
 
-    title: the tool.  source: file and version that the definition comes from.  differs: why its numbers differ, and which
-    details the columns lack.  quantiles: numpy's name of the quantile between two values: ``linear`` mixes both,
-    ``inverted_cdf`` takes the upper one.
+    title: the tool.  version: of the tool, that the definition is of; "" where it has none.  source: file and version that the
+    definition comes from.  differs: why its numbers differ, and which details the columns lack.  quantiles: numpy's name of the
+    quantile between two values: ``linear`` mixes both, ``inverted_cdf`` takes the upper one.
     """
 
     title: ClassVar[str]
+    version: ClassVar[str] = ""
     source: ClassVar[str]
     differs: ClassVar[str]
     quantiles: ClassVar[Literal["linear", "inverted_cdf"]] = "linear"

@@ -280,9 +280,7 @@ def test_a_definition_that_fails_is_named_and_the_others_are_shown(run, capsys):
     assert bad == "error: the plugin definitions:bad of new 2 failed: ValueError: no idea"
 
 
-@pytest.mark.parametrize(
-    ("options", "flag"), [({"slices": 1.0}, "--slice-duration"), ({"others": installed(50.0)}, "--slo")]
-)
+@pytest.mark.parametrize(("options", "flag"), [({"slices": 1.0}, "--slice-duration"), ({"others": installed(50.0)}, "--slo")])
 def test_a_comparison_refuses_what_makes_another_report(run, options, flag):
     with pytest.raises(UsageError, match=f"--definitions reads a run as it was made, and {flag} would"):
         report(run, definitions=True, **options)

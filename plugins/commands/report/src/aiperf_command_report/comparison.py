@@ -24,6 +24,7 @@ class Numbers(Struct, frozen=True):
     """The numbers of a run by one definition; None is absent."""
 
     title: str
+    version: str
     source: str
     differs: str
     ttft_ms: Spread | None
@@ -65,6 +66,7 @@ def _numbers(definition: Definition, parts: list[Readings]) -> Numbers:
     spread = _mixed if definition.quantiles == "linear" else _occurring
     return Numbers(
         definition.title,
+        definition.version,
         definition.source,
         definition.differs,
         spread([(part.ttft_ns, None) for part in parts]),

@@ -45,7 +45,7 @@ def as_json(numbers: Mapping[str, Numbers]) -> str:
 def as_text(numbers: Mapping[str, Numbers]) -> str:
     """A table with a column for each definition, and why they differ."""
     tools = list(numbers.values())
-    rows = [["", *(tool.title for tool in tools)]]
+    rows = [["", *(tool.title for tool in tools)], ["Version", *(tool.version or "-" for tool in tools)]]
     for word, field in _ROWS:
         for statistic in ("mean", "p50", "p99"):
             spreads: list[Spread | None] = [getattr(tool, field) for tool in tools]
@@ -55,7 +55,7 @@ def as_text(numbers: Mapping[str, Numbers]) -> str:
     rows.append(["Output tokens/s", *(_rate(tool.output_tokens_per_s) for tool in tools)])
     lines = [f"{row[0]:<16}" + "".join(f"{cell:>18}" for cell in row[1:]) for row in rows]
     for tool in tools:
-        why = textwrap.wrap(f"{tool.title}: {tool.differs}", _WIDTH, subsequent_indent="  ")
+        why = textwrap.wrap(f"{f'{tool.title} {tool.version}'.strip()}: {tool.differs}", _WIDTH, subsequent_indent="  ")
         lines += ["", *why, f"  Source: {tool.source}"]
     return "\n".join(lines) + "\n"
 

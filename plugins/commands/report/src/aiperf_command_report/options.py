@@ -9,8 +9,16 @@ from aiperf.sdk.options import Finite, Options, option
 
 class ReportOptions(Options):
     as_json: bool = option("--json", default=False, help="Print the summary as JSON to standard output; write no files.")
-    definitions: bool = option("--definitions", default=False,
-        help="Print latency and throughput as several tools define them, side by side; files are written to --output alone.")
-    slice_duration_s: Finite | None = option("--slice-duration", gt=0, metavar="SECONDS", shown="the run's own",
-        help="Report every so many seconds of the profiling phase apart, too.")
+    definitions: bool = option(
+        "--definitions",
+        default=False,
+        help="Print latency and throughput as several tools define them, side by side; files are written to --output alone.",
+    )
+    slice_duration_s: Finite | None = option(
+        "--slice-duration",
+        gt=0,
+        metavar="SECONDS",
+        shown="the run's own",
+        help="Report every so many seconds of the profiling phase apart, too.",
+    )
     output: Path | None = option("--output", metavar="DIR", shown="the run's own", help="Directory to write the results to.")

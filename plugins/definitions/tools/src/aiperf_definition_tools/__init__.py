@@ -1,4 +1,4 @@
-"""TTFT, ITL, TPOT and throughput as four tools define them, from the same columns."""
+"""TTFT, ITL, TPOT and throughput as several tools define them, from the same columns."""
 
 from __future__ import annotations
 
@@ -57,6 +57,16 @@ def _between(batch: RecordBatch) -> Floats:
     return np.concatenate((known, np.zeros(max(0, int(together)))))
 
 
+def _between_pieces(batch: RecordBatch, first_ns: Floats) -> Floats:
+    """Times between neighbouring pieces of content from *first_ns* on, 0 for those that arrived together; in no order."""
+    arrivals, pieces = batch.lists("chunk_ns"), batch.lists("piece_count")
+    owners = np.repeat(np.arange(len(batch)), np.diff(arrivals.offsets))
+    counted = arrivals.values >= first_ns[owners]
+    at, owners, amounts = arrivals.values[counted], owners[counted], pieces.values[counted]
+    within: Floats = np.diff(at)[owners[1:] == owners[:-1]]
+    return np.concatenate((within, np.zeros(int((amounts - 1).sum()))))
+
+
 class This(Definition):
     """docs/metrics.md: ``time_to_first_token``, ``inter_token_latency`` and the throughputs."""
 
@@ -77,6 +87,58 @@ class This(Definition):
 
 
 class Vllm(Definition):
+    """vLLM v0.33.0: ``vllm/benchmarks/lib/endpoint_request_func.py``, ``vllm/benchmarks/serve.py``.
+
+    An event counts whose delta has text in ``content`` or ``reasoning``, or a call in ``tool_calls`` or ``function_call``.  The
+    first ends TTFT, each later one an ITL, the last the latency.  An event with a role alone, or with a finish reason alone,
+    does not count, and a request without any that does is a failure.  TPOT is the latency after TTFT over the server's tokens
+    less one, as a mean of requests.  The duration also includes the time before the first request, which the columns lack.
+    """
+
+    title = "vLLM bench serve"
+    version = "0.33.0"
+    source = "github.com/vllm-project/vllm v0.33.0, vllm/benchmarks/lib/endpoint_request_func.py and vllm/benchmarks/serve.py"
+    differs = (
+        "Reasoning counts where the server streams it as reasoning; streamed as reasoning_content it does not count there, and"
+        " the column beside this one has the numbers: the stored columns don't say which field it was. ITL is the time between"
+        " events with content, for any number of tokens per event, and 0 for events that arrive together; tokens are the"
+        " server's. An empty content without a role, such as a special token, counts there and not here; an error after the"
+        " first content is a failure here alone."
+    )
+
+    def read(self, batch: RecordBatch) -> Readings:
+        good = batch.select(batch.valid & ~np.isnan(self._first(batch)))
+        first, last = self._first(good), good["last_token_ns"]
+        tokens = _served_tokens(good, np.nan_to_num(good["output_tokens"]))
+        return Readings(
+            first - good["started_ns"], _between_pieces(good, first), _per(last - first, tokens - 1), len(good),
+            float(tokens.sum()), _earliest(batch["started_ns"]), _latest(batch["ended_ns"]),
+        )  # fmt: skip
+
+    def _first(self, batch: RecordBatch) -> Floats:
+        """The first content that counts."""
+        return batch["first_token_ns"]
+
+
+class VllmOutput(Vllm):
+    """The same, of a server that streams reasoning as ``reasoning_content``: that field does not count there.
+
+    Content that arrives from the first output on counts: reasoning comes before it.
+    """
+
+    title = "vLLM, output only"
+    differs = (
+        "As vLLM bench serve 0.33.0 measures a server that streams reasoning as reasoning_content (older vLLM, SGLang,"
+        " DeepSeek): TTFT ends with the first output, and an answer of reasoning alone is a failure. Without reasoning the"
+        " numbers are those of the column beside this one. Tokens are the server's, reasoning included, so TPOT divides the"
+        " time of the output by the tokens of both."
+    )
+
+    def _first(self, batch: RecordBatch) -> Floats:
+        return batch["first_output_ns"]
+
+
+class VllmUntil032(Definition):
     """vllm-project/vllm: ``vllm/benchmarks/lib/endpoint_request_func.py`` at 02cfb534df56, ``vllm/benchmarks/serve.py`` at
     009e6d4a1cd6; before, ``benchmarks/backend_request_func.py`` at e7dffa683de5.
 
@@ -87,6 +149,7 @@ class Vllm(Definition):
     """
 
     title = "vLLM bench serve"
+    version = "up to 0.32.0"
     source = (
         "github.com/vllm-project/vllm at 02cfb534df56, vllm/benchmarks/lib/endpoint_request_func.py; at 009e6d4a1cd6,"
         " vllm/benchmarks/serve.py"
@@ -117,6 +180,7 @@ class GuideLlm(Definition):
     """
 
     title = "GuideLLM"
+    version = "0.7.3"
     source = "github.com/vllm-project/guidellm v0.7.3, src/guidellm/schemas/request_stats.py and benchmark/schemas/metrics.py"
     differs = (
         "The rates also count failed and cancelled requests, with the tokens of their answers. TPOT includes the time to the"
@@ -145,18 +209,20 @@ class GenaiPerf(Definition):
     ``genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py``.
 
     Responses without text are dropped before the measurement; a request with only such responses counts for the rate alone.
-    Events of one read are one response, and an ITL takes two responses.
+    Events of one read are one response, and an ITL takes two responses.  The tokenizer encodes the joined text of the outputs.
     """
 
     title = "genai-perf"
+    version = "0.0.16dev"
     source = (
         "github.com/triton-inference-server/perf_analyzer at 263c5f6e0c7a,"
         " genai-perf/genai_perf/profile_data_parser/llm_profile_data_parser.py"
     )
     differs = (
-        "Reasoning is no content: TTFT ends with the first output, and tokens are the client's count of output. The rate also"
-        " counts answers without output; its time ends with the last content of a successful request, so failures at the end"
-        " shorten it."
+        "Reasoning is no content: TTFT ends with the first output. Tokens are those of its own tokenizer in the text of the"
+        " outputs, never the server's; here they are the run's count of output, by --tokenizer, and with"
+        " --use-server-token-count the server's, which it would not read. The rate also counts answers without output; its time"
+        " ends with the last content of a successful request, so failures at the end shorten it."
     )
 
     def read(self, batch: RecordBatch) -> Readings:

@@ -7,10 +7,11 @@ from aiperf import Definition, Readings, RecordBatch
 
 
 class {{ cookiecutter.__class }}(Definition):
-    """Say in *source* where the definition is read from, with a version: somebody will compare your numbers with the tool's."""
+    """Say where the definition is read from, and of which version: somebody will compare your numbers with the tool's."""
 
     title = "{{ cookiecutter.name }}"
-    source = "the README of {{ cookiecutter.__distribution }}, version 0.1.0"
+    version = "0.1.0"
+    source = "the README of {{ cookiecutter.__distribution }}"
     differs = "A token's time includes its share of the wait for the first."
 
     def read(self, batch: RecordBatch) -> Readings:
