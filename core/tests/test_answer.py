@@ -33,13 +33,13 @@ def test_events_in_reads_of_their_own_have_instants_of_their_own() -> None:
 def test_events_sent_together_share_their_instant_and_none_is_marked() -> None:
     answer = streamed(read(10, event(text="a")), read(20, event(text="b") + event(text="c") + DONE))
     assert answer.stamps == [10, 20, 20]
-    assert (list(answer.kinds), answer.marked, answer.intervals) == ([TEXT] * 3, 0, [])
+    assert (list(answer.kinds), answer.marked, answer.since) == ([TEXT] * 3, 0, [])
 
 
 def test_all_but_the_last_event_of_merged_segments_are_marked() -> None:
     answer = streamed(read(10, event(text="a")), read(20, event(text="b") + event(text="c") + event(text="d"), hidden=2))
     assert list(answer.kinds) == [TEXT, TEXT | MARKED, TEXT | MARKED, TEXT]
-    assert (answer.marked, answer.intervals) == (2, [9, 9])  # read at 11, stamped at 20
+    assert (answer.marked, answer.since) == (2, [11, 11])  # the read before
 
 
 def test_an_end_marker_merged_behind_the_last_content_marks_that() -> None:
@@ -59,10 +59,9 @@ def test_an_event_that_several_merged_segments_carry_is_whole_with_the_last() ->
     assert (answer.stamps, answer.marked) == ([10, 20], 0)
 
 
-def test_first_content_that_was_merged_is_counted_but_has_no_interval() -> None:
-    # The instant at which the socket was last empty is unknown.
+def test_first_content_that_was_merged_came_after_the_answer_began() -> None:
     answer = streamed(read(10, event(text="a") + event(text="b"), hidden=1))
-    assert (list(answer.kinds), answer.marked, answer.intervals) == ([TEXT | MARKED, TEXT], 1, [])
+    assert (list(answer.kinds), answer.marked, answer.since) == ([TEXT | MARKED, TEXT], 1, [0])
 
 
 def test_pieces_that_show_nothing_have_no_instant() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import ConfigError
-from aiperf.sdk.columns import Column, Ragged, RecordBatch, ragged
+from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Ragged, RecordBatch, ragged
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.metric import (
     Aggregation,
@@ -204,6 +204,40 @@ def test_a_tag_of_two_equal_claims_goes_to_neither() -> None:
         "metric latency is left out: metrics:one (one 1) and metrics:two (two 1) both provide it;"
         " choose with --plugin metrics:one=one or --plugin metrics:two=two"
     ]
+
+
+class Estimated(Gaps):
+    def bounds(self, batch: RecordBatch) -> Bounds:
+        return Bounds(*map(batch.lists, BOUND_COLUMNS[:3]))
+
+
+def with_bounds(batch: RecordBatch, values: Sequence[float], slack: float = 0.0) -> RecordBatch:
+    """The batch, its first valid request with these gaps (ns), each of which may be anything up to their sum."""
+    row, count = int(np.flatnonzero(batch.valid)[0]), len(batch)
+    lists = {"gap_ns": values, "gap_low_ns": [0.0] * len(values), "gap_high_ns": [sum(values)] * len(values)}
+    lists["gap_slack_ns"] = [slack] * len(values)
+    columns = {name: ragged(*[[part if i == row else [] for i in range(count)]] * 2) for name, part in lists.items()}
+    return RecordBatch({**batch.columns, **columns}, batch.valid, batch.texts)
+
+
+def test_estimates_give_the_midpoint_of_bounds_and_an_exact_mean(tmp_path: Path) -> None:
+    gaps = reduced(tmp_path, with_bounds(sample_batch(), [1e6, 3e6]), metrics=listing(Estimated()))["gaps"]
+    assert (gaps.lower["p50"], gaps.stats["p50"], gaps.upper["p50"]) == (0.0, 2.0, 4.0)
+    assert gaps.lower["avg"] == gaps.stats["avg"] == gaps.upper["avg"] == 2.0
+    assert gaps.entry()["upper"] == gaps.upper and gaps.stats["count"] == 2
+
+
+def test_a_sum_that_is_not_known_bounds_the_mean(tmp_path: Path) -> None:
+    batch = sample_batch()
+    known = batch.select(batch.valid).lists("gap_ns").values.sum()
+    found = reduced(tmp_path, with_bounds(batch, [2e6, 2e6], slack=5e5), batch, metrics=listing(Estimated()))["gaps"]
+    assert found.lower["sum"] == pytest.approx((3e6 + known) / 1e6) and found.upper["sum"] == pytest.approx((5e6 + known) / 1e6)
+    assert found.stats["avg"] == pytest.approx((found.lower["avg"] + found.upper["avg"]) / 2)
+
+
+def test_without_merged_reads_there_are_no_bounds(tmp_path: Path) -> None:
+    gaps = reduced(tmp_path, sample_batch(), metrics=listing(Estimated()))["gaps"]
+    assert gaps.lower == gaps.upper == {} and "lower" not in gaps.entry()
 
 
 def test_values_are_masked_folded_and_shown_in_the_display_unit(tmp_path: Path) -> None:

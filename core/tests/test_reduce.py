@@ -15,13 +15,15 @@ from aiperf.errors import BadTokenizer
 from aiperf.reduce import batches as stored_batches
 from aiperf.reduce import reducer as reducer_module
 from aiperf.reduce import rows
+from aiperf.reduce.answer import MARKED
 from aiperf.reduce.batches import StoredBatch, batch_of, read_batches
+from aiperf.reduce.gaps import instants, interval_widths
 from aiperf.reduce.reducer import Reducer, saved_reductions
 from aiperf.report.report import write_summary
 from aiperf.rundir import journal
 from aiperf.rundir.artifacts import part_path
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import Column, RecordBatch
+from aiperf.sdk.columns import BOUND_COLUMNS, Column, RecordBatch
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.metric import Metric, Unit
@@ -158,30 +160,95 @@ def test_a_streamed_answer_becomes_a_row_of_instants_on_the_runs_clock(tmp_path:
     [
         # pieces sent together share the instant; there is no gap between them
         ([(10, "a", 0), (20, "bc", 0), (30, "d", 0)], [10, 20, 30], [10, 10], 20, 0),
-        # all but the last of merged pieces are marked, and the gap that ends there is unknown
-        ([(10, "a", 0), (20, "bc", 1), (30, "d", 0)], [10, 20, 30], [10], None, 1),
-        # the instant of the last piece is known: the gap that begins there counts
-        ([(10, "abc", 2), (20, "d", 0), (30, "e", 0)], [10, 20, 30], [10, 10], None, 2),
+        # all but the last of merged pieces are marked; the gaps around them are estimates whose sum is right
+        ([(10, "a", 0), (20, "bc", 1), (30, "d", 0)], [10, 20, 30], [5, 5, 10], None, 1),
+        # without a first instant the sum of the gaps is not known: here between 0 and 9
+        ([(10, "abc", 2), (20, "d", 0), (30, "e", 0)], [10, 20, 30], [2.25, 2.25, 10, 10], None, 2),
         # one event in merged segments has a known instant
         ([(10, "a", 0), (20, "b", 7), (30, "c", 0)], [10, 20, 30], [10, 10], 20, 0),
-        ([(10, "a", 0), (20, "b", 0), (30, "cd", 1)], [10, 20, 30], [10], 20, 1),
+        ([(10, "a", 0), (20, "b", 0), (30, "cd", 1)], [10, 20, 30], [10, 5, 5], 20, 1),
+        # three pieces of two segments have two instants
+        ([(10, "a", 0), (20, "bcd", 1)], [10, 20], [5, 5], None, 2),
         ([(10, "abcd", 0)], [10], [], None, 0),
     ],
 )
 def test_what_came_in_one_read(
-    tmp_path: Path, reads: list[tuple[int, str, int]], chunks: list[int], gaps: list[int], second: int | None, coalesced: int
+    tmp_path: Path, reads: list[tuple[int, str, int]], chunks: list[int], gaps: list[float], second: int | None, coalesced: int
 ) -> None:
-    made = recording(tmp_path)
-    made.sent(0, 1)
-    for at, letters, hidden in reads:
-        made.read(0, at, b"".join(event(text=letter) for letter in letters), hidden=hidden)
-    made.done(0, 50)
-    made.flush(60)
-    batch = reduced(made)
+    batch = streamed(tmp_path, reads)
     assert batch.lists("chunk_ns").row(0).tolist() == chunks
     assert batch.lists("gap_ns").row(0).tolist() == gaps
     assert (value(batch, "second_token_ns"), value(batch, "coalesced")) == (second, coalesced)
     assert (value(batch, "first_token_ns"), value(batch, "last_token_ns")) == (chunks[0], chunks[-1])
+
+
+def streamed(folder: Path, reads: list[tuple[int, str, int]], tail: bytes = b"") -> RecordBatch:
+    """An answer in reads of (instant, letters of its pieces, merged segments); *tail*: events behind the last piece."""
+    made = recording(folder)
+    made.sent(0, 1)
+    for place, (at, letters, hidden) in enumerate(reads, 1):
+        body = b"".join(event(text=letter) for letter in letters) or event()
+        made.read(0, at, body + (tail if place == len(reads) else b""), hidden=hidden, late_ns=0)
+    made.done(0, 50)
+    made.flush(60)
+    return reduced(made)
+
+
+@pytest.mark.parametrize(
+    ("reads", "tail", "low", "high", "slack"),
+    [
+        # the sum of 30 is known: at most one gap is 30, two are 15, three are 10
+        ([(10, "a", 0), (40, "bcd", 2)], b"", [10, 0, 0], [30, 15, 10], [0, 0, 0]),
+        # the socket was empty until 10, so that the first gap is at least 5
+        ([(5, "a", 0), (10, "", 0), (40, "bc", 1)], b"", [17.5, 0], [35, 17.5], [0, 0]),
+        # nothing is known of the last piece but that it came between 10 and 40
+        ([(10, "a", 0), (40, "b", 1)], DONE, [0], [30], [15]),
+        # nor of the first: it came after the request was started
+        ([(12, "ab", 1), (20, "c", 0)], b"", [0, 8], [11, 8], [5.5, 0]),
+    ],
+)
+def test_gaps_around_merged_reads_have_bounds(
+    tmp_path: Path, reads: list[tuple[int, str, int]], tail: bytes, low: list[float], high: list[float], slack: list[float]
+) -> None:
+    batch = streamed(tmp_path, reads, tail)
+    found = [batch.lists(name).row(0).tolist() for name in ("gap_low_ns", "gap_high_ns", "gap_slack_ns")]
+    assert found == [low, high, slack]
+
+
+def test_merged_first_content_has_no_width_between_two_tokens() -> None:
+    stamps, kinds = np.array([10, 10, 30, 30, 5, 5]), np.array([17, 1, 17, 1, 17, 1], dtype=np.uint8)
+    assert interval_widths(stamps, kinds, np.array([4, 0, 2]), np.array([2, 12, 1])).tolist() == [18.0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 50)), min_size=1, max_size=6), st.data())
+def test_bounds_of_gaps_hold_for_every_possible_truth(reads: list[tuple[int, int]], data: st.DataObject) -> None:
+    """The truth is drawn first; reads then hide it as a frozen client does."""
+    stamps: list[int] = []
+    since: list[int] = []
+    kinds: list[int] = []
+    truth: list[int] = []
+    at = 0
+    for marked, wait in reads:
+        empty, at = at, at + wait
+        hidden = sorted(data.draw(st.integers(empty, at)) for _ in range(marked))
+        last = data.draw(st.booleans()) or not marked  # else the last event of the read is no content
+        truth += [*hidden, *([at] if last else [])]
+        stamps += [at] * (marked + last)
+        since += [empty] * marked
+        kinds += [1 | MARKED] * marked + [1] * last
+    columns = instants(np.array(stamps), np.array(kinds, np.uint8), np.array([len(stamps)]), np.array(since, np.int64))
+    gaps = np.diff(truth)
+    if not since:
+        assert not set(BOUND_COLUMNS) & columns.keys()
+        return
+    lists = RecordBatch(columns, np.ones(1, dtype=bool)).lists
+    value, low, high, slack = (lists(name).row(0) for name in ("gap_ns", *BOUND_COLUMNS[:3]))
+    assert len(value) == len(gaps) and (low <= high).all()
+    assert abs(value.sum() - gaps.sum()) <= slack.sum() + 1e-6
+    for share in (0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 1.0):
+        if len(gaps):
+            lower, real, upper = (np.quantile(each, share) for each in (low, gaps, high))
+            assert lower - 1e-6 <= real <= upper + 1e-6
 
 
 def test_reads_without_a_kernel_stamp_have_the_reads_own(tmp_path: Path) -> None:

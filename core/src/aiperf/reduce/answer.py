@@ -2,7 +2,7 @@
 
 Events of one read share its stamp, and stamps never go back.  Where TCP segments were merged into a read, only the event that
 the last segment completed came at the stamp.  The events before it came at unknown instants since the read before: they are
-marked, counted, and left out of gaps.
+marked and counted, and the gaps around them are intervals.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.model import Delta
 from aiperf.sdk.sse import Splitter
 
-TEXT, REASONING, TOOL, ITEM, MARKED = 1, 2, 4, 8, 16
-"""Bits of a chunk's kind; MARKED: only an interval is known for its instant."""
+TEXT, REASONING, TOOL, ITEM, MARKED, SHARED = 1, 2, 4, 8, 16, 32
+"""Bits of a chunk's kind; MARKED: only an interval is known for its instant; SHARED: it came with a marked chunk before it."""
 Decode: TypeAlias = Callable[[bytes], Delta | None]
 """An endpoint's ``decode``."""
 
@@ -38,7 +38,7 @@ _MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
 class Answer:
     """One answer.  Times are in ns since the run's start, None where the answer never came that far.
 
-    stamps, kinds: of each chunk with content.  intervals: widths of the intervals (ns) in which marked chunks came.
+    stamps, kinds: of each chunk with content.  since: of each marked chunk, when the socket was last seen empty before it.
     first_usage: the server's counts with the first content, where it counts with every chunk.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
     """
@@ -56,15 +56,15 @@ class Answer:
     last_event_ns: int | None = None
     items: int = 0
     marked: int = 0
-    intervals: list[int] = field(default_factory=list)
+    since: list[int] = field(default_factory=list)
     error: BadResponse | None = None
     extra: dict[str, float] | None = None
 
 
-def read_answer(reads: list[Read], decode: Decode, *, streamed: bool, repeats: bool = False) -> Answer:
+def read_answer(reads: list[Read], decode: Decode, *, streamed: bool, repeats: bool = False, began: int = 0) -> Answer:
     """Decode an answer.  An error in the stream, or bytes of another dialect, end the reading and set ``error``.
 
-    *repeats*: the endpoint's ``repeats_envelope``.
+    *repeats*: the endpoint's ``repeats_envelope``.  *began*: an instant before which nothing of the body came.
     """
     if not streamed:
         return _read_body(reads, decode)
@@ -73,16 +73,16 @@ def read_answer(reads: list[Read], decode: Decode, *, streamed: bool, repeats: b
     stamps, seen, hiddens, bodies = zip(*reads, strict=True)
     stream = b"".join(bodies)
     if stream[:6] != b"data: " or not all(map(bytes.endswith, bodies, repeat(b"\n\n"))):
-        return _read_events(reads, decode)
+        return _read_events(reads, decode, began)
     data = stream[6:-2].split(b"\n\ndata: ")
     if stream.count(b"\n") != 2 * len(data) or b"\r" in stream or list(stamps) != sorted(stamps):
-        return _read_events(reads, decode)
+        return _read_events(reads, decode, began)
     instants, lengths = _instants(stamps, bodies, len(data))
     try:
         fields = (read_envelopes(data, decode) if repeats else None) or decode_events(data, decode)
         events = _telling_events(data, decode)
     except Exception:  # noqa: BLE001  # read again, and reported
-        return _read_events(reads, decode)
+        return _read_events(reads, decode, began)
     answer = Answer()
     if events:
         answer.events, answer.first_event_ns, answer.last_event_ns = events, instants[0], instants[events - 1]
@@ -102,7 +102,7 @@ def read_answer(reads: list[Read], decode: Decode, *, streamed: bool, repeats: b
         kinds = bytearray(map(bool, texts))  # TEXT is 1
         answer.first_output_ns = next(compress(instants, kinds), None)
     if lengths and any(hiddens):
-        _mark(answer, kinds, stamps, seen, hiddens, lengths)
+        _mark(answer, kinds, (began, *seen), hiddens, lengths)
     answer.stamps = list(compress(instants, kinds))
     answer.kinds = kinds.replace(b"\0", b"")
     return answer
@@ -154,34 +154,40 @@ def _telling_events(events: list[bytes], decode: Decode) -> int:
     return 0
 
 
-def _mark(
-    answer: Answer, kinds: bytearray, stamps: Sequence[int], seen: Sequence[int], hiddens: Sequence[int], lengths: Sequence[int]
-) -> None:
-    """Mark the content of merged reads before their last event; *lengths*: events per read.
+def _mark(answer: Answer, kinds: bytearray, seen: Sequence[int], hiddens: Sequence[int], lengths: Sequence[int]) -> None:
+    """Mark the content of merged reads before their last event.
 
-    Content in the read of the first content has no interval: the time before it is no time between two tokens.
+    *seen*: when the socket was seen empty before each read.  *lengths*: events per read.
     """
-    begin, shown = 0, False
-    for i, (hidden, length) in enumerate(zip(hiddens, lengths, strict=True)):
+    begin = 0
+    for before, hidden, length in zip(seen, hiddens, lengths, strict=False):
         end = begin + length
         if hidden and length > 1:
             earlier = kinds[begin : end - 1]
             marked = length - 1 - earlier.count(0)
             kinds[begin : end - 1] = earlier.translate(_MARKED)
             answer.marked += marked
-            if shown:
-                answer.intervals += repeat(stamps[i] - seen[i - 1], marked)
-        begin, shown = end, shown or any(kinds[begin:end])
+            answer.since += repeat(before, marked)
+            _share(kinds, range(begin, end), hidden)
+        begin = end
 
 
-def _read_events(reads: list[Read], decode: Decode) -> Answer:
+def _share(kinds: bytearray, places: range, hidden: int) -> None:
+    """Mark chunks of a merged read that came with an earlier one: it has no more instants than segments, *hidden* + 1."""
+    chunks = [at for at in places if kinds[at]]
+    known = bool(chunks) and not kinds[chunks[-1]] & MARKED  # the last one came at the stamp
+    for at in chunks[hidden + 1 - known : len(chunks) - known]:
+        kinds[at] |= SHARED
+
+
+def _read_events(reads: list[Read], decode: Decode, began: int) -> Answer:
     """Any answer, event by event."""
     answer = Answer()
     texts: list[str] = []
     reasonings: list[str] = []
     unreadable: BadResponse | None = None
     try:
-        unreadable = _take_events(answer, reads, decode, texts, reasonings)
+        unreadable = _take_events(answer, reads, decode, texts, reasonings, began)
     except BadResponse as error:
         answer.error = error
     except Exception as error:  # noqa: BLE001  # code of a plugin
@@ -193,17 +199,17 @@ def _read_events(reads: list[Read], decode: Decode) -> Answer:
 
 
 def _take_events(
-    answer: Answer, reads: list[Read], decode: Decode, texts: list[str], reasonings: list[str]
+    answer: Answer, reads: list[Read], decode: Decode, texts: list[str], reasonings: list[str], before: int
 ) -> BadResponse | None:
-    """Take the events of the reads into *answer*; gives the first event that was unreadable."""
+    """Take the events of the reads into *answer*; gives the first event that was unreadable.  *before*: as ``began``."""
     stamps, kinds, splitter = answer.stamps, answer.kinds, Splitter()
-    before = now = began = count = 0
+    now = began = count = 0
     unreadable: BadResponse | None = None
     for stamp, read, hidden, body in (*reads, _END):
         now = max(now, stamp)  # the stamp of a read without a kernel stamp may be behind the kernel's of the next
         events = splitter.close() if body is None else splitter.feed(body)
         doubtful = len(events) - body.endswith((b"\n", b"\r")) if hidden and body else 0
-        shown = bool(stamps)
+        first = len(stamps)
         for at, (event, name) in enumerate(events):
             count += 1
             if count == 1:
@@ -239,10 +245,11 @@ def _take_events(
             if at < doubtful:
                 kind |= MARKED
                 answer.marked += 1
-                if shown:
-                    answer.intervals.append(now - before)
+                answer.since.append(before)
             stamps.append(now)
             kinds.append(kind)
+        if doubtful:
+            _share(kinds, range(first, len(kinds)), hidden)
         before = read
     return unreadable
 

@@ -7,7 +7,6 @@ import struct
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,13 +14,14 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from aiperf.errors import BadJournal
-from aiperf.reduce.answer import MARKED, Answer
+from aiperf.reduce.answer import Answer
+from aiperf.reduce.gaps import instants, interval_widths
 from aiperf.reduce.grading import Graded, grade_columns
 from aiperf.reduce.usage import Usage
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import News, Position, ShardEvent
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, Ints, Ragged, RecordBatch, Row
+from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, RecordBatch, Row
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.statistics.fold import Buckets
@@ -40,7 +40,8 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     """A batch on disk.
 
     numbers: float64 of the columns *names*, one column after the other.  stamps, kinds: of each piece of content, its instant
-    (int64 ns since the run's start) and the bits of :mod:`aiperf.reduce.answer`; lengths: pieces per request (int64).
+    (int64 ns since the run's start) and the bits of :mod:`aiperf.reduce.answer`; lengths: pieces per request (int64); since:
+    of each marked piece, when the socket was last seen empty before it.
     errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.sdk.journal.Trace`, where the run keeps them;
     grades: of requests with something to grade.
     events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
@@ -63,6 +64,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     version: int = _VERSION  # of this layout
     names: tuple[str, ...] = ()  # NUMBERS where empty
     grades: dict[int, Graded] = {}
+    since: bytes = b""
 
     def columns(self) -> dict[str, Floats]:
         """The columns of NUMBERS; one that was not stored is absent."""
@@ -138,7 +140,7 @@ class OpenBatch:
         self._stamps: list[int] = []
         self._kinds = bytearray()
         self._lengths: list[int] = []
-        self._intervals: list[int] = []
+        self._since: list[int] = []
         self._errors: dict[int, str] = {}
         self._traces: dict[int, str] = {}
         self._grades: dict[int, Graded] = {}
@@ -160,7 +162,7 @@ class OpenBatch:
         self._numbers += _pack_row(*counts, *astuple(row))
         self._stamps += answer.stamps
         self._kinds += answer.kinds
-        self._intervals += answer.intervals
+        self._since += answer.since
         if error is not None:
             self._errors[number] = _text(error)
         if trace is not None:
@@ -173,10 +175,12 @@ class OpenBatch:
         rows = np.frombuffer(self._numbers, dtype=np.float64).reshape(len(self), len(NUMBERS))
         lateness, intervals = Buckets(), Buckets()
         lateness.add(np.concatenate([np.empty(0), *(part for each in news for part in each.lateness)]))
-        intervals.add(np.array(self._intervals, dtype=np.float64))
+        stamps, lengths = np.array(self._stamps, dtype=np.int64), np.array(self._lengths, dtype=np.int64)
+        since = np.array(self._since, dtype=np.int64)
+        intervals.add(interval_widths(stamps, np.frombuffer(self._kinds, dtype=np.uint8), lengths, since))
         return StoredBatch(
-            len(self), rows.T.tobytes(), np.array(self._stamps, dtype=np.int64).tobytes(), bytes(self._kinds),
-            np.array(self._lengths, dtype=np.int64).tobytes(), self._errors, self._traces, names=NUMBERS, grades=self._grades,
+            len(self), rows.T.tobytes(), stamps.tobytes(), bytes(self._kinds), lengths.tobytes(), self._errors, self._traces,
+            since=since.tobytes(), names=NUMBERS, grades=self._grades,
             events=[event for each in news for event in each.events], positions=positions,
             steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,
         )  # fmt: skip
@@ -196,7 +200,7 @@ def batch_of(stored: StoredBatch, plan: Plan, store: Store) -> RecordBatch:
     columns: dict[str, Column] = dict(numbers)
     stamps, lengths = np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.lengths, dtype=np.int64)
     kinds = np.frombuffer(stored.kinds, dtype=np.uint8)
-    columns["chunk_ns"], columns["gap_ns"], columns["piece_count"] = _instants(stamps, kinds, lengths)
+    columns |= instants(stamps, kinds, lengths, np.frombuffer(stored.since, dtype=np.int64))
     columns |= grade_columns(stored.grades, stored.count)
     entries, models, urls, shards, requests, phases, sessions = (
         numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
@@ -226,29 +230,3 @@ def _by_row(texts: dict[int, str], count: int) -> list[str | None]:
 
 def _text(value: ErrorDetails | Graded) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _instants(stamps: Ints, kinds: Any, lengths: Ints) -> tuple[Ragged, Ragged, Ragged]:
-    """The columns of LIST_COLUMNS: distinct instants, gaps between neighbours that are both known, pieces at each instant."""
-    count = len(lengths)
-    if not len(stamps):
-        nothing = Ragged(np.empty(0), np.zeros(count + 1, dtype=np.int64), np.empty(0))
-        return nothing, nothing, nothing
-    owners = np.repeat(np.arange(count), lengths)
-    is_new = np.ones(len(stamps), dtype=bool)
-    is_new[1:] = (owners[1:] != owners[:-1]) | (stamps[1:] != stamps[:-1])
-    starts = np.flatnonzero(is_new)
-    marked = np.maximum.reduceat((kinds & MARKED).astype(np.int64), starts) > 0
-    at, owners = stamps[starts].astype(np.float64), owners[starts]
-    instants = Ragged(at, _offsets(owners, count), at)
-    known = np.zeros(len(starts), dtype=bool)
-    # A marked piece came at an unknown instant since the read before: the gap that ends with it is unknown.
-    known[1:] = (owners[1:] == owners[:-1]) & ~marked[1:]
-    ends = np.flatnonzero(known)
-    gaps = Ragged(at[ends] - at[ends - 1], _offsets(owners[ends], count), at[ends])
-    pieces = np.diff(starts, append=len(stamps)).astype(np.float64)
-    return instants, gaps, Ragged(pieces, instants.offsets, at)
-
-
-def _offsets(owners: Ints, count: int) -> Ints:
-    return np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)

@@ -91,7 +91,9 @@ class RowMaker:
         if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
             streamed = flags & STREAMED or (ending == journal.UNFINISHED and self._plan.target.streaming)
             repeats = self._endpoint.repeats_envelope
-            answer = read_answer(reads, self._endpoint.decode, streamed=bool(streamed), repeats=repeats)
+            # A transport may see the head after the kernel's stamp of the body behind it.
+            began = max((instant for instant in (started, sent, ack) if instant - zero <= reads[0][0]), default=started) - zero
+            answer = read_answer(reads, self._endpoint.decode, streamed=bool(streamed), repeats=repeats, began=began)
         else:
             answer = Answer()
         error = self._error(request, answer)

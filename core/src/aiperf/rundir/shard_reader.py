@@ -212,13 +212,15 @@ class Observation(Struct):
     """A finished request.
 
     sent, done: SENT_FIELDS and DONE_FIELDS of :mod:`aiperf.rundir.journal` by name.  texts: its TEXT entries by kind.  reads:
-    the instant of each (monotonic ns; the kernel's receive stamp where there is one) and its body bytes.
+    the instant of each (monotonic ns; the kernel's receive stamp where there is one) and its body bytes.  merged_since: of a
+    read of merged TCP segments, when the socket was last seen empty before it (monotonic ns), else None.
     """
 
     sent: dict[str, int]
     done: dict[str, int]
     texts: dict[str, Any]
     reads: list[tuple[int, bytes]]
+    merged_since: list[int | None] = []
 
 
 def observations(directory: Path, shard: int) -> Iterator[Observation]:
@@ -231,4 +233,6 @@ def observations(directory: Path, shard: int) -> Iterator[Observation]:
     for request in reader.finished():
         sent = dict(zip(journal.SENT_FIELDS, request.sent, strict=True))
         done = dict(zip(journal.DONE_FIELDS, request.done, strict=True))
-        yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in request.reads])
+        seen = (sent["started_ns"], *(read[1] for read in request.reads))
+        since = [before if read[2] else None for before, read in zip(seen, request.reads, strict=False)]
+        yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in request.reads], since)

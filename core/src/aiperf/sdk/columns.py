@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -103,8 +104,11 @@ class Row(JournalColumns, kw_only=True):
 NUMBERS: tuple[str, ...] = (*UsageColumns.__struct_fields__, *Row.__struct_fields__)
 """Columns with one number per request, as a batch is stored."""
 LIST_COLUMNS = ("chunk_ns", "gap_ns", "piece_count")
-"""Columns with a list per request: distinct instants at which content arrived (ns); time between neighbouring instants that
-are both known (ns; merged reads are left out); pieces of content at each instant."""
+"""Columns with a list per request: distinct instants at which content arrived (ns); times between neighbouring arrivals (ns);
+pieces of content at each instant.  A merged read is one instant, and around it the times are estimates whose sum is right."""
+BOUND_COLUMNS = ("gap_low_ns", "gap_high_ns", "gap_slack_ns", "second_low_ns", "second_high_ns")
+"""Columns of batches with merged reads alone: ``low``, ``high`` and ``slack`` of :class:`Bounds` for ``gap_ns``; and the
+shortest and the longest time that the content after the first may have taken, one number per request."""
 GRADE_COLUMNS = ("graded", "correct", "unparsed", "score")
 """1 where the answer was graded, 0 where grading failed, absent where nothing is expected; and, of graded answers, the fields
 of :class:`aiperf.sdk.grader.Grade`."""
@@ -139,6 +143,18 @@ class Ragged(Struct, frozen=True):
 Column: TypeAlias = Floats | Ragged
 
 
+class Bounds(Struct, frozen=True):
+    """Bounds of a metric's column, in columns of the same shape.
+
+    Every percentile of the true values lies between those of *low* and *high*.  Where low is high, the value is known; else it
+    is an estimate.  slack: by how much each estimate may be wrong in a sum.
+    """
+
+    low: Column
+    high: Column
+    slack: Column
+
+
 def _taken(column: Column, rows: Ints) -> Column:
     return column.take(rows) if isinstance(column, Ragged) else column[rows]
 
@@ -169,24 +185,26 @@ class RecordBatch:
     *valid* marks requests that count for latency and throughput; the rest failed.
 
     A batch that exporters and hooks get has its metrics, too: *values* by tag in base units (NaN absent), *metrics* their
-    declarations, *cut_off* by tag of a duration the time so far of requests that were cut off in flight (not in *values*).
+    declarations, *cut_off* by tag of a duration the time so far of requests that were cut off in flight (not in *values*),
+    *bounds* by tag those of values that are estimates.
     """
 
     def __init__(
         self, columns: Mapping[str, Column], valid: NDArray[np.bool_], texts: Mapping[str, Sequence[str | None]] | None = None,
         values: Mapping[str, Column] | None = None, metrics: Mapping[str, MetricDeclaration] | None = None,
         cut_off: Mapping[str, Floats] | None = None, *, resolve: Callable[[str], Column] | None = None,
+        bounds: Mapping[str, Bounds] | None = None,
     ) -> None:  # fmt: skip
         self.columns, self.valid, self.texts = dict(columns), valid, dict(texts or {})
-        self.values, self.metrics, self.cut_off = values or {}, metrics or {}, cut_off or {}
+        self.values, self.metrics, self.cut_off, self.bounds = values or {}, metrics or {}, cut_off or {}, bounds or {}
         self._resolve = resolve
 
     def with_metrics(
         self, values: Mapping[str, Column], metrics: Mapping[str, MetricDeclaration],
-        cut_off: Mapping[str, Floats] | None = None,
+        cut_off: Mapping[str, Floats] | None = None, bounds: Mapping[str, Bounds] | None = None,
     ) -> RecordBatch:  # fmt: skip
         """The same requests with their metrics."""
-        return RecordBatch(self.columns, self.valid, self.texts, values, metrics, cut_off)
+        return RecordBatch(self.columns, self.valid, self.texts, values, metrics, cut_off, bounds=bounds)
 
     @property
     def batch(self) -> RecordBatch:
@@ -227,7 +245,8 @@ class RecordBatch:
         texts = {name: [values[i] for i in rows.tolist()] for name, values in self.texts.items()}
         values = {tag: _taken(column, rows) for tag, column in self.values.items()}
         cut_off = {tag: column[rows] for tag, column in self.cut_off.items()}
-        return RecordBatch(columns, self.valid[rows], texts, values, self.metrics, cut_off)
+        bounds = {tag: Bounds(*(_taken(part, rows) for part in astuple(column))) for tag, column in self.bounds.items()}
+        return RecordBatch(columns, self.valid[rows], texts, values, self.metrics, cut_off, bounds=bounds)
 
     def select(self, mask: NDArray[np.bool_]) -> RecordBatch:
         """The requests where *mask* is true."""
@@ -245,6 +264,6 @@ class Scored(RecordBatch):
 
 
 __all__ = [
-    "ABSENT", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "TEXTS", "Column", "Floats", "Ints", "JournalColumns", "Ragged",
-    "RecordBatch", "Row", "Scored", "UsageColumns", "integers", "ragged",
+    "ABSENT", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "TEXTS", "Bounds", "Column", "Floats", "Ints",
+    "JournalColumns", "Ragged", "RecordBatch", "Row", "Scored", "UsageColumns", "integers", "ragged",
 ]  # fmt: skip

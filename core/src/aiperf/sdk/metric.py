@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from aiperf.sdk.columns import Column, RecordBatch
+    from aiperf.sdk.columns import Bounds, Column, RecordBatch
     from aiperf.sdk.raw_values import RawValues
     from aiperf.sdk.summary import Result
 
@@ -143,6 +143,10 @@ class Metric(MetricDeclaration):
     def column(self, batch: RecordBatch) -> Column:
         """One value per request of *batch*, or a Ragged with one list per request."""
         raise NotImplementedError(f"{type(self).__name__} must define column(batch)")
+
+    def bounds(self, batch: RecordBatch) -> Bounds | None:
+        """Bounds of the column of a batch with merged reads (it has BOUND_COLUMNS); None where they change no value."""
+        return None
 
 
 class RequestView(Protocol):

@@ -22,6 +22,7 @@ class Result(Struct, frozen=True):
     """The result of a metric, in its display unit.
 
     *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else.
+    lower, upper: bounds of the same, where merged reads hide when some content came; each of *stats* is then their midpoint.
     """
 
     tag: str
@@ -31,16 +32,20 @@ class Result(Struct, frozen=True):
     short: str = ""
     group: str = ""
     order: int | None = None
+    lower: dict[str, float] = {}
+    upper: dict[str, float] = {}
 
     @property
     def distribution(self) -> bool:
         return self.stats.keys() != {"avg"}
 
-    def entry(self) -> dict[str, float | str]:
+    def entry(self) -> dict[str, Any]:
         """Unit and finite statistics, unrounded, in the order of the reference's JSON files; empty where nothing is finite."""
         values = {name: self.stats[name] for name in _ENTRY if name in self.stats and math.isfinite(self.stats[name])}
         counts = {name: int(value) for name, value in values.items() if name in ("count", "censored")}
-        return {"unit": self.unit, **values, **counts} if values else {}
+        sides = {"lower": self.lower, "upper": self.upper} if self.lower else {}
+        bounds = {side: {name: known[name] for name in _ENTRY if name in known} for side, known in sides.items()}
+        return {"unit": self.unit, **values, **counts, **bounds} if values else {}
 
 
 class ErrorCount(Struct, frozen=True):

@@ -281,10 +281,16 @@ def _fill(buckets: dict[int, Buckets], block: NDArray[Any], within: tuple[int, i
 
 
 class Merged:
-    """The samples of one metric from several reducers, as one.  *within*: the first and the last group."""
+    """The samples of one metric from several reducers, as one.  *within*: the first and the last group.
 
-    def __init__(self, samples: list[Samples], within: tuple[int, int] = _ANY) -> None:
-        self._samples, self._within = samples, within
+    *bounds*: where some values are estimates, the samples with their lower bounds in their place, those with their upper
+    bounds, and by how much the sum may be wrong.
+    """
+
+    def __init__(
+        self, samples: list[Samples], within: tuple[int, int] = _ANY, bounds: tuple[Merged, Merged, float] | None = None
+    ) -> None:
+        self._samples, self._within, self._bounds = samples, within, bounds
         self.count = sum(part.count for part in samples)
         # The count of all reducers together decides: their number changes no result.
         listed = any(part.listed for part in samples)
@@ -345,6 +351,19 @@ class Merged:
             return None
         return self._buckets[0].statistics(scale) if self._bucketed else statistics(self.values(), scale)
 
+    def bounds(self, scale: float) -> list[dict[str, float]]:
+        """Lower and upper bounds of the mean, the sum, the percentiles and the extremes; empty where all values are known."""
+        total = self.sum()
+        if self._bounds is None or total is None:
+            return []
+        low, high, slack = self._bounds
+        sides = []
+        for side, most in ((low, total - slack), (high, total + slack)):
+            statistics = side.statistics(scale) or {}
+            mean = {"avg": displayed(most / self.count, scale), "sum": displayed(most, scale)}
+            sides.append({name: value for name, value in (statistics | mean).items() if name not in ("std", "count")})
+        return sides
+
     def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
         """Statistics with *failed* more, infinite values; None where the values are in buckets."""
         return None if self._bucketed else adjusted(self.values(), failed, scale)
@@ -377,6 +396,9 @@ class Part:
 
     def statistics(self, scale: float) -> dict[str, float] | None:
         return self._statistics
+
+    def bounds(self, scale: float) -> list[dict[str, float]]:
+        return []
 
     def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
         return self._adjusted

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import astuple
 
 from aiperf.rundir import journal
-from aiperf.sdk.columns import Column, Floats, Ragged, RecordBatch
+from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Floats, Ragged, RecordBatch
 from aiperf.sdk.metric import Analysis, Metric, Over
 from aiperf.sdk.raw_values import RawValueCollector
 from aiperf.statistics.catalogue import Catalogue
@@ -25,6 +26,8 @@ the answer before (ns); numbers of the arrivals that were sent; the client's tim
 
 SEEN, CENSORED = "·seen", "·censored"
 """Suffixes of a metric's tag, for requests cut off in flight: values that are known; durations so far of the others."""
+ESTIMATE, LOW, HIGH, SLACK = "·estimate", "·low", "·high", "·slack"
+"""Suffixes of a metric's tag: values that are estimates, apart from the known ones, and the parts of their Bounds."""
 _CUT_OFF = (journal.ABORTED, journal.UNFINISHED)
 Groupings: TypeAlias = Mapping[int, Sequence[Grouping]]
 
@@ -60,6 +63,7 @@ class Pipeline:
         }
         cut = np.isin(batch["outcome"], _CUT_OFF)
         cut_off: dict[str, Floats] = {}
+        bounds: dict[str, Bounds] = {}
         for tag, metric in self._metrics.items():
             if tag in self.off or any(need not in values for need in metric.needs):
                 continue
@@ -71,11 +75,14 @@ class Pipeline:
                 raise KeyError(f"{name!r} is neither a column of the kernel nor in 'needs'")
 
             with self._catalogue.isolated(tag, partial(self.off.__setitem__, tag)):
-                column = metric.column(batch.viewed(resolve))
+                view = batch.viewed(resolve)
+                column = metric.column(view)
                 values[tag] = _checked(column, rows[metric.over])
+                if BOUND_COLUMNS[0] in batch.columns and (estimated := metric.bounds(view)) is not None:
+                    bounds[tag] = Bounds(*(_checked(part, rows[metric.over]) for part in astuple(estimated)))
                 if metric.since is not None and not isinstance(column, Ragged) and cut.any():
                     cut_off[tag] = np.where(cut & np.isfinite(column), column, np.nan)
-        return batch.with_metrics(values, self._metrics, cut_off)
+        return batch.with_metrics(values, self._metrics, cut_off, bounds)
 
     def feed(self, scored: RecordBatch) -> None:
         """Fold the values of a batch that has its metrics."""
@@ -84,14 +91,22 @@ class Pipeline:
         for phase in present.astype(np.int64).tolist():
             batch = scored if len(present) == 1 else scored.select(phases == phase)
             for tag, column in batch.values.items():
-                if isinstance(column, Ragged):
-                    self._fold(phase, tag, listed=True).add(column.values)
-                else:
-                    self._fold(phase, tag).add(column)
+                values, listed = (column.values, True) if isinstance(column, Ragged) else (column, False)
+                if tag in batch.bounds:
+                    values = self._take_estimates(phase, tag, values, batch.bounds[tag], listed=listed)
+                self._fold(phase, tag, listed=listed).add(values)
             self._count(phase, batch)
             self._watch(phase, batch)
             self._collect(phase, batch)
             self._group(phase, batch)
+
+    def _take_estimates(self, phase: int, tag: str, values: Floats, bounds: Bounds, *, listed: bool) -> Floats:
+        """Fold the values that are estimates, and their bounds; gives the others."""
+        low, high, slack = (part.values if isinstance(part, Ragged) else part for part in astuple(bounds))
+        estimated = low < high
+        for suffix, part in ((ESTIMATE, values), (LOW, low), (HIGH, high), (SLACK, slack)):
+            self._fold(phase, tag + suffix, listed=listed).add(part[estimated])
+        return values[~estimated]
 
     def _count(self, phase: int, batch: RecordBatch) -> None:
         """Count the requests, and fold the kernel's own values."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
 from aiperf.sdk.raw_values import RawValues
@@ -15,7 +16,7 @@ from aiperf.statistics.catalogue import Catalogue
 from aiperf.statistics.fold import PERCENTILES, Merged, Part, Samples, displayed
 from aiperf.statistics.grouped import MergedGroups
 from aiperf.statistics.phase_counts import Tally
-from aiperf.statistics.pipeline import CENSORED, SEEN
+from aiperf.statistics.pipeline import CENSORED, ESTIMATE, HIGH, LOW, SEEN, SLACK
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
@@ -70,14 +71,18 @@ class PhaseTotals:
         """Every metric's result, in the display unit; those without a value are absent."""
         results: dict[str, Result] = {}
         for tag, metric in self._catalogue.metrics.items():
+            lower = upper = {}
             if isinstance(metric, Metric) and metric.fold is Aggregation.DISTRIBUTION:
                 stats = self._folds[tag].statistics(metric.scale) if tag in self._folds else None
+                if stats and (bounds := self._folds[tag].bounds(metric.scale)):
+                    lower, upper = bounds
+                    stats |= {name: (low + upper[name]) / 2 for name, low in lower.items() if name not in ("avg", "sum")}
             else:
                 stats = self._number(tag, metric)
             self._shown[tag] = stats or {}
             if metric.hidden or stats is None or not all(np.isfinite(value) for value in stats.values()):
                 continue
-            results[tag] = _result(metric, stats)
+            results[tag] = replace(_result(metric, stats), lower=lower, upper=upper)
             if self.failed and isinstance(metric, Metric) and metric.adjusted:
                 worse = self._folds[tag].adjusted(self.failed, metric.scale)
                 if worse is not None:
@@ -191,4 +196,14 @@ def merged_folds(reducers: Iterable[list[tuple[int, str, Samples]]]) -> dict[int
     for folds in reducers:
         for phase, tag, samples in folds:
             parts.setdefault(phase, {}).setdefault(tag, []).append(samples)
-    return {phase: {tag: Merged(samples) for tag, samples in tags.items()} for phase, tags in parts.items()}
+    return {phase: {tag: _merged(tags, tag) for tag in tags} for phase, tags in parts.items()}
+
+
+def _merged(folds: dict[str, list[Samples]], tag: str) -> Merged:
+    """The samples of a tag; where some of its values are estimates, these too, and their bounds."""
+    known = folds[tag]
+    if tag + ESTIMATE not in folds:
+        return Merged(known)
+    slack = Merged(folds[tag + SLACK]).sum() or 0.0
+    bounds = Merged(known + folds[tag + LOW]), Merged(known + folds[tag + HIGH]), slack
+    return Merged(known + folds[tag + ESTIMATE], bounds=bounds)

@@ -111,6 +111,14 @@ def test_statistics_are_unrounded_and_in_the_references_order(tmp_path):
     assert isinstance(stats["count"], int)
 
 
+def test_bounds_stand_beside_their_midpoints(tmp_path):
+    known = {name: value for name, value in LATENCY.items() if name not in ("std", "count")}
+    latency = Result("inter_token_latency", "ITL", "ms", LATENCY, lower=known, upper=known | {"p99": 8.5})
+    found = written(tmp_path, replace(SUMMARY, results={"inter_token_latency": latency}))["inter_token_latency"]
+    assert (found["lower"]["p99"], found["p99"], found["upper"]["p99"]) == (7.19, 7.19, 8.5)
+    jsonschema.validate(found, SCHEMA["$defs"]["MetricStats"])
+
+
 def test_a_metric_without_a_distribution_has_its_value_alone(tmp_path):
     assert written(tmp_path, SUMMARY)["request_throughput"] == {"unit": "requests/sec", "avg": 36.024932062932244}
 

@@ -7,11 +7,12 @@ import pytest
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: the parquet exporters need it")
 
-from aiperf import AiperfError, Target  # noqa: E402
+from aiperf import AiperfError, RecordBatch, Target, ragged  # noqa: E402
 from aiperf.testing.batches import sample_batch  # noqa: E402
 from aiperf.testing.manifests import check_row  # noqa: E402
 from aiperf.testing.summaries import sample_summary  # noqa: E402
 from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402
+from aiperf_exporter_parquet.chunks import _ROW  # noqa: E402
 from aiperf_exporter_parquet.contract import ChunkTableContract, RequestTableContract  # noqa: E402
 
 WALL = 1_700_000_000_000_000_000
@@ -86,6 +87,18 @@ def test_every_chunk_is_a_row_with_instant_and_gap(tmp_path):
         assert [row["chunk"] for row in mine] == list(range(len(instants.row(i))))
         assert [row["gap_ns"] for row in mine] == ([None, *np.diff(instants.row(i)).astype(int).tolist()] if mine else [])
     assert {row["phase_name"] for row in found} == {"profiling"}
+
+
+def test_a_gap_in_front_of_a_merged_read_is_unknown(tmp_path):
+    at = [[10.0, 40.0, 50.0]]
+    columns = sample_batch(1).columns | {"chunk_ns": ragged(at, at)}
+    ends = [[40.0, 40.0, 50.0]]
+    lists = {"gap_ns": [15.0, 15, 10], "gap_low_ns": [15.0, 0, 10], "gap_high_ns": [30.0, 15, 10], "gap_slack_ns": [0.0, 0, 0]}
+    columns |= {name: ragged([values], ends) for name, values in lists.items()}
+    rows = ChunkTable(Target(tmp_path, started_wall_ns=WALL), SimpleNamespace(parquet_chunks=True)).rows(
+        RecordBatch(columns, np.ones(1, dtype=bool), sample_batch(1).texts)
+    )
+    assert np.frombuffer(rows, dtype=_ROW)["gap_ns"].tolist() == [-1, -1, 10]
 
 
 def test_parts_of_several_reducers_are_one_table(tmp_path):

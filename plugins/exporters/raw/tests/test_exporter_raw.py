@@ -70,6 +70,18 @@ def test_a_stream_is_its_events_each_when_it_came(run):
     assert "metrics" not in line and "error" not in line
 
 
+def test_events_of_a_merged_read_say_since_when_they_may_have_come(run):
+    run.sent(0, 1_000)
+    keep(run, 0, b"{}")
+    run.read(0, 5_000, b"data: a\n\n", late_ns=500)
+    run.read(0, 90_000, b"data: b\n\ndata: c\n\ndata: d\n\n", hidden=2)
+    run.done(0, 95_000)
+    run.flush(100_000)
+    (line,) = exported(run, record(run, 0))
+    since = CLOCK.started_mono_ns + 5_500
+    assert [each.get("after_perf_ns") for each in line["responses"]] == [None, since, since, None]
+
+
 def test_a_body_that_the_data_set_has_comes_from_there(run):
     run.answered(0, 1_000, (2_000, b"data: x\n\n"), entry=1)
     keep(run, 0)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch, Target, Unit, ragged
 from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, UNFINISHED
+from aiperf.sdk.columns import Bounds
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_records import Records
 from aiperf_exporter_records.shape import schema
@@ -99,6 +100,29 @@ def test_values_are_in_display_units_and_counts_are_whole():
         "output_sequence_length": {"value": 14, "unit": "tokens"},
     }
     assert isinstance(line["metrics"]["output_sequence_length"]["value"], int)
+
+
+def test_estimates_are_marked_with_their_bounds():
+    at = [[1.0], [1.0, 2.0, 3.0]]
+    gaps, low, high, slack = (
+        ragged([[9e6], part], at) for part in ([1e6, 2e6, 3e6], [1e6, 0, 0], [1e6, 4e6, 5e6], [0.0, 0, 1e6])
+    )
+    bounds = {"inter_chunk_latency": Bounds(low, high, slack)}
+    scored = batch([DONE] * 2).with_metrics({"inter_chunk_latency": gaps}, {"inter_chunk_latency": Gaps()}, bounds=bounds)
+    lines = [json.loads(line) for line in Records(Target(Path(), started_wall_ns=WALL)).rows(scored).splitlines()]
+    assert [line["metrics"]["inter_chunk_latency"] for line in lines] == [
+        {"value": [9.0], "unit": "ms"},
+        {"value": [1.0, 2.0, 3.0], "unit": "ms", "intervals": [[1, 0.0, 4.0, 0.0], [2, 0.0, 5.0, 1.0]]},
+    ]
+    jsonschema.validate(lines[1], SCHEMA)
+
+
+def test_an_estimate_of_one_value_is_marked_too():
+    bounds = {"request_latency": Bounds(np.array([1e6, 2e6]), np.array([1e6, 4e6]), np.array([0.0, 1e6]))}
+    values = {"request_latency": np.array([1e6, 3e6])}
+    scored = batch([DONE] * 2).with_metrics(values, {"request_latency": Latency()}, bounds=bounds)
+    lines = [json.loads(line) for line in Records(Target(Path(), started_wall_ns=WALL)).rows(scored).splitlines()]
+    assert [line["metrics"]["request_latency"].get("intervals") for line in lines] == [None, [[0, 2.0, 4.0, 1.0]]]
 
 
 def test_an_absent_value_is_an_absent_key_whatever_the_neighbours_have():

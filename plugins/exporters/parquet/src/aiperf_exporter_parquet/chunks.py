@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from aiperf import RecordBatch, Target
+from aiperf.sdk.columns import BOUND_COLUMNS
 
 _ROW = np.dtype([
     ("phase", "<i4"), ("worker", "<i4"), ("request", "<i8"), ("session_num", "<i8"), ("turn", "<i4"), ("chunk", "<i4"),
@@ -28,11 +29,13 @@ def rows(batch: RecordBatch, target: Target) -> bytes:
     found["chunk"] = np.arange(len(found)) - np.repeat(instants.offsets[:-1], lengths)
     found["at_ns"] = instants.values.astype(np.int64) + target.started_wall_ns
     found["gap_ns"] = _UNKNOWN
-    # A gap is told by the instant that ends it; coalesced ones have none.
+    # A gap is told by the instant that ends it; in front of a merged read there is none.
+    bounds = [batch.lists(name).values for name in BOUND_COLUMNS[:2] if name in batch.columns]
+    known = bounds[0] == bounds[1] if bounds else np.ones(len(gaps.values), dtype=bool)
     owners = np.repeat(np.arange(len(batch)), gaps.offsets[1:] - gaps.offsets[:-1])
     ends = np.repeat(np.arange(len(batch)), lengths)
-    place = np.searchsorted(_keys(ends, instants.values), _keys(owners, gaps.at_ns))
-    found["gap_ns"][place] = gaps.values.astype(np.int64)
+    place = np.searchsorted(_keys(ends, instants.values), _keys(owners[known], gaps.at_ns[known]))
+    found["gap_ns"][place] = gaps.values[known].astype(np.int64)
     return found.tobytes()
 
 

@@ -102,15 +102,18 @@ def _events(one: Observation) -> list[Response]:
     """Events by the read that completed them; what was in the middle of one when the stream ended is one, too."""
     splitter = Splitter()
     found: list[Response] = []
-    for at_ns, piece in one.reads:
-        found += [_event(at_ns, *event) for event in splitter.feed(piece)]
+    for (at_ns, piece), empty_ns in zip(one.reads, one.merged_since, strict=True):
+        events = splitter.feed(piece)
+        # The last segment completes the last event at the stamp.
+        merged = 0 if empty_ns is None else len(events) - piece.endswith((b"\n", b"\r"))
+        found += [_event(at_ns, *event, empty_ns if place < merged else None) for place, event in enumerate(events)]
     found += [_event(one.reads[-1][0], *event) for event in splitter.close()]
     return found
 
 
-def _event(at_ns: int, data: bytes, name: bytes) -> Events:
+def _event(at_ns: int, data: bytes, name: bytes, after_ns: int | None = None) -> Events:
     named = [Packet("event", name.decode("utf-8", "replace"))] if name else []
-    return Events(at_ns, [*named, Packet("data", data.decode("utf-8", "replace"))])
+    return Events(at_ns, [*named, Packet("data", data.decode("utf-8", "replace"))], after_ns)
 
 
 def _content_type(head: dict[str, Any] | None) -> str | None:

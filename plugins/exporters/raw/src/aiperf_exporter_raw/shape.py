@@ -17,11 +17,12 @@ class Packet(Struct, frozen=True, gc=False):
     value: str
 
 
-class Events(Struct, frozen=True):
+class Events(Struct, frozen=True, omit_defaults=True):
     """One event of a stream."""
 
     perf_ns: PerfNs
     packets: list[Packet]
+    after_perf_ns: Annotated[PerfNs, Meta(description="Of a merged read: it came after this.")] | None = None
 
 
 class Text(Struct, frozen=True, omit_defaults=True, gc=False):

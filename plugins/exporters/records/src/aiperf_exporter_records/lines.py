@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit, integers
 from aiperf.sdk.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from msgspec.structs import astuple
 
 from aiperf_exporter_records.shape import Metadata, Value
 from aiperf_exporter_records.traces import NEEDED as TRACED
@@ -27,15 +28,16 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
     """The lines of a batch's requests that were answered, failed or were cancelled."""
     outcome = batch["outcome"]
     listed = np.flatnonzero((outcome == COMPLETED) | (outcome == ERROR) | (outcome == CANCELLED))
-    values, declared = batch.values, batch.metrics
+    values, declared, bounds = batch.values, batch.metrics, {tag: astuple(parts) for tag, parts in batch.bounds.items()}
     if len(listed) < len(batch):
         batch = _narrow(batch, listed)
         values = {tag: _take(column, listed) for tag, column in values.items()}
+        bounds = {tag: tuple(_take(part, listed) for part in parts) for tag, parts in bounds.items()}
     if not len(batch):
         return b""
     # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
     shown = [tag for tag in _ordered(declared) if tag in values]
-    metrics = _metrics(shown, [_values(values[tag], declared[tag]) for tag in shown], len(batch))
+    metrics = _metrics(shown, [_values(values[tag], declared[tag], bounds.get(tag)) for tag in shown], len(batch))
     optional = [("trace_data", Any, None), ("error", Any, None)]
     line = msgspec.defstruct("Line", ["metadata", "metrics", *optional], omit_defaults=True, gc=False)
     made = map(line, _metadata(batch, target), metrics, traces(batch, values, target), _errors(batch))
@@ -149,8 +151,25 @@ def _metrics(tags: list[str], columns: list[list[Value | None]], count: int) -> 
     return map(shape, *columns)
 
 
-def _values(column: Column, metric: MetricDeclaration) -> list[Value | None]:
+def _values(column: Column, metric: MetricDeclaration, bounds: tuple[Column, ...] | None) -> list[Value | None]:
     """A metric's value for each request; None where it has none."""
+    found = _numbers(column, metric)
+    if bounds is not None:
+        low, high, _ = parts = [part.values if isinstance(part, Ragged) else part for part in bounds]
+        at = np.flatnonzero(low < high)
+        begins = bounds[0].offsets if isinstance(bounds[0], Ragged) else np.arange(len(low) + 1)
+        rows = np.searchsorted(begins, at, side="right") - 1
+        places = (at - begins[rows]).tolist()
+        shown = [_shower(metric)(part[at]) for part in parts]
+        for row, interval in zip(rows.tolist(), zip(places, *shown, strict=True), strict=True):
+            value = found[row]
+            if value is not None:
+                found[row] = Value(value.value, value.unit, [*value.intervals, interval])
+    return found
+
+
+def _numbers(column: Column, metric: MetricDeclaration) -> list[Value | None]:
+    """The same without intervals."""
     unit, show = metric.shown.value, _shower(metric)
     if isinstance(column, Ragged):
         finite = np.isfinite(column.values)

@@ -43,11 +43,19 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     root_correlation_id: str | None = None
 
 
-class Value(Struct, frozen=True, gc=False):
-    """One metric of one request, in its display unit."""
+Interval = Annotated[
+    Sequence[float],
+    Meta(min_length=4, max_length=4, description="Place in the list (0 of a number), bounds, slack of a sum."),
+]
+"""Every percentile of the true values lies between those of the bounds; *slack*: how far the estimate may be off in a sum."""
+
+
+class Value(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One metric of one request, in its display unit.  intervals: of values that are estimates, because reads were merged."""
 
     value: float | list[float]
     unit: str
+    intervals: list[Interval] = []
 
 
 Read = Annotated[Sequence[int], Meta(min_length=2, max_length=2, description="Wall clock in ns, bytes of body.")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from aiperf import Column, Metric, Needs, RecordBatch, Unit
+from aiperf.sdk.columns import Bounds
 from numpy.typing import NDArray
 
 _TOKENS_STREAMED = Needs.STREAMING | Needs.TOKENS_OUT
@@ -32,7 +33,7 @@ class TimeToFirstToken(Metric):
 
 
 class TimeToSecondToken(Metric):
-    """From the first content to the next content of a later instant."""
+    """From the first content to the next content of a later instant; bounded where a merged read hides one of the two."""
 
     tag = "time_to_second_token"
     title = "Time to Second Token"
@@ -43,7 +44,13 @@ class TimeToSecondToken(Metric):
     order = 200
 
     def column(self, batch: RecordBatch) -> Column:
+        if "second_low_ns" in batch.columns:
+            return (batch["second_low_ns"] + batch["second_high_ns"]) / 2
         return batch["second_token_ns"] - batch["first_token_ns"]
+
+    def bounds(self, batch: RecordBatch) -> Bounds:
+        low, high = batch["second_low_ns"], batch["second_high_ns"]
+        return Bounds(low, high, (high - low) / 2)
 
 
 class TimeToFirstOutputToken(Metric):
@@ -198,7 +205,7 @@ class InterTokenLatency(Metric):
 
 
 class InterChunkLatency(Metric):
-    """Times between neighbouring arrivals of content, as a list; arrivals merged by the network are left out."""
+    """Times between neighbouring arrivals of content, as a list; bounded where a merged read hides when some of it came."""
 
     tag = "inter_chunk_latency"
     title = "Inter Chunk Latency"
@@ -209,6 +216,9 @@ class InterChunkLatency(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         return batch.lists("gap_ns")
+
+    def bounds(self, batch: RecordBatch) -> Bounds:
+        return Bounds(*map(batch.lists, ("gap_low_ns", "gap_high_ns", "gap_slack_ns")))
 
 
 class OutputTokenThroughputPerUser(Metric):
