@@ -96,6 +96,7 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "first_tokens": unless_failed(np.where(rows % 4 == 1, 3.0, np.nan)),
         "fault": np.where(failed, rows % 3, np.nan),
         "coalesced": np.zeros(count),
+        "turnaround_ns": np.full(count, np.nan),
         "reads": np.where(failed, 1.0, np.array([float(len(times)) for times in instants])),
         "images": np.where(rows % 3 == 1, 2.0, 0.0),
         "events": np.where(failed, 0.0, np.array([len(times) + 2.0 for times in instants])),
