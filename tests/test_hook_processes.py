@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from aiperf.sdk import hooks
@@ -94,6 +95,33 @@ def test_hooks_are_called_where_and_as_often_as_the_reference_says(calls: list[t
     }
     assert often <= set(counts) and {hook for hook, _ in counts} == set(HOOKS)
     assert counts["aiperf_samples_arrived", SOURCE_PROCESS] >= 4  # both edges of two phases
+
+
+SLEEPER = """
+import time
+
+from aiperf import hookimpl
+
+class Thing:
+    @hookimpl
+    def aiperf_request_prepared(self, request):
+        time.sleep(0.08)
+"""
+
+
+def test_a_slow_hook_is_named_by_the_verdict(tmp_path: Path) -> None:
+    overlay = Overlay(tmp_path / "overlay")
+    overlay.add("acme-sleeper", "hooks", "sleeper", code=SLEEPER)
+    aiperf = Program(tmp_path)
+    aiperf.environment |= {"PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(tmp_path / "cache")}
+    with running(first_token_ms=5) as simulator:
+        done = profile(aiperf, simulator)
+    assert done.code == 0, done.err
+    measured = done.json()["measurement"]
+    assert (measured["verdict"], measured.get("scope")) == ("suspect", None)
+    late = next(reason for reason in measured["reasons"] if reason.startswith("arrivals left"))
+    assert "the client could not keep up; hooks:sleeper took" in late
+    assert late.endswith("% of a worker's time to prepare requests: make it faster")
 
 
 def test_hooks_of_the_parent_come_in_the_order_of_the_reference(calls: list[tuple[str, str, int]]) -> None:

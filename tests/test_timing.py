@@ -175,6 +175,17 @@ def test_a_trace_is_replayed_at_its_times(aiperf: Program, simulator: Simulator,
     assert done.json()["replay_sched_degraded"]["avg"] == 0
 
 
+@pytest.mark.parametrize("words", [["--concurrency", "1"], ["--request-rate", "50"]])
+def test_a_phase_of_milliseconds_has_its_lag_and_its_processor_time(
+    aiperf: Program, simulator: Simulator, words: list[str]
+) -> None:
+    done = profile(aiperf, simulator.url, *words, "--request-count", "3", "--workers", "1")
+    measured = done.json()["measurement"]
+    assert measured["loop_lag_ms"]["max"] >= measured["loop_lag_ms"]["p50"] >= 0
+    assert len(measured["worker_cpu_pct"]) == 1
+    assert ("turnaround_ms" in measured) is ("--concurrency" in words)  # of a closed loop alone
+
+
 SECONDS = ["--benchmark-duration", "2"]
 
 
