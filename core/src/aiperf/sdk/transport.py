@@ -6,6 +6,7 @@ worker's measuring loop, so it must not block, parse answers or log per request.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -20,6 +21,18 @@ if TYPE_CHECKING:  # readers of journals use the flags below, and need neither
 REUSED, RECONNECTED, STREAMED, NO_STAMP = 1, 2, 4, 8
 """Bits of ``Exchange.flags`` and of the journal's rows: an open connection was used; it had closed and one retry was made;
 the answer is an event stream; a read came without a kernel stamp.  Plain integers, because a measuring loop sets them."""
+REFUSED, EXHAUSTED = "refused", "client limit"
+"""Values of ``ErrorDetails.cause``: no connection to the server could be opened; this machine had nothing left to open one."""
+END_MARKER = b"[DONE]"
+"""The data of the last event of a stream."""
+_LIMITS = {
+    errno.EMFILE: "this process has no open file left; raise the limit (ulimit -n)",
+    errno.ENFILE: "this machine has no open file left; raise the limit (sysctl fs.file-max)",
+    errno.EADDRNOTAVAIL: (
+        "this machine has no local port left; raise the limit (sysctl net.ipv4.ip_local_port_range) or keep connections open"
+    ),
+    errno.ENOBUFS: "this machine has no socket buffer left; raise the limit (sysctl net.core.wmem_max)",
+}
 
 
 class Shape(Struct, frozen=True, weakref=True):
@@ -45,6 +58,9 @@ class TransportSettings(Struct, frozen=True):
     it is closed behind the last (``Exchange.final``), an error or an abort.  stamps: ask the kernel for receive stamps.
     keep_heads: report every answer's headers, not only those of failures.
     family: address family, ``4``, ``6`` or ``auto``.  trust_env: use proxy variables of the environment, if possible.
+    connect_s: longest time to open a connection, TLS included.  most_bytes: of an answer's body; a longer one is an error.
+    most_head_bytes: of an answer's head, or of one of its headers.  end_s: an event stream that is still open so long after
+    END_MARKER is over.
     """
 
     urls: tuple[str, ...]
@@ -55,6 +71,10 @@ class TransportSettings(Struct, frozen=True):
     keep_heads: bool = False
     family: str = "auto"
     trust_env: bool = False
+    connect_s: float = 30.0
+    most_bytes: int = 1 << 30
+    most_head_bytes: int = 1 << 16
+    end_s: float = 1.0
 
 
 def tls_context(plan: TlsPlan) -> ssl.SSLContext:
@@ -73,6 +93,13 @@ def tls_context(plan: TlsPlan) -> ssl.SSLContext:
         context.load_cert_chain(plan.client_cert, plan.client_key)
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def connect_error(server: str, error: OSError) -> ErrorDetails:
+    """Why no connection to *server* (``host:port``) could be opened: REFUSED, or EXHAUSTED with the limit to raise."""
+    limit = _LIMITS.get(error.errno or 0)
+    message, cause = (error.strerror or str(error), REFUSED) if limit is None else (limit, EXHAUSTED)
+    return ErrorDetails(f"{server}: {message}", type=type(error).__name__, cause=cause)
 
 
 class Exchange:
@@ -134,7 +161,10 @@ class Transport(Protocol):
         report them.  Transports that don't share connections do nothing."""
 
     def send(self, exchange: Exchange) -> None:
-        """Begin; returns at once.  Sets the exchange's times and flags as they happen; ``done`` is called exactly once."""
+        """Begin; returns at once.  Sets the exchange's times and flags as they happen; ``done`` is called exactly once.
+
+        Where no connection can be opened the error is :func:`connect_error`'s, and ``sent_ns`` stays 0.
+        """
 
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         """Drop the exchange and close its connection; ``done(exchange, error)`` is called before this returns."""
@@ -147,6 +177,6 @@ class Transport(Protocol):
 
 
 __all__ = [
-    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Exchange", "Shape", "Sink", "Transport", "TransportSettings",
-    "tls_context",
+    "END_MARKER", "EXHAUSTED", "NO_STAMP", "RECONNECTED", "REFUSED", "REUSED", "STREAMED", "Exchange", "Shape", "Sink",
+    "Transport", "TransportSettings", "connect_error", "tls_context",
 ]  # fmt: skip

@@ -310,6 +310,11 @@ class Scripted:
         if self.faults:
             raise self.faults[0]
 
+    def stop_listening(self) -> None:
+        """Refuse new connections from now on, as a server does that is gone."""
+        assert self._listening is not None
+        self._listening.shutdown(socket.SHUT_RDWR)
+
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -318,7 +323,10 @@ class Scripted:
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            sock, _ = await loop.sock_accept(listening)
+            try:
+                sock, _ = await loop.sock_accept(listening)
+            except OSError:  # it listens no more
+                return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = Link(sock, len(self.links), self._context)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import resource
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic_ns
 
@@ -11,7 +15,7 @@ import pytest
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
-from aiperf.sdk.transport import RECONNECTED, REUSED
+from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REFUSED, REUSED
 from aiperf.testing.server import (
     Certificate,
     Expect,
@@ -28,6 +32,23 @@ from aiperf.testing.server import (
 from aiperf.testing.transports.stage import EVENTS, OK, PATIENCE_S, OnStage, Stage
 
 
+@contextlib.contextmanager
+def no_file_left() -> Iterator[None]:
+    """No file or socket can be opened in this process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 64, before[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(taken[0]))
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 class FailureTests(OnStage):
     """Failures of servers and networks, aborts and large bodies."""
 
@@ -37,10 +58,86 @@ class FailureTests(OnStage):
 
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail(url=f"{url}/v1")
-            assert (exchange.status, exchange.sent_ns) == (0, 0)
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
             assert url.rpartition(":")[2] in error.message
 
         self.play(scene, OK, urls=(url,))
+
+    def test_a_server_that_is_gone_refuses_the_retry(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            stage.server.stop_listening()
+            exchange, error = await stage.fail()
+            assert exchange.flags & RECONNECTED
+            assert (exchange.sent_ns, exchange.sent_end_ns, error.cause) == (0, 0, REFUSED)
+
+        self.play(scene, [*OK, Expect(), Fin()])
+
+    def test_an_exhausted_client_is_no_fault_of_the_server(self) -> None:
+        async def scene(stage: Stage) -> None:
+            with no_file_left():
+                exchange, error = await stage.fail()
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, EXHAUSTED)
+            assert "ulimit -n" in error.message
+            await stage.ask()
+
+        self.play(scene, OK)
+
+    def test_a_silent_handshake_ends_soon(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+
+            async def scene(stage: Stage) -> None:
+                exchange, error = await stage.fail(url=f"{url}/v1")
+                assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
+
+            self.play(scene, OK, urls=(url,), connect_s=0.1)
+
+    @pytest.mark.parametrize("status", [b"000", b"099"])
+    def test_a_status_below_100_is_an_error(self, status: bytes) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert exchange.status == 0
+
+        self.play(scene, [Expect(), Send(b"HTTP/1.1 " + status + b" Odd\r\nContent-Length: 0\r\n\r\n"), UntilClosed()])
+
+    @pytest.mark.parametrize(
+        "begun",
+        [b"HTTP/1.1 200 OK\r\n" + b"X-Field: value\r\n" * 100_000, b"HTTP/1.1 200 OK\r\nX-Field: " + b"v" * 1_000_000],
+        ids=["many headers", "a long header"],
+    )
+    def test_endless_headers_are_an_error(self, begun: bytes) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert exchange.bytes_received == 0
+
+        self.play(scene, [Expect(), Send(begun), UntilClosed()])
+
+    def test_an_answer_beyond_the_limit_is_an_error(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, error = await stage.fail()
+            assert exchange.bytes_received < 2_000_000
+            assert "100000" in error.message.replace(",", "")
+
+        self.play(scene, [Expect(), Send(answer(b"x" * 20_000_000)), UntilClosed()], most_bytes=100_000)
+
+    def test_a_stream_left_open_behind_its_end_marker_is_over(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = await stage.ask()
+            assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1]
+            assert not (await stage.ask()).flags & REUSED
+
+        self.play(scene, [Expect(), Send(chunked_head() + chunk(EVENTS[0]) + chunk(EVENTS[-1])), UntilClosed()], OK, end_s=0.1)
+
+    def test_a_stream_that_pauses_before_its_end_marker_is_not_over(self) -> None:
+        async def scene(stage: Stage) -> None:
+            for _ in range(2):
+                exchange = await stage.ask()
+                assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1]
+
+        rest = chunk(EVENTS[0]) + chunk(EVENTS[-1]) + chunk()
+        pause: list[Step] = [Send(chunked_head()), Sleep(0.3), Send(rest)]
+        self.play(scene, [Expect(), Send(chunked_head() + rest), Expect(), *pause], end_s=0.1)
 
     @pytest.mark.parametrize("host", ["a." * 40 + "invalid", "x" * 70 + ".invalid"], ids=["no such name", "no name at all"])
     def test_a_name_that_cannot_be_resolved_is_every_requests_error(self, host: str) -> None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import httptools
 
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange
+from aiperf.sdk.transport import END_MARKER, NO_STAMP, RECONNECTED, REFUSED, REUSED, STREAMED, Exchange, connect_error
 
 if TYPE_CHECKING:
     from aiperf.worker.http.transport import KernelTransport, Origin, RequestHead
@@ -110,6 +110,8 @@ class Answer:
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
+        if status < 100:
+            raise ValueError(f"status {status:03}")
         if self.complete or status < 200:
             return
         self.status, self.new_head, self.streamed = status, True, False
@@ -147,6 +149,7 @@ class Connection:
         self.read_ns = self.kernel_ns = 0
         self.reads = self.segments = 0
         self.unsent: memoryview | None = None
+        self._tail, self._head_bytes, self._most_bytes = b"", 0, transport.settings.most_bytes
         self._address = self._began_ns = 0
 
     # Opening
@@ -202,7 +205,7 @@ class Connection:
         if self.exchange is not None and self._address < len(self.origin.addresses):
             self._dial()
         else:
-            self.fail(_description(self.origin, code))
+            self.fail(connect_error(f"{self.origin.host}:{self.origin.port}", OSError(code, os.strerror(code))))
 
     def _established(self) -> None:
         exchange, head = self.exchange, self.request_head
@@ -216,6 +219,7 @@ class Connection:
         self.exchange, self.request_head = exchange, head
         exchange.connection = self
         self.answer.expect(head.method)
+        self._tail, self._head_bytes = b"", 0
         data = memoryview(head.encode(exchange) + exchange.body)
         exchange.sent_ns = monotonic_ns()
         if not exchange.connected_ns:
@@ -293,7 +297,7 @@ class Connection:
             if upgrade or not answer.complete:
                 if answer.new_head:
                     self._headed(exchange)
-                self.fail(_UPGRADE_REFUSED if upgrade else ErrorDetails(f"not HTTP: {error}", type="InvalidHttpResponse"))
+                self.fail(_UPGRADE_REFUSED if upgrade else _not_http(error.__context__ or error))
                 return
             answer.stray = True  # the bytes stand behind a whole answer
         if answer.new_head:
@@ -307,6 +311,16 @@ class Connection:
             exchange.bytes_received += len(body)
             hidden = self._merged_segments() if exchange.flags & STREAMED and body.count(b"data:") > 1 else 0
             self.sink.chunk(exchange, body, self.kernel_ns, self.read_ns, hidden)
+            self._tail = body if exchange.flags & STREAMED else b""
+            if exchange.bytes_received > self._most_bytes:
+                message = f"the answer is longer than {self._most_bytes:,} bytes"
+                self.fail(ErrorDetails(message, type="AnswerTooLong"))
+                return
+        elif not answer.status:
+            self._head_bytes += len(data)
+            if self._head_bytes > self.transport.settings.most_head_bytes:
+                self.fail(_not_http(f"the head is longer than {self.transport.settings.most_head_bytes:,} bytes"))
+                return
         if complete:
             self._finished(exchange)
 
@@ -347,6 +361,19 @@ class Connection:
         if not reusable or (settings.sticky and exchange.final):
             self.close()
         self.transport.finished.append((exchange, self))
+
+    def check(self, now_ns: int) -> None:
+        """End what would never end: an attempt to connect, and an event stream that is open behind its end marker."""
+        exchange, settings = self.exchange, self.transport.settings
+        if exchange is None:
+            return
+        if not exchange.connected_ns:
+            if now_ns - self._began_ns > settings.connect_s * 1e9:
+                message = f"{self.origin.host}:{self.origin.port}: no connection within {settings.connect_s:g} s"
+                self.fail(ErrorDetails(message, type="ConnectionTimeoutError", cause=REFUSED))
+        elif now_ns - self.read_ns > settings.end_s * 1e9 and self._tail.rstrip().endswith(END_MARKER):
+            self.answer.keep = False
+            self._finished(exchange)
 
     def _ended(self) -> None:
         """The server ended the connection."""
@@ -398,10 +425,5 @@ class Connection:
             self.answer.release()
 
 
-def _description(origin: Origin, code: int) -> ErrorDetails:
-    message = f"{origin.host}:{origin.port}: {os.strerror(code)}"
-    if code in (errno.EMFILE, errno.ENFILE):
-        message += "; raise the limit of open files (ulimit -n)"
-    elif code == errno.EADDRNOTAVAIL:
-        message += "; no local port is left (net.ipv4.ip_local_port_range, or keep connections open)"
-    return ErrorDetails(message, type=type(OSError(code, "")).__name__)
+def _not_http(reason: object) -> ErrorDetails:
+    return ErrorDetails(f"not HTTP: {reason}", type="InvalidHttpResponse")

@@ -10,12 +10,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from time import monotonic_ns
 from typing import Any
 from urllib.parse import urlsplit
 
 from aiperf import environment
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
+from aiperf.sdk.transport import REFUSED, REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
 from aiperf.worker.http.connection import SO_TIMESTAMPNS, Connection
 from aiperf.worker.http.tls import TlsConnection
 
@@ -149,6 +150,7 @@ class KernelTransport:
         self.finished: deque[tuple[Exchange, Connection]] = deque()
         self._by_session: dict[str, Connection] | None = {} if settings.sticky else None
         self.poller = Poller(loop, self.settle)
+        self._checking: asyncio.TimerHandle | None = None
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -161,6 +163,7 @@ class KernelTransport:
             self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         for url in self.settings.urls:
             await self._resolve(self._origin(url))
+        self._check()
 
     async def warm(self, connections: int) -> None:
         if not self.settings.reuse or self.settings.sticky:
@@ -183,12 +186,23 @@ class KernelTransport:
         return Connection(self, origin) if origin.tls is None else TlsConnection(self, origin, origin.tls)
 
     async def close(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
         for connection in list(self.open_connections):
             connection.close()
         self.poller.close()
         if self._stamping is not None:
             self._stamping.close()
             self._stamping = None
+
+    def _check(self) -> None:
+        """Look after connections without news, about once a second."""
+        now_ns, wait_s = monotonic_ns(), min(1.0, self.settings.end_s, self.settings.connect_s)
+        for connection in list(self.open_connections):
+            if connection.read_ns < now_ns - wait_s * 1e9:
+                connection.check(now_ns)
+        self.settle()
+        self._checking = self.loop.call_later(wait_s, self._check)
 
     def settle(self) -> None:
         """Report the answers that the last batch of reads completed.
@@ -258,7 +272,7 @@ class KernelTransport:
                 origin.tls = tls_context(self.settings.tls)
         except (OSError, UnicodeError) as error:  # errors of certificates, too
             reason = error.strerror or error if isinstance(error, OSError) else f"no host name: {error}"
-            origin.error = ErrorDetails(f"{origin.host}: {reason}", type=type(error).__name__)
+            origin.error = ErrorDetails(f"{origin.host}: {reason}", type=type(error).__name__, cause=REFUSED)
             return
         # IPv4 first: servers under test listen there more often than not, and a refused IPv6 attempt costs a round trip.
         origin.addresses = [(entry[0], entry[4]) for entry in sorted(entries, key=lambda entry: entry[0] != socket.AF_INET)]

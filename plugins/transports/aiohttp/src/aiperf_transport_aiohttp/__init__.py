@@ -23,6 +23,7 @@ from aiperf import (
     TransportSettings,
     tls_context,
 )
+from aiperf.sdk.transport import END_MARKER, REFUSED, connect_error
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for
@@ -31,7 +32,6 @@ from aiperf_transport_aiohttp.tracing import Connector, StampedBody, traced
 _KEEPALIVE_S = 300.0
 _WARM_S = 5.0
 _WARM_AT_ONCE = 64
-_LINE_BYTES = 65536
 _READ_BYTES = 65536
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
@@ -176,13 +176,13 @@ class AiohttpTransport:
             connector=connector,
             loop=self.loop,
             cookie_jar=aiohttp.DummyCookieJar(loop=self.loop),
-            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=self.settings.connect_s, sock_read=None),
             auto_decompress=False,
             skip_auto_headers=_OWN_HEADERS,
             trace_configs=[traced(self._connected)],
             read_bufsize=_READ_BYTES,
-            max_line_size=_LINE_BYTES,
-            max_field_size=_LINE_BYTES,
+            max_line_size=self.settings.most_head_bytes,
+            max_field_size=self.settings.most_head_bytes,
         )
 
     def _connected(self, exchange: Exchange) -> None:
@@ -243,6 +243,7 @@ class AiohttpTransport:
             if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or flight.answered(error):
                 raise
             exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
+            exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
             await self._ask(single, flight)
 
     async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
@@ -267,7 +268,10 @@ class AiohttpTransport:
             exchange.sent_end_ns = exchange.sent_ns
             if exchange.armed:
                 self.sink.written(exchange)
-        exchange.status = status = response.status
+        status = response.status
+        if status < 100:
+            raise _RefusedError(ErrorDetails(f"not HTTP: status {status:03}", type="InvalidHttpResponse"))
+        exchange.status = status
         if status == 101:
             raise _RefusedError(ErrorDetails("the server wants to switch protocols", type="UpgradeRefused"))
         if response.headers.get("Content-Type", "").lower().startswith("text/event-stream"):
@@ -276,13 +280,26 @@ class AiohttpTransport:
             # The names are strings of aiohttp's own kind, which a journal can't take.
             answered = [(str(name), value) for name, value in response.headers.items()]
             self.sink.head(exchange, status, response.reason or f"HTTP {status}", answered)
-        async for body in response.content.iter_any():
+        content, most_bytes, body = response.content, self.settings.most_bytes, b""
+        while True:
+            if exchange.flags & STREAMED and body.rstrip().endswith(END_MARKER):
+                try:
+                    async with asyncio.timeout(self.settings.end_s):
+                        body = await content.readany()
+                except TimeoutError:  # the server leaves the stream open: it is over all the same
+                    return
+            else:
+                body = await content.readany()
             read_ns = monotonic_ns()
+            if not body:
+                return
             self._reads += 1
             exchange.bytes_received += len(body)
             if self.settings.stamps:
                 exchange.flags |= NO_STAMP
             self.sink.chunk(exchange, body, 0, read_ns, 0)
+            if exchange.bytes_received > most_bytes:
+                raise _RefusedError(ErrorDetails(f"the answer is longer than {most_bytes:,} bytes", type="AnswerTooLong"))
 
     def _target(self, shape: Shape) -> _Target:
         target = self._targets.get(id(shape))
@@ -304,6 +321,10 @@ class _RefusedError(Exception):
 def _described(error: Exception) -> ErrorDetails:
     if isinstance(error, _RefusedError):
         return error.details
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        return connect_error(f"{error.host}:{error.port}", error.os_error)
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return ErrorDetails(str(error), type=type(error).__name__, cause=REFUSED)
     cause = error.__cause__
     return ErrorDetails(
         str(error) or repr(error),
