@@ -181,6 +181,23 @@ HELD = {
         "transports/failures.py::test_a_retry_that_fails_is_the_end_of_it",
         "transports/failures.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
     ),
+    "a server that can't be reached": (
+        "test_engine.py::test_slots_without_a_connection_pause_longer_with_each_wave",
+        "test_engine.py::test_refused_arrivals_with_due_times_hold_nothing_up",
+        "test_unreachable.py::test_a_server_that_never_lived_ends_the_run_in_time",
+        "test_unreachable.py::test_the_report_names_the_moment_when_a_server_died",
+    ),
+    "a limit of this machine (open files, local ports)": (
+        "transports/failures.py::test_an_exhausted_client_is_no_fault_of_the_server",
+        "test_trust.py::test_failed_connections_are_suspect_from_their_first_instant",
+    ),
+    "limits of an answer": (
+        "transports/failures.py::test_a_status_below_100_is_an_error",
+        "transports/failures.py::test_endless_headers_are_an_error",
+        "transports/failures.py::test_an_answer_beyond_the_limit_is_an_error",
+        "transports/failures.py::test_a_silent_handshake_ends_soon",
+        "transports/failures.py::test_a_stream_left_open_behind_its_end_marker_is_over",
+    ),
     # Command line
     "exit code of a usage error (unknown option, unreadable value, value out of range)": (
         "test_bad_input.py::test_a_command_line_that_cannot_be_read_exits_2",

@@ -14,8 +14,8 @@ import pytest
 from aiperf.rundir import journal
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
-from aiperf.sdk.plan import Secrets
-from aiperf.sdk.transport import Shape
+from aiperf.sdk.plan import PhasePlan, Secrets
+from aiperf.sdk.transport import EXHAUSTED, REFUSED, Shape
 from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
 from worker_fakes import SPOKEN, FakeTransport, make_engine, make_plan
@@ -82,6 +82,66 @@ def test_failures_are_counted_and_keep_their_cause(tmp_path: Path, status: int, 
         )
 
     asyncio.run(check())
+
+
+class Clock:
+    """A loop whose time stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.later: list[tuple[float, Any, tuple[Any, ...]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay_s: float, call: Any, *arguments: Any) -> None:
+        self.later.append((self.now + delay_s, call, arguments))
+
+    def wake(self) -> float:
+        """Go to the end of the pause; gives its length."""
+        before, self.now = self.now, min(at for at, _, _ in self.later)
+        due, self.later = self.later, []
+        for _, call, arguments in due:
+            call(*arguments)
+        return round(self.now - before, 6)
+
+
+@pytest.mark.parametrize("cause", [REFUSED, EXHAUSTED])
+def test_slots_without_a_connection_pause_longer_with_each_wave(tmp_path: Path, cause: str) -> None:
+    clock: Any = Clock()
+    phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=40, concurrency=2, entries=3)
+    engine = make_engine(make_plan(tmp_path, phases=(phase,)), clock)
+    transport: Any = engine.transport
+    engine.driver.begin(1)
+    pauses = []
+    for wave in range(1, 10):
+        assert len(transport.sent) == 2 * wave, "both slots try again together"
+        for _ in range(2):
+            transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=cause))
+        assert not transport.open
+        pauses.append(clock.wake())
+    assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
+    assert engine.errors == 18 and not engine.connected
+    assert engine.refused == ("nobody" if cause == REFUSED else None)
+    transport.answer()
+    transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=cause))
+    assert clock.wake() == 0.01, "an answer ends the series"
+    assert engine.connected
+    engine.driver.stop()
+    engine.logbook.close()
+
+
+def test_refused_arrivals_with_due_times_hold_nothing_up(tmp_path: Path) -> None:
+    clock: Any = Clock()
+    phase = PhasePlan("profiling", "profiling", 0, "request_rate", request_count=40, concurrency=2, entries=3, rate=5.0)
+    engine = make_engine(make_plan(tmp_path, phases=(phase,)), clock)
+    transport: Any = engine.transport
+    engine.driver.begin(1)
+    for _ in range(5):
+        transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=REFUSED))
+    assert (len(transport.sent), clock.later) == (7, [])
+    engine.driver.stop()
+    engine.logbook.close()
 
 
 def test_requests_in_flight_after_the_grace_are_aborted_not_failed(tmp_path: Path) -> None:

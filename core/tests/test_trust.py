@@ -12,8 +12,10 @@ import pytest
 from aiperf.report.trust import arrivals, asked_rate, delivered, late_ns, measurement, planned
 from aiperf.rundir import journal
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
+from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.statistics.fold import Buckets, Merged, Samples
 from aiperf.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf.testing.journals import plan_for
@@ -63,6 +65,25 @@ def test_a_run_with_nothing_to_object_to_is_trustworthy(tmp_path: Path) -> None:
     assert (found.verdict, found.reasons, found.clock) == ("trustworthy", (), "kernel")
     assert found.client_error_ms is not None
     assert msgspec.structs.astuple(found.client_error_ms) == pytest.approx((0.05, 0.099, 0.1), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("cause", "sentence"),
+    [
+        (REFUSED, "no connection could be opened from 1.500 s on, for 7 requests: h:1: gone"),
+        (EXHAUSTED, "the client was at a limit of its own from 1.500 s on, for 7 requests: h:1: gone"),
+        (None, None),
+    ],
+)
+def test_failed_connections_are_suspect_from_their_first_instant(
+    tmp_path: Path, cause: str | None, sentence: str | None
+) -> None:
+    errors = {
+        msgspec.json.encode(ErrorDetails(message, type="OSError", cause=cause)).decode(): seen
+        for message, seen in {"h:2: gone": (3, 9e9), "h:1: gone": (4, 3.5e9)}.items()
+    }
+    found = measured(tmp_path, census=PhaseCounts({journal.COMPLETED: 93, journal.ERROR: 7}, errors=errors), begin_ns=2e9)
+    assert found.reasons == (() if sentence is None else (sentence,))
 
 
 def test_without_any_kernel_stamp_the_clock_is_that_of_the_reads(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ class KernelOptions(Options):
     request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Endpoint", metavar="SECONDS",
         place="endpoint.timeout",
         help="Longest time a request may take, connecting included; after it the request counts as an error.")
+    unreachable_timeout_s: Finite | None = option("--unreachable-timeout", ge=0, group="Endpoint", metavar="SECONDS",
+        place="endpoint.unreachable_timeout",
+        help="End the run when no connection can be opened for so long, 0 never; by default 10 until one was, then never.")
     api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY", place="endpoint.api_key",
         help="API key, sent as the endpoint's dialect wants it; never written anywhere.")
     use_server_token_count: bool = option("--use-server-token-count", default=False, group="Endpoint",

@@ -58,7 +58,10 @@ class Stop(Struct, frozen=True, tag=True):
 
 
 class Counters(Struct, frozen=True, tag=True):
-    """Where a worker stands in its phase."""
+    """Where a worker stands in its phase.
+
+    refused: why its latest connection could not be opened, None once one could.  connected: it has ever reached the server.
+    """
 
     index: int
     phase: int
@@ -66,6 +69,8 @@ class Counters(Struct, frozen=True, tag=True):
     completed: int
     errors: int
     in_flight: int
+    refused: str | None = None
+    connected: bool = True
 
 
 class PhaseEnded(Struct, frozen=True, tag=True):

@@ -147,7 +147,7 @@ class _Merging:
             incomplete_reason = f"{outcome.unfinished} requests have no end"
         return Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases),
-            self._measurement(main_plan, counts, outcome, main), self._delivered(main_plan, counts, outcome, begin),
+            self._measurement(main_plan, counts, outcome, main, begin), self._delivered(main_plan, counts, outcome, begin),
             self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=cancelled, incomplete_reason=incomplete_reason,
             complete=not cancelled and incomplete_reason is None, seed=plan.run.seed, outcomes=counts.outcomes,
@@ -248,7 +248,9 @@ class _Merging:
         values = [value for _, kind, value in self.events if kind == journal.PHASE]
         return [value["at_ns"] - zero for value in values if (value["phase"], value["event"]) == (phase.index, event)]
 
-    def _measurement(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, main: PhaseSummary) -> Measurement:
+    def _measurement(
+        self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, main: PhaseSummary, begin_ns: float
+    ) -> Measurement:
         lateness, intervals = self.parts[0].lateness, self.parts[0].intervals
         for part in self.parts[1:]:
             lateness.merge(part.lateness)
@@ -259,6 +261,7 @@ class _Merging:
             lateness=lateness, intervals=intervals, clock_steps=sum(part.clock_steps for part in self.parts),
             itl_p50_ms=None if itl is None else itl.stats["p50"], latency_ms=None if latency is None else latency.stats["avg"],
             turnarounds=self.folds[phase.index].get(TURNAROUND),
+            begin_ns=begin_ns,
         )  # fmt: skip
 
     def _delivered(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float) -> DeliveredLoad:

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
 
 from aiperf.registry.hooks import REQUEST_PREPARED
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import ShardEvent
 from aiperf.sdk.columns import Ints
-from aiperf.sdk.model import LENGTH_FIELDS, names
+from aiperf.sdk.model import LENGTH_FIELDS, ErrorDetails, names
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Result
+from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.statistics.fold import Buckets, Merged, statistics
 from aiperf.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf.worker.clock import PRECISE
@@ -132,13 +134,13 @@ def _quantiles(stats: dict[str, float] | None) -> Quantiles | None:
 def measurement(
     plan: Plan, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, events: Iterable[ShardEvent], *,
     lateness: Buckets, intervals: Buckets, clock_steps: int, itl_p50_ms: float | None, turnarounds: Merged | None = None,
-    latency_ms: float | None = None,
+    latency_ms: float | None = None, begin_ns: float = 0.0,
 ) -> Measurement:  # fmt: skip
     """The measurement section of the phase.
 
     *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
-    *intervals*: in which marked chunks came.  *turnarounds*: of the client between two requests in one slot.  All in ns.
-    *clock_steps*: noticed by all shards together.  *latency_ms*: mean of the good requests.
+    *intervals*: in which marked chunks came.  *turnarounds*: of the client between two requests in one slot.  *begin_ns*: of the
+    phase.  All in ns.  *clock_steps*: noticed by all shards together.  *latency_ms*: mean of the good requests.
     """
     lags, shares, counters = _loops(events, {each.index for each in plan.load.phases if each.kind == phase.kind})
     lag = _quantiles(statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None)
@@ -153,6 +155,7 @@ def measurement(
         *_turnaround(turnaround, latency_ms, cause or more),
         *_bad_stamps(counters, clock_steps),
         *_lost_arrivals(outcome),
+        *_failed_connections(counts, begin_ns),
     ]
     loopback = all(_is_loopback(url) for url in plan.target.urls)
     return Measurement(
@@ -229,6 +232,17 @@ def _lost_arrivals(outcome: Arrivals) -> Iterator[str]:
     if lost := outcome.unfinished:
         subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
         yield f"{subject} no end: the process that sent them was lost"
+
+
+def _failed_connections(counts: PhaseCounts, begin_ns: float) -> Iterator[str]:
+    """Requests that found no server, or no means on this machine to reach it."""
+    errors = [(msgspec.json.decode(error, type=ErrorDetails), *seen) for error, seen in counts.errors.items()]
+    for cause, sentence in ((REFUSED, "no connection could be opened"), (EXHAUSTED, "the client was at a limit of its own")):
+        found = [(first_ns, count, error.message) for error, count, first_ns in errors if error.cause == cause]
+        if found:
+            first_ns, _, message = min(found)
+            begin_s = max(0.0, first_ns - begin_ns) / 1e9
+            yield f"{sentence} from {begin_s:.3f} s on, for {sum(count for _, count, _ in found):,} requests: {message}"
 
 
 def _notes(outcome: Arrivals, *, loopback: bool, stamped: bool) -> Iterator[str]:

@@ -45,6 +45,8 @@ _LEAD_NS = 3_000_000
 _SHOW_S = 0.25
 _CANCEL_DRAIN_NS = 5 * NS_PER_S
 """Longest time for requests in flight to finish after a signal."""
+_UNREACHABLE_S = 10.0
+"""A run ends when it never reached the server for so long."""
 _FEWEST_TO_JUDGE = 10
 """The share of failed requests is judged from so many on."""
 
@@ -270,6 +272,7 @@ class Phase:
         warmup_s = environment.warmup_log_s() if phase.kind == "warmup" else 0.0
         self._log_every_s = run.settings.kernel.stats_interval_s or warmup_s
         self._shown_s, self._logged_s = 0.0, time.monotonic()
+        self._refused_since_s: float | None = None
 
     def run(self) -> None:
         """Return when every worker has ended the phase."""
@@ -280,6 +283,7 @@ class Phase:
             self._mailbox.watch_workers(self._phase)
             self._mailbox.watch_reducers()
             self._judge_failures()
+            self._judge_refusals()
             self._show()
             self._stop_where_asked()
         self._end()
@@ -308,6 +312,22 @@ class Phase:
             flag = self._run.settings.flag("failed_threshold", "--failed-request-threshold")
             self._outcome.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
             self._outcome.warn(self._outcome.incomplete)
+
+    def _judge_refusals(self) -> None:
+        """End the run once no worker could open a connection for too long."""
+        counters = [counter for counter in self._mailbox.counters.values() if counter.sent]
+        if not counters or any(counter.refused is None for counter in counters):
+            self._refused_since_s = None
+            return
+        now_s, limit_s = time.monotonic(), self._run.settings.kernel.unreachable_timeout_s
+        self._refused_since_s = self._refused_since_s or now_s
+        if limit_s is None:
+            limit_s = 0.0 if any(counter.connected for counter in counters) else _UNREACHABLE_S
+        if limit_s and now_s - self._refused_since_s >= limit_s and not self._outcome.incomplete:
+            flag = self._run.settings.flag("unreachable_timeout_s", "--unreachable-timeout")
+            why = f"no connection could be opened for {limit_s:g} s ({counters[0].refused}); {flag} 0 goes on trying"
+            self._outcome.incomplete = why
+            self._outcome.warn(why)
 
     def _show(self) -> None:
         """Show the phase on the display, to hooks and in the log, if the last time is long enough ago."""

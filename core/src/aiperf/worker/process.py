@@ -164,7 +164,7 @@ class Worker:
         self._lags: list[int] = []
         self._ticks = self._tick_due_ns = 0
         self._started_ns = monotonic_ns()
-        self._last_counters = (0,) * 5
+        self._last_counters: tuple[object, ...] = ()
         self._reported_trouble = self._orphan = self._closed = False
 
     @property
@@ -329,7 +329,8 @@ class Worker:
         self._schedule_tick()
 
     def _send_counters(self, requests: Requests) -> None:
-        row = (requests.phase.index, requests.sent, requests.completed, requests.errors, len(requests.open))
+        counts = requests.phase.index, requests.sent, requests.completed, requests.errors, len(requests.open)
+        row = (*counts, requests.refused, requests.connected)
         if row != self._last_counters:
             self._last_counters = row
             self._send(control.Counters(self.place.index, *row))

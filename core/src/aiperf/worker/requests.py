@@ -26,7 +26,7 @@ from aiperf.sdk.headers import merged
 from aiperf.sdk.model import ErrorDetails, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
 from aiperf.sdk.sse import Splitter
-from aiperf.sdk.transport import STREAMED, Exchange, Shape, Transport
+from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.logbook import Logbook
@@ -154,6 +154,9 @@ class _FirstToken:
             self._on_found()
 
 
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+
+
 class UrlBalance:
     """Which of several URLs each session uses, by the plan's strategy.
 
@@ -190,6 +193,7 @@ class Requests:
     phase, driver: of the phase under way.  open: requests in flight, by number.
     encode_ns: time that the endpoint and hooks took for requests that were not encoded before the load.
     numbered: one cell that counts the requests of this shard, those of an earlier process included.
+    refused: why the latest connection could not be opened, None once one could.
     warn: gets one sentence for the report.
     """
 
@@ -205,6 +209,9 @@ class Requests:
         self.open: dict[int, Exchange] = {}
         self.sent = self.completed = self.errors = self.last_answer_ns = self.encode_ns = 0
         self.on_idle: Callable[[], None] = lambda: None
+        self.refused: str | None = None
+        self._connected, self._failed_connections = False, 0
+        self._pauses: dict[int, tuple[float, float]] = {}  # by URL: the pause, and its end on the loop's clock
         self._turns = Turns(plan, secrets, store, logbook, prepare)
         self._shapes = self._turns.shapes
         self._url_balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
@@ -218,8 +225,14 @@ class Requests:
 
     def begin(self, phase: PhasePlan, driver: Driver[Any]) -> None:
         """Serve *driver*, and count from 0."""
+        self._connected, self._failed_connections = self.connected, 0
         self.phase, self.driver = phase, driver
         self.sent = self.completed = self.errors = 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether the server was ever reached."""
+        return self._connected or self.completed + self.errors > self._failed_connections
 
     # For drivers: RequestStarter
 
@@ -319,8 +332,15 @@ class Requests:
         else:
             outcome = journal.ERROR
             self.errors += 1
+        session: Any = exchange.owner
+        pause_s = 0.0
         if error is not None:
             self.logbook.text(exchange.request, "error", error)
+            if error.cause in (REFUSED, EXHAUSTED):
+                pause_s = self._pause_s(session.url, error)
+        elif self._pauses:
+            self._pauses.pop(session.url, None)
+            self.refused = None
         self.last_answer_ns = ended_ns
         self.logbook.done(
             (
@@ -329,7 +349,6 @@ class Requests:
                 exchange.dns_ns, exchange.connect_ns, exchange.tls_ns,
             )
         )  # fmt: skip
-        session: Any = exchange.owner
         session.listen = None
         if self._url_balance is not None:
             self._url_balance.in_flight[session.url] -= 1
@@ -337,11 +356,25 @@ class Requests:
             self._turns.append(session, good=good, streamed=bool(exchange.flags & STREAMED))
         if session.prefilling:
             self.driver.first_token(session)
-        self._after = exchange.request
-        self.driver.request_ended(session)
-        self._after = -1
+        if pause_s and not (self.phase.paced or self.driver.complete):
+            self.loop.call_later(pause_s, self.driver.request_ended, session)
+        else:
+            self._after = exchange.request
+            self.driver.request_ended(session)
+            self._after = -1
         if self.driver.complete and not self.open:
             self.on_idle()
+
+    def _pause_s(self, url: int, error: ErrorDetails) -> float:
+        """How long a slot waits that found no connection to *url*: twice as long with every wave of attempts, at most 1 s."""
+        now, (pause_s, until) = self.loop.time(), self._pauses.get(url, (_FIRST_PAUSE_S / 2, 0.0))
+        if now >= until:
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            until = now + pause_s
+            self._pauses[url] = pause_s, until
+        self._failed_connections += 1
+        self.refused = error.message if error.cause == REFUSED else None
+        return until - now
 
     # Ending
 
