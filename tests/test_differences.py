@@ -190,6 +190,8 @@ HELD = {
     "a limit of this machine (open files, local ports)": (
         "transports/failures.py::test_an_exhausted_client_is_no_fault_of_the_server",
         "test_trust.py::test_failed_connections_are_suspect_from_their_first_instant",
+        "test_wrong_numbers.py::test_a_client_at_its_limit_is_no_fault_of_the_server",
+        "test_wrong_numbers.py::test_a_closed_loop_beyond_the_limit_of_open_files_is_refused",
     ),
     "limits of an answer": (
         "transports/failures.py::test_a_status_below_100_is_an_error",

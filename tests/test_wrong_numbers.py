@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import socket
@@ -175,6 +176,25 @@ def test_a_limit_of_open_files_that_is_too_low_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "the limit of open files is 128; 256 are needed" in done.stderr
     assert "ulimit -n" in done.stderr
+
+
+def test_a_closed_loop_beyond_the_limit_of_open_files_is_refused(tmp_path: Path) -> None:
+    done = limited(words("http://127.0.0.1:9", "--concurrency", "300", "--request-count", "300"), 300, 300, tmp_path)
+    assert done.returncode == 1
+    assert "concurrency 300 needs 364 open files in the worker; the limit is 300" in done.stderr
+    assert "ulimit -n 364" in done.stderr
+
+
+def test_a_client_at_its_limit_is_no_fault_of_the_server(tmp_path: Path) -> None:
+    with running(first_token_ms=4000, decode_ms=1, decode_batch_us=0) as simulator:
+        done = limited(words(simulator.url, "--osl", "2", "--request-rate", "500", "--request-count", "500"), 64, 256, tmp_path)
+        seen = simulator.summary()["requests"]
+    summary = json.loads((tmp_path / "artifacts" / "profile_export_aiperf.json").read_text())
+    assert done.returncode == 0, done.stderr
+    assert summary["outcomes"] == {"completed": seen, "client_limit": 500 - seen}
+    assert summary["measurement"]["verdict"] == "suspect"
+    (reason,) = [reason for reason in summary["measurement"]["reasons"] if "limit of its own" in reason]
+    assert f"for {500 - seen} requests" in reason and "ulimit -n" in reason
 
 
 def test_a_server_on_ipv6_alone_is_reached(aiperf: Program) -> None:

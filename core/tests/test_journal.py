@@ -81,6 +81,22 @@ def test_a_logbook_flushes_by_itself_when_a_frame_is_full(tmp_path: Path) -> Non
     assert [f.count for f in journal.frames(journal.segment_path(tmp_path, 0, 0)) if f.kind == journal.CHUNKS] == [1, 1, 1]
 
 
+def test_a_segment_goes_on_where_no_other_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_file_left(*_: object) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(journal, "SEGMENT_BYTES", 1)
+    book = Logbook(tmp_path, 0, {})
+    monkeypatch.setattr("aiperf.worker.logbook.os.open", no_file_left)
+    for _ in range(3):
+        book.sent(SENT)
+        book.flush()
+    book.close()
+    assert book.trouble is None
+    kinds = [frame.kind for frame in journal.frames(journal.segment_path(tmp_path, 0, 0))]
+    assert kinds == [journal.PLAN, journal.SENT, journal.SENT, journal.SENT]
+
+
 def test_a_disk_that_refuses_leaves_a_sentence_and_a_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     written = 0

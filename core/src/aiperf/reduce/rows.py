@@ -23,8 +23,8 @@ from aiperf.sdk.columns import ABSENT, Row
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
-from aiperf.statistics.phase_counts import CUT, EMPTY, FAILED
+from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
+from aiperf.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
 Report: TypeAlias = Callable[[str, str], None]
 """Reports a failure: the plugin, a sentence that names it."""
@@ -205,6 +205,8 @@ def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails | None
         return ABSENT
     if outcome == journal.COMPLETED:
         return EMPTY if answer.error is None else FAILED
+    if error.cause == EXHAUSTED:
+        return CLIENT_LIMIT
     return CUT if 200 <= status < 300 else FAILED
 
 

@@ -84,7 +84,7 @@ def _display(plan: Plan, registry: Registry) -> Display:
 def _execute(plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks) -> int:
     """Run the plan, and return the exit code.  A run that ends before its first phase leaves the directory as it was."""
     hooks.report = outcome.warn
-    raise_open_files_limit()
+    raise_open_files_limit(plan)
     directories = Directories(plan.output)
     with directories.restored_unless_begun():
         clock = RunClock(*read_clocks())

@@ -30,6 +30,8 @@ from aiperf.sdk.plan import OutputPlan, Plan
 log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
+_OWN_FILES = 64
+"""Open files of a worker beside its connections."""
 
 
 class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
@@ -104,15 +106,21 @@ class Outcome:
         self.warnings.append(sentence)
 
 
-def raise_open_files_limit() -> None:
+def raise_open_files_limit(plan: Plan) -> None:
     """Allow as many open files as the system lets this user have.
 
     Raises:
-        ConfigError: That is too few for a run.
+        ConfigError: That is too few for a run, or for the connections of a worker in a closed loop.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < _LEAST_FILES:
         raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
+    concurrency = max((phase.concurrency or 0 for phase in plan.load.phases if phase.schedule == "burst"), default=0)
+    needed = -(-concurrency // plan.run.workers) + _OWN_FILES
+    if needed > hard:
+        where = "the worker" if plan.run.workers == 1 else f"each of {plan.run.workers} workers"
+        message = f"concurrency {concurrency} needs {needed} open files in {where}; the limit is {hard}"
+        raise ConfigError(message, f"raise it: ulimit -n {needed}, or use more workers")
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -15,9 +15,9 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.summary import ErrorCount
 from aiperf.statistics.fold import add_counts
 
-KINDS = ("completed", "failed", "cut", "empty", "cancelled", "aborted", "unfinished")
+KINDS = ("completed", "failed", "cut", "empty", "client_limit", "cancelled", "aborted", "unfinished")
 """Outcomes of a request that was sent."""
-FAILED, CUT, EMPTY = 0, 1, 2
+FAILED, CUT, EMPTY, CLIENT_LIMIT = 0, 1, 2, 3
 """How a request failed: the column ``fault``."""
 MOST = 100
 """Messages of one type and code that are counted apart; likewise types of one code, and codes."""
@@ -25,8 +25,8 @@ MOST = 100
 Counts = dict[str, tuple[int, float]]
 """By error, the JSON of its ErrorDetails: how often, and the first instant in ns since the run's start."""
 
-_KINDS_OF = {journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 4, journal.ABORTED: 5, journal.UNFINISHED: 6}
-_FAILED_KINDS = ("failed", "cut", "empty", "cancelled")
+_KINDS_OF = {journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 5, journal.ABORTED: 6, journal.UNFINISHED: 7}
+_FAILED_KINDS = ("failed", "cut", "empty", "client_limit", "cancelled")
 _MANY = f"more than {MOST} different "
 _OPENING = 8
 """Number of a phase's first good requests in ``opening``."""

@@ -41,6 +41,11 @@ class Logbook:
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
         self._size = self._queued = self._written = self.reads = self.write_ns = 0
         self.trouble: str | None = None
+        # Behind the segments of a worker that died and that this one replaces.
+        segments = journal.numbered(directory, f"shard-{shard}.*.seg")
+        self._segment = int(segments[-1].name.split(".")[1]) + 1 if segments else 0
+        self._fd, self._path, self._offset, self._heading = -1, directory, 0, b""
+        self._open()  # before connections take the last open file
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         self._thread.start()
 
@@ -103,35 +108,38 @@ class Logbook:
         self._queue.put(None)
         self._thread.join()
 
+    def _open(self) -> None:
+        """Begin the segment, which gets its name with its first frame; the one before goes on where no file can be opened."""
+        path = journal.segment_path(self._directory, self._shard, self._segment)
+        try:
+            fd = os.open(path.with_suffix(".draft"), _SEGMENT_FLAGS, 0o600)
+        except OSError as error:
+            if self._fd < 0:
+                self.trouble = f"the journal can't be written: {error.strerror or error}"
+            return
+        if self._fd >= 0:
+            os.fdatasync(self._fd)
+            os.close(self._fd)
+        self._fd, self._path, self._segment, self._offset = fd, path, self._segment + 1, 0
+        self._heading = journal.pack(journal.PLAN, _encode(self._about), *read_clocks())
+
     def _write(self) -> None:
         """The thread.  An error stops writing for good: the file is whole up to its last frame."""
-        # Behind the segments of a worker that died and that this one replaces.
-        segments = journal.numbered(self._directory, f"shard-{self._shard}.*.seg")
-        k, offset, fd = int(segments[-1].name.split(".")[1]) + 1 if segments else 0, 0, -1
-        try:
-            while (data := self._queue.get()) is not None:
-                size, began_ns = len(data), monotonic_ns()
+        while (data := self._queue.get()) is not None:
+            began_ns = monotonic_ns()
+            if self.trouble is None:
                 try:
-                    if self.trouble is not None:
-                        continue
-                    if fd < 0:
-                        fd = os.open(journal.segment_path(self._directory, self._shard, k), _SEGMENT_FLAGS, 0o600)
-                        data = journal.pack(journal.PLAN, _encode(self._about), *read_clocks()) + data
-                        offset = 0
-                    rest = memoryview(data)
-                    while rest:
-                        rest = rest[os.write(fd, rest) :]
+                    if self._heading:
+                        self._path.with_suffix(".draft").rename(self._path)
+                    journal.write_all(self._fd, self._heading + data)
+                    self._heading, self._offset = b"", self._offset + len(data)
+                    if self._offset >= journal.SEGMENT_BYTES:
+                        self._open()
                 except OSError as error:
                     self.trouble = f"the journal can't be written: {error.strerror or error}"
-                    continue
-                finally:
-                    self._written += size
-                    self.write_ns += monotonic_ns() - began_ns
-                offset += len(data)
-                if offset >= journal.SEGMENT_BYTES:
-                    os.fdatasync(fd)
-                    os.close(fd)
-                    k, fd = k + 1, -1
-        finally:
-            if fd >= 0:
-                os.close(fd)
+            self._written += len(data)
+            self.write_ns += monotonic_ns() - began_ns
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self._heading:
+            self._path.with_suffix(".draft").unlink(missing_ok=True)

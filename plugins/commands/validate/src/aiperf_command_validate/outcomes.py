@@ -10,7 +10,7 @@ from aiperf_command_validate.faults import Faults
 
 _ARRIVALS = {
     "completed": ("completed",),
-    "errors": ("failed", "cut", "empty"),
+    "errors": ("failed", "cut", "empty", "client_limit"),
     "cancelled": ("cancelled",),
     "aborted_in_flight": ("aborted",),
     "unfinished": ("unfinished",),
