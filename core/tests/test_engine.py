@@ -131,6 +131,18 @@ def test_slots_without_a_connection_pause_longer_with_each_wave(tmp_path: Path, 
     engine.logbook.close()
 
 
+def test_a_server_with_a_request_on_its_way_is_reached(tmp_path: Path) -> None:
+    engine = make_engine(make_plan(tmp_path), Clock())  # type: ignore[arg-type]
+    transport: Any = engine.transport
+    engine.driver.begin(1)
+    transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=REFUSED))
+    assert engine.refused == "nobody"
+    transport.open[0].sent_ns = 1
+    assert engine.refused is None
+    engine.driver.stop()
+    engine.logbook.close()
+
+
 def test_refused_arrivals_with_due_times_hold_nothing_up(tmp_path: Path) -> None:
     clock: Any = Clock()
     phase = PhasePlan("profiling", "profiling", 0, "request_rate", request_count=40, concurrency=2, entries=3, rate=5.0)

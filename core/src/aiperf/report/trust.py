@@ -140,7 +140,8 @@ def measurement(
 
     *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
     *intervals*: in which marked chunks came.  *turnarounds*: of the client between two requests in one slot.
-    *begin_ns*: of the phase.  All in ns.  *clock_steps*: noticed by all shards together.  *latency_ms*: mean of the good requests.
+    *begin_ns*: of the phase.  All in ns.  *clock_steps*: noticed by all shards together.  *latency_ms*: mean of the good
+    requests.
     """
     lags, shares, counters = _loops(events, {each.index for each in plan.load.phases if each.kind == phase.kind})
     lag = _quantiles(statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None)

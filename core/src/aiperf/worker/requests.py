@@ -193,7 +193,6 @@ class Requests:
     phase, driver: of the phase under way.  open: requests in flight, by number.
     encode_ns: time that the endpoint and hooks took for requests that were not encoded before the load.
     numbered: one cell that counts the requests of this shard, those of an earlier process included.
-    refused: why the latest connection could not be opened, None once one could.
     warn: gets one sentence for the report.
     """
 
@@ -209,7 +208,7 @@ class Requests:
         self.open: dict[int, Exchange] = {}
         self.sent = self.completed = self.errors = self.last_answer_ns = self.encode_ns = 0
         self.on_idle: Callable[[], None] = lambda: None
-        self.refused: str | None = None
+        self._refused: str | None = None
         self._connected, self._failed_connections = False, 0
         self._pauses: dict[int, tuple[float, float]] = {}  # by URL: the pause, and its end on the loop's clock
         self._turns = Turns(plan, secrets, store, logbook, prepare)
@@ -233,6 +232,11 @@ class Requests:
     def connected(self) -> bool:
         """Whether the server was ever reached."""
         return self._connected or self.completed + self.errors > self._failed_connections
+
+    @property
+    def refused(self) -> str | None:
+        """Why the latest connection could not be opened; None once one could, and while a request is on its way."""
+        return None if self._refused is None or any(exchange.sent_ns for exchange in self.open.values()) else self._refused
 
     # For drivers: RequestStarter
 
@@ -340,7 +344,7 @@ class Requests:
                 pause_s = self._pause_s(session.url, error)
         elif self._pauses:
             self._pauses.pop(session.url, None)
-            self.refused = None
+            self._refused = None
         self.last_answer_ns = ended_ns
         self.logbook.done(
             (
@@ -373,7 +377,7 @@ class Requests:
             until = now + pause_s
             self._pauses[url] = pause_s, until
         self._failed_connections += 1
-        self.refused = error.message if error.cause == REFUSED else None
+        self._refused = error.message if error.cause == REFUSED else None
         return until - now
 
     # Ending
