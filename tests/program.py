@@ -83,14 +83,22 @@ class Running:
     def terminate(self) -> None:
         self.process.terminate()
 
+    def signal_all(self, number: int) -> None:
+        """Send a signal to every process of this session."""
+        for pid in self._processes():
+            os.kill(pid, number)
+
     def survivors(self) -> list[str]:
         """Command lines of the processes that are left in this session."""
-        commands = []
+        return list(self._processes().values())
+
+    def _processes(self) -> dict[int, str]:
+        commands = {}
         for entry in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = entry.read_text().rpartition(")")[2].split()
                 if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                    commands.append(entry.with_name("cmdline").read_text().replace("\0", " "))
+                    commands[int(entry.parent.name)] = entry.with_name("cmdline").read_text().replace("\0", " ")
             except OSError:  # the process has just ended
                 continue
         return commands

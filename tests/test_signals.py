@@ -116,6 +116,28 @@ def test_requests_in_flight_may_finish_after_the_first_ctrl_c(aiperf: Program) -
     assert {row["outcome"] for row in truth} == {"completed"}
 
 
+def test_a_run_that_is_stopped_and_continued_says_so(aiperf: Program) -> None:
+    with running(first_token_ms=20, decode_ms=20, decode_batch_us=0, tokens=20) as simulator:
+        run = aiperf.start(
+            "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10,
+            "--concurrency", STREAMS, "--request-count", 100, "--ui", "none",
+        )  # fmt: skip
+        wait_for(lambda: bool(simulator.summary()["requests"] > 2 * STREAMS))
+        run.signal_all(signal.SIGSTOP)
+        time.sleep(1.5)
+        run.signal_all(signal.SIGCONT)
+        done = run.end(60)
+    assert done.code == 0, done.err
+    measurement = done.json()["measurement"]
+    assert measurement["verdict"] == "suspect"
+    (told,) = [reason for reason in measurement["reasons"] if "stood still for" in reason]
+    seconds = float(told.partition(" stood still for ")[2].split()[0])
+    assert seconds >= 1.4 and "stopped by a signal, or the machine slept" in told, told
+    assert "stood still" in done.out
+    again = aiperf("report", done.artifacts)
+    assert told in " ".join(again.out.split())
+
+
 def test_a_second_ctrl_c_ends_the_run_and_keeps_the_journal(aiperf: Program, slow: Simulator) -> None:
     run = begin(aiperf, slow, grace_s=30)
     run.interrupt()

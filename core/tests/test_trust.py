@@ -358,3 +358,16 @@ def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
     found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, None, 0.0, None)
     assert (found.sent_rate, found.on_time_share, found.late_p99_ms, found.asked_rate) == (50.0, None, None, None)
     assert not any(isinstance(value, float) and math.isnan(value) for value in msgspec.structs.astuple(found))
+
+
+def stopped(phase: int, for_ns: int, shard: int = 0) -> Any:
+    return shard, journal.PHASE, {"phase": phase, "event": "stopped", "at_ns": 0, "for_ns": for_ns}
+
+
+def test_a_standstill_of_the_phase_makes_it_suspect_and_is_the_cause_of_the_rest(tmp_path: Path) -> None:
+    side = [stopped(0, 9 * 10**9), stopped(1, 10**9), stopped(1, 10**9), stopped(1, 15 * 10**8, shard=1)]
+    (reason,) = measured(tmp_path, side=side, workers=2).reasons
+    assert reason.startswith("a worker stood still for 2 s: it was stopped by a signal, or the machine slept;")
+    assert measured(tmp_path, side=side[:1]).verdict == "trustworthy", "of the warmup alone"
+    late = slips(tmp_path, *[20e6] * 100)
+    assert any("late at p99" in each and "stood still" in each for each in measured(tmp_path, side=side, slips=late).reasons)

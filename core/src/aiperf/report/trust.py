@@ -132,7 +132,7 @@ def _quantiles(stats: dict[str, float] | None) -> Quantiles | None:
 
 
 def measurement(
-    plan: Plan, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, events: Iterable[ShardEvent], *,
+    plan: Plan, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, events: Sequence[ShardEvent], *,
     lateness: Buckets, intervals: Buckets, clock_steps: int, itl_p50_ms: float | None, turnarounds: Merged | None = None,
     latency_ms: float | None = None, begin_ns: float = 0.0,
 ) -> Measurement:  # fmt: skip
@@ -143,9 +143,12 @@ def measurement(
     *begin_ns*: of the phase.  All in ns.  *clock_steps*: noticed by all shards together.  *latency_ms*: mean of the good
     requests.
     """
-    lags, shares, counters = _loops(events, {each.index for each in plan.load.phases if each.kind == phase.kind})
+    phases = {each.index for each in plan.load.phases if each.kind == phase.kind}
+    lags, shares, counters = _loops(events, phases)
     lag = _quantiles(statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None)
+    still = list(_standstill(events, phases))
     cause = _cause(plan, {name: max(values, default=0.0) for name, values in shares.items()}, lag)
+    cause = "a worker stood still meanwhile" if still else cause
     clock_steps = -(-clock_steps // plan.run.workers)  # every shard notices each step of the one clock
     slip, turnaround = _quantiles(_statistics(slips)), _statistics(turnarounds)
     cpu_pct = shares["cpu_ns"]
@@ -154,6 +157,7 @@ def measurement(
     reasons = [
         *_client_limits(slip, cpu_pct, late_ns(phase), cause, more),
         *_turnaround(turnaround, latency_ms, cause or more),
+        *still,
         *_bad_stamps(counters, clock_steps),
         *_lost_arrivals(outcome),
         *_failed_connections(counts, begin_ns),
@@ -213,6 +217,18 @@ def _no_cause(lag: Quantiles | None, cpu_pct: list[float]) -> str:
     busy = f"a worker at {max(cpu_pct):.0f} % of its core" if cpu_pct else ""
     seen = " and ".join(filter(None, (late, busy)))
     return f"the client ran freely{f' ({seen})' if seen else ''}: the server or the network sent them close together"
+
+
+def _standstill(events: Iterable[ShardEvent], phases: set[int]) -> Iterator[str]:
+    stopped_ns: Counter[int] = Counter()
+    for shard, kind, value in events:
+        if kind == journal.PHASE and value["event"] == "stopped" and value["phase"] in phases:
+            stopped_ns[shard] += value["for_ns"]
+    if stopped_ns:
+        yield (
+            f"a worker stood still for {max(stopped_ns.values()) / 1e9:.3g} s: it was stopped by a signal, or the machine"
+            " slept; requests due or in flight then say nothing of the server"
+        )
 
 
 def _bad_stamps(counters: dict[str, int], clock_steps: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
-from time import monotonic_ns, time_ns
+from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic_ns, time_ns
 
 NS_PER_S = 1_000_000_000
 PRECISE = sys.platform == "linux"
@@ -26,6 +26,11 @@ def read_clocks() -> tuple[int, int]:
         before, wall, after = monotonic_ns(), time_ns(), monotonic_ns()
         best = min(best, (after - before, (before + after) // 2, wall))
     return best[1], best[2]
+
+
+def slept_ns() -> int:
+    """How long this machine has slept since it was started; 0 where the system doesn't say."""
+    return clock_gettime_ns(CLOCK_BOOTTIME) - monotonic_ns() if sys.platform == "linux" else 0
 
 
 class Timer:

@@ -13,6 +13,7 @@ import gc
 import mmap
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
@@ -34,7 +35,7 @@ from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import TransportSettings
 from aiperf.worker import slots
-from aiperf.worker.clock import NS_PER_S, Timer
+from aiperf.worker.clock import NS_PER_S, Timer, slept_ns
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
 
@@ -42,6 +43,8 @@ _TICK_S = 0.05
 _SWEEP_TICKS = 5
 _LOOP_TICKS = 20
 _ORPHAN_DRAIN_NS = 5 * NS_PER_S
+_STOP_NS = 10_000_000
+"""A stop that is shorter is not told."""
 _UNEXPECTED_ERROR = 70
 """Exit code of a worker that ends itself because of an unexpected error: EX_SOFTWARE of sysexits.h."""
 
@@ -163,7 +166,7 @@ class Worker:
         self._timers: list[asyncio.TimerHandle] = []
         self._lags: list[int] = []
         self._ticks = self._tick_due_ns = 0
-        self._started_ns = monotonic_ns()
+        self._started_ns, self._slept_ns, self._stopped_ns = monotonic_ns(), slept_ns(), 0
         self._last_counters: tuple[object, ...] = ()
         self._reported_trouble = self._orphan = self._closed = False
 
@@ -174,6 +177,7 @@ class Worker:
 
     def start(self) -> None:
         self.loop.set_exception_handler(self._on_loop_error)
+        signal.signal(signal.SIGCONT, self._on_continue)  # before any callback of the loop, unlike its own handlers
         self.loop.add_reader(self.line.fd, self._receive)
         self.loop.add_reader(0, self._on_parent_end)
         self.line.send(control.Hello("worker", self.place.index))
@@ -315,6 +319,13 @@ class Worker:
         self._lags.append(max(0, now - self._tick_due_ns))
         self._ticks += 1
         share = self.share
+        slept_before_ns, self._slept_ns = self._slept_ns, slept_ns()
+        self._stopped_ns += self._slept_ns - slept_before_ns
+        if self._stopped_ns > _STOP_NS:
+            if self._active is not None:
+                event = {"phase": self._active.requests.phase.index, "event": "stopped", "at_ns": now}
+                self._active.logbook.frame(journal.PHASE, event | {"for_ns": self._stopped_ns})
+            self._stopped_ns = 0
         if share is not None:
             share.logbook.flush()
             if share.phase_open and share.logbook.trouble is not None and not self._reported_trouble:
@@ -327,6 +338,10 @@ class Worker:
             if self._ticks % _LOOP_TICKS == 0:
                 self._write_loop_frame(share)
         self._schedule_tick()
+
+    def _on_continue(self, number: int, frame: object) -> None:
+        """SIGCONT: the process was stopped, and runs again from here on."""
+        self._stopped_ns += max(0, monotonic_ns() - self._tick_due_ns)
 
     def _send_counters(self, requests: Requests) -> None:
         counts = requests.phase.index, requests.sent, requests.completed, requests.errors, len(requests.open)
