@@ -285,7 +285,7 @@ def _work(plan: Plan, write: int) -> NoReturn:
             outcome = {"plan": build(plan)}
         except AiperfError as error:
             outcome = {"lines": error.lines(), "code": error.exit_code}
-        with os.fdopen(write, "wb") as pipe:
+        with contextlib.suppress(BrokenPipeError), os.fdopen(write, "wb") as pipe:  # the parent was killed
             pipe.write(msgspec.json.encode(outcome))
         code = 0
     except BaseException:  # noqa: BLE001
