@@ -9,7 +9,7 @@ PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugi
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test check bench packages clean
+.PHONY: demo test nightly check bench packages clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
@@ -19,6 +19,10 @@ test: $(VENV)/.installed-tests
 	$(BIN)/python -m pytest -m timing
 	$(BIN)/python tests/isolated.py
 	@$(MAKE) --no-print-directory check
+
+# Every cell of the fault table and of the kill table; writes docs/reliability.md.  Words for the script: make nightly NIGHTLY="--keep"
+nightly: $(VENV)/.installed-tests
+	$(BIN)/python tests/nightly.py $(NIGHTLY)
 
 check: $(VENV)/.installed-tests
 	$(BIN)/ruff check .

@@ -24,6 +24,12 @@ class Done:
     err: str
     artifacts: Path
 
+    @property
+    def last_words(self) -> str:
+        """What the program itself said last of an error; empty for nothing."""
+        said = [line for line in self.err.splitlines() if line.startswith("aiperf: ")]
+        return said[-1] if said else ""
+
     def json(self) -> dict[str, Any]:
         (path,) = self.artifacts.glob("*aiperf.json")
         summary: dict[str, Any] = json.loads(path.read_text())
