@@ -222,6 +222,13 @@ def test_an_unreadable_event_between_readable_ones_is_passed_over() -> None:
         read(10, event(text="a")), read(20, b"data: keep-alive\n\n"), read(30, event(text="b")), read(40, b"data: {")
     )
     assert (answer.text, answer.stamps, answer.error) == ("ab", [10, 30], None)
+    assert (answer.unreadable, answer.unreadable_ns) == (2, None)
+
+
+def test_unreadable_events_before_the_first_content_bound_its_instant() -> None:
+    bad = read(20, b'data: {"text": NaN}\n\n'), read(25, b"data: {\n\n")
+    answer = streamed(read(10, event()), *bad, read(30, event(text="b")))
+    assert (answer.stamps, answer.unreadable, answer.unreadable_ns) == ([30], 2, 20)
 
 
 @pytest.mark.parametrize("streamed", [True, False])

@@ -29,6 +29,7 @@ from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.metric import Metric, Unit
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Summary
+from aiperf.sdk.transport import STREAMED
 from aiperf.testing.journals import CLOCK, Recording, event
 from aiperf.testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
@@ -103,6 +104,11 @@ def reduced(made: Recording) -> RecordBatch:
     reducer(made).finish()
     (batch,) = batches(made)
     return batch
+
+
+def summary_of(made: Recording) -> Summary:
+    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    return msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
 
 
 def value(batch: RecordBatch, name: str, row: int = 0) -> float | None:
@@ -328,6 +334,22 @@ def test_another_status_keeps_its_reason_and_its_body(tmp_path: Path) -> None:
     assert error(batch, 1) == {"message": "", "type": "HTTP 500", "code": 500}
     assert (value(batch, "ended_ns"), value(batch, "status"), value(batch, "input_tokens")) == (12, 429, 3)
     assert value(batch, "first_token_ns") is None
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_huge_error_is_kept_by_its_beginning_and_its_size(tmp_path: Path, status: int) -> None:
+    made = recording(tmp_path)
+    for request in (0, 1):
+        huge = b"x" * 2_000_000 + b"%d" % request  # differs behind the beginning
+        made.sent(request, 1)
+        made.read(request, 10, b"event: error\ndata: " + huge + b"\n\n" if status == 200 else huge)
+        outcome = journal.COMPLETED if status == 200 else journal.ERROR
+        made.done(request, 12, outcome=outcome, status=status, flags=STREAMED if status == 200 else 0)
+    made.flush(60)
+    batch = reduced(made)
+    message = error(batch)["message"]
+    assert message == "x" * 4096 + "… (2,000,001 characters)"
+    assert batch.texts["error"][0] == batch.texts["error"][1]
 
 
 def test_a_transports_error_is_kept_as_it_said_it(tmp_path: Path) -> None:
@@ -682,6 +704,40 @@ def test_phases_are_folded_apart(tmp_path: Path) -> None:
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     assert [(each.results["first"].stats["avg"], each.valid) for each in summary.phases] == [(2.0, 1), (4.0, 2)]
     assert summary.results["first"].stats["avg"] == 4.0
+
+
+@pytest.mark.parametrize(("server", "counts"), [(True, (None, None)), (False, (3, 2))])
+def test_zero_tokens_are_not_believed_of_an_answer_with_content(tmp_path: Path, server: bool, counts: Any) -> None:
+    made = recording(tmp_path, use_server_token_count=server)
+    none = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    made.answered(0, 1, (10, event(text="two words", usage=none)))
+    made.answered(1, 1, (10, event(text="two words", usage={"prompt_tokens": 3, "completion_tokens": 2})))
+    made.flush(60)
+    batch = reduced(made)
+    assert (value(batch, "input_tokens"), value(batch, "output_tokens")) == counts
+    assert [value(batch, name, 1) for name in ("input_tokens", "output_tokens")] == [3, 2]
+    said = "the server counts 0 tokens for 1 of 2 answers that have content: those have no token metrics"
+    assert [text.startswith(said) for text in summary_of(made).warnings if "counts 0" in text] == [True] * server
+
+
+def test_unreadable_events_are_counted_and_bound_the_first_token(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    for request in range(4):
+        early = [(4 * MS, b"data: {\"text\": NaN}\n\n")] if request == 0 else []
+        late = [(7 * MS, b'data: {"text": "\\ud800"}\n\n')] if request < 2 else []
+        made.answered(request, 0, *early, (6 * MS, event(text="a")), *late, (8 * MS, event(text="b")))
+    made.flush(9 * MS)
+    batch = reduced(made)
+    assert [value(batch, "unreadable", row) for row in range(4)] == [2, 1, 0, 0]
+    assert [value(batch, "unreadable_ns", row) for row in range(2)] == [4 * MS, None]
+    assert value(batch, "first_token_ns") == 6 * MS
+    summary = summary_of(made)
+    (said,) = [text for text in summary.warnings if "unreadable" in text]
+    assert said == (
+        "2 of 4 answers have unreadable events, 3 in all: their content is not counted; in 1 of them they came before all"
+        " content: the mean time to first token may be up to 0.5 ms shorter than stated"
+    )
+    assert summary.measurement.reasons == ("2 of 4 answers have unreadable events: content is missing from times and counts",)
 
 
 @pytest.mark.parametrize(("server", "first"), [(True, 3), (False, None)])

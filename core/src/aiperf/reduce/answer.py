@@ -40,6 +40,7 @@ class Answer:
 
     stamps, kinds: of each chunk with content.  since: of each marked chunk, when the socket was last seen empty before it.
     first_usage: the server's counts with the first content, where it counts with every chunk.
+    unreadable: events that could not be read; unreadable_ns: the first of them, where it came before all content.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
     """
 
@@ -55,6 +56,8 @@ class Answer:
     first_event_ns: int | None = None
     last_event_ns: int | None = None
     items: int = 0
+    unreadable: int = 0
+    unreadable_ns: int | None = None
     marked: int = 0
     since: list[int] = field(default_factory=list)
     error: BadResponse | None = None
@@ -222,6 +225,9 @@ def _take_events(
                 if not bad.unreadable:
                     raise
                 unreadable = unreadable or bad
+                answer.unreadable += 1
+                if not stamps and answer.unreadable_ns is None:
+                    answer.unreadable_ns = now
                 continue
             if not isinstance(delta, Delta):
                 if delta is None:

@@ -28,6 +28,8 @@ from aiperf.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
 Report: TypeAlias = Callable[[str, str], None]
 """Reports a failure: the plugin, a sentence that names it."""
+ERROR_CHARACTERS = 4096
+"""The longest text of a server that an error keeps."""
 _NO_USAGE = Usage()
 _INVALID = "InvalidInferenceResultError"
 _MOST_ENDS = 65_536
@@ -123,7 +125,8 @@ class RowMaker:
             first_byte_ns=reads[0][0] if reads else ABSENT, last_byte_ns=last_byte,
             ended_ns=ended_at,
             first_token_ns=stamps[0] if stamps else ABSENT, second_token_ns=_second(answer),
-            first_output_ns=_known(answer.first_output_ns), last_token_ns=stamps[-1] if stamps else ABSENT,
+            first_output_ns=_known(answer.first_output_ns), unreadable_ns=_known(answer.unreadable_ns),
+            unreadable=answer.unreadable, last_token_ns=stamps[-1] if stamps else ABSENT,
             first_event_ns=_known(answer.first_event_ns), last_event_ns=_known(answer.last_event_ns),
             input_tokens=_known(inputs), output_tokens=_known(outputs), reasoning_tokens=_known(reasoning),
             requested_tokens=requested if requested >= 0 else ABSENT, first_tokens=first_tokens,
@@ -148,7 +151,7 @@ class RowMaker:
         _, outcome, status, *_ = request.done
         bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
         if outcome == journal.COMPLETED and bad is not None:
-            error = ErrorDetails(bad.message, type=bad.kind or _INVALID, code=bad.code)
+            error = ErrorDetails(_shortened(bad.message), type=bad.kind or _INVALID, code=bad.code)
         elif outcome == journal.COMPLETED and not answer.stamps:
             error = ErrorDetails("the answer has no content", type=_INVALID)
         elif outcome in (journal.ERROR, journal.CANCELLED):
@@ -160,10 +163,10 @@ class RowMaker:
         return error
 
     def _tokens(self, request: JournalRequest, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
-        """Input, output and reasoning tokens."""
+        """Input, output and reasoning tokens.  A server's count of 0 for what is there is unknown."""
         if self._server_counts:
-            output = usage.completion
-            return usage.prompt, None if output is None else max(0, output - (usage.reasoning or 0)), usage.reasoning
+            output = usage.completion if usage.completion or not (answer.text or answer.reasoning) else None
+            return usage.prompt or None, None if output is None else max(0, output - (usage.reasoning or 0)), usage.reasoning
         inputs = outputs = reasoning = None
         if self._tokenizer is None:
             self._tokenizer = open_tokenizer(self._plan)
@@ -210,13 +213,18 @@ def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails | None
     return CUT if 200 <= status < 300 else FAILED
 
 
+def _shortened(message: str) -> str:
+    """A server may answer with megabytes: errors are counted by their text, and every request has its own."""
+    return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}… ({len(message):,} characters)"
+
+
 def _failure(request: JournalRequest, status: int) -> ErrorDetails:
     """The error of a failed request: the transport's, else the status with the body."""
     error, head = request.texts.get("error"), request.texts.get("head")
     if error is not None:
         return msgspec.convert(error, ErrorDetails)
     body = b"".join(read[3] for read in request.reads).decode("utf-8", "replace")
-    return ErrorDetails(body, type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)
+    return ErrorDetails(_shortened(body), type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)
 
 
 class Trace(Struct, frozen=True, omit_defaults=True):

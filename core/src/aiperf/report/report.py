@@ -140,6 +140,7 @@ class _Merging:
             self._write_never_sent(phase)
         counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
         outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD))
+        self.warnings += _unreadable_events(counts)
         self.warnings += advice(plan, main_plan, counts, main.results, single=Store(self.journal).max_turns == 1)
         if lost := [sentence for part in self.parts for sentence in part.lost]:
             incomplete_reason = f"requests are lost: {'; '.join(lost)}"
@@ -296,17 +297,29 @@ class _Merging:
 def _server_counts(phases: Iterable[PhaseCounts]) -> list[str]:
     """Faults of the server's token counts, where the run uses them."""
     phases = list(phases)
-    valid = sum(counts.valid for counts in phases)
-    silent, clamped = sum(counts.silent for counts in phases), sum(counts.clamped for counts in phases)
-    sentences = []
-    if silent:
-        sentences.append(
-            f"the server sent no token counts with {silent:,} of {valid:,} answers: those have no token metrics;"
-            " drop --use-server-token-count to count them here"
-        )
-    if clamped:
-        sentences.append(f"{clamped:,} answers say more reasoning tokens than output tokens; their output is taken to be 0")
-    return sentences
+    valid, silent, zeroed, clamped = (
+        sum(getattr(counts, name) for counts in phases) for name in ("valid", "silent", "zeroed", "clamped")
+    )
+    end = "those have no token metrics; drop --use-server-token-count to count them here"
+    sentences = {
+        f"the server sent no token counts with {silent:,} of {valid:,} answers: {end}": silent,
+        f"the server counts 0 tokens for {zeroed:,} of {valid:,} answers that have content: {end}": zeroed,
+        f"{clamped:,} answers say more reasoning tokens than output tokens; their output is taken to be 0": clamped,
+    }
+    return [sentence for sentence, count in sentences.items() if count]
+
+
+def _unreadable_events(counts: PhaseCounts) -> list[str]:
+    if not counts.unreadable:
+        return []
+    bound = (
+        f"; in {counts.unread_first:,} of them they came before all content: the mean time to first token may be up to"
+        f" {counts.unread_first_ns / counts.valid / 1e6:.3g} ms shorter than stated"
+    )
+    return [
+        f"{counts.unreadable:,} of {counts.valid:,} answers have unreadable events, {counts.unreadable_events:,} in all:"
+        f" their content is not counted{bound if counts.unread_first else ''}"
+    ]
 
 
 def _duration_s(counts: PhaseCounts) -> float | None:

@@ -42,6 +42,8 @@ WAIT_SHARE = 0.2
 """A machine is busy where a worker waits for a core for more than this share of its time on a core, too."""
 MISSING_SHARE = 0.01
 """Reads without a kernel stamp above this share are suspect."""
+UNREADABLE_SHARE = 0.01
+"""Answers with events that could not be read above this share are suspect."""
 _COLD = 3.0
 _COLD_MS = 50.0
 _COLD_REQUESTS = 20
@@ -161,6 +163,7 @@ def measurement(
         *_bad_stamps(counters, clock_steps),
         *_lost_arrivals(outcome),
         *_failed_connections(counts, begin_ns),
+        *_unreadable_events(counts),
     ]
     loopback = all(_is_loopback(url) for url in plan.target.urls)
     return Measurement(
@@ -260,6 +263,12 @@ def _failed_connections(counts: PhaseCounts, begin_ns: float) -> Iterator[str]:
             first_ns, _, message = min(found)
             begin_s = max(0.0, first_ns - begin_ns) / 1e9
             yield f"{sentence} from {begin_s:.3f} s on, for {sum(count for _, count, _ in found):,} requests: {message}"
+
+
+def _unreadable_events(counts: PhaseCounts) -> Iterator[str]:
+    if counts.unreadable > UNREADABLE_SHARE * counts.valid:
+        share = f"{counts.unreadable:,} of {counts.valid:,} answers"
+        yield f"{share} have unreadable events: content is missing from times and counts"
 
 
 def _notes(outcome: Arrivals, *, loopback: bool, stamped: bool) -> Iterator[str]:

@@ -85,6 +85,7 @@ class Row(JournalColumns, kw_only=True):
     first_token_ns: Annotated[float, "ns", "first content of any kind"] = ABSENT
     second_token_ns: Annotated[float, "ns", "second distinct instant of content; absent where reads were merged"] = ABSENT
     first_output_ns: Annotated[float, "ns", "first content that is not reasoning"] = ABSENT
+    unreadable_ns: Annotated[float, "ns", "first of the *unreadable* events, where it came before all content"] = ABSENT
     last_token_ns: Annotated[float, "ns", "last content; trailing usage and ``[DONE]`` don't count"] = ABSENT
     first_event_ns: Annotated[float, "ns", "first of a stream's *events*; absent where there is none"] = ABSENT
     last_event_ns: Annotated[float, "ns", "last of them"] = ABSENT
@@ -97,6 +98,7 @@ class Row(JournalColumns, kw_only=True):
     reconnected: Annotated[float, "", "1 when the open connection had closed and the request was sent again"] = ABSENT
     coalesced: Annotated[float, "", "pieces of content whose instant is only known as an interval"] = ABSENT
     reads: Annotated[float, "", "how often bytes of the answer's body were read"] = ABSENT
+    unreadable: Annotated[float, "", "events of a stream that could not be read"] = ABSENT
     images: Annotated[float, "", "pictures in the payload, those of earlier turns included"] = ABSENT
     events: Annotated[float, "", "events of a stream that say more than usage, a role alone included; 0 otherwise"] = ABSENT
 

@@ -89,10 +89,12 @@ class PhaseCounts(Tally):
     """The tally of a phase, and extremes.
 
     Times are in ns since the run's start.  chunks: pieces of content; coalesced: those merged with later ones.
-    silent: good answers without token counts of the server; clamped: those with more reasoning than output tokens;
-    hidden_reasoning: those with reasoning tokens and no reasoning text.  prompt_tokens, cached_tokens: as the server counts, in
-    good answers with a count of cached tokens.  opening: of the first good requests, their start, and the time to the first
-    token or the end.
+    silent: good answers without token counts of the server; zeroed: those with content and a count of 0; clamped: those with
+    more reasoning than output tokens; hidden_reasoning: those with reasoning tokens and no reasoning text.
+    unreadable: good answers with events that could not be read; unreadable_events: all of these events; unread_first: answers
+    with one before all content; unread_first_ns: sum of the times from it to the content.
+    prompt_tokens, cached_tokens: as the server counts, in good answers with a count of cached tokens.  opening: of the first
+    good requests, their start, and the time to the first token or the end.
     """
 
     first_start_ns: float = math.inf
@@ -102,6 +104,11 @@ class PhaseCounts(Tally):
     chunks: int = 0
     reconnected: int = 0
     silent: int = 0
+    zeroed: int = 0
+    unreadable: int = 0
+    unreadable_events: int = 0
+    unread_first: int = 0
+    unread_first_ns: int = 0
     clamped: int = 0
     hidden_reasoning: int = 0
     prompt_tokens: int = 0
@@ -115,6 +122,8 @@ class PhaseCounts(Tally):
         reasoned, cached = batch["usage_reasoning_tokens"], batch["usage_cached_tokens"]
         at_once = batch["first_output_ns"] == batch["first_token_ns"]
         with_cache = good & ~np.isnan(cached) & ~np.isnan(prompt)
+        waits = (batch["first_token_ns"] - batch["unreadable_ns"])[good]
+        unreadable = np.nan_to_num(batch["unreadable"][good])
         first = np.where(np.isnan(batch["first_token_ns"]), ends, batch["first_token_ns"])
         earliest = np.flatnonzero(good)[np.argsort(started[good], kind="stable")[:_OPENING]]
         more = PhaseCounts(
@@ -122,6 +131,9 @@ class PhaseCounts(Tally):
             float(np.fmax.reduce(ends, initial=-math.inf)),
             coalesced=int(batch["coalesced"].sum()), chunks=int(batch.lists("piece_count").values.sum()),
             reconnected=int(batch["reconnected"].sum()), silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
+            zeroed=int((good & (completion == 0) & np.isnan(batch["output_tokens"])).sum()),
+            unreadable=int((unreadable > 0).sum()), unreadable_events=int(unreadable.sum()),
+            unread_first=int(np.isfinite(waits).sum()), unread_first_ns=int(np.nansum(waits)),
             clamped=int((good & (reasoned > completion)).sum()), hidden_reasoning=int((good & (reasoned > 0) & at_once).sum()),
             prompt_tokens=int(prompt[with_cache].sum()), cached_tokens=int(cached[with_cache].sum()),
             opening=list(zip(started[earliest].tolist(), (first - started)[earliest].tolist(), strict=True)),

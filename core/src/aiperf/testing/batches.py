@@ -60,6 +60,8 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "first_token_ns": unless_failed(first),
         "second_token_ns": np.array([times[1] if times else np.nan for times in instants]),
         "first_output_ns": unless_failed(first),
+        "unreadable": np.zeros(count),
+        "unreadable_ns": np.full(count, np.nan),
         "last_token_ns": last,
         "status": np.where(failed, 503.0, 200.0),
         "input_tokens": np.rint(draw.uniform(10, 500, count)),
