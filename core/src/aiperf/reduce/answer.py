@@ -31,6 +31,7 @@ _KINDS = {
 """A chunk's kind, by whether it has text, reasoning, a tool call, items."""
 _END = (0, 0, 0, None)
 """Behind the last read: the end of the stream completes an event that lacks its blank line."""
+_END_MARKER = b"[DONE]"
 _MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
 
 
@@ -39,6 +40,7 @@ class Answer:
     """One answer.  Times are in ns since the run's start, None where the answer never came that far.
 
     stamps, kinds: of each chunk with content.  since: of each marked chunk, when the socket was last seen empty before it.
+    end_marker: the last event of the stream is ``[DONE]``.
     first_usage: the server's counts with the first content, where it counts with every chunk.
     unreadable: events that could not be read; unreadable_ns: the first of them, where it came before all content.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
@@ -51,6 +53,7 @@ class Answer:
     usage: dict[str, Any] | None = None
     first_usage: dict[str, Any] | None = None
     finish: str | None = None
+    end_marker: bool = False
     first_output_ns: int | None = None
     events: int = 0
     first_event_ns: int | None = None
@@ -92,6 +95,7 @@ def read_answer(reads: list[Read], decode: Decode, *, streamed: bool, repeats: b
     answer.usage = next(filter(None, reversed(fields.usages)), None)
     answer.first_usage = fields.first_usage
     answer.finish = next((finish for finish in reversed(fields.finishes) if finish is not None), None)
+    answer.end_marker = data[-1] == _END_MARKER
     answer.extra = next((extra for extra in reversed(fields.extras) if extra is not None), None)
     texts, tools, items = fields.texts, fields.tools, fields.items
     if any(fields.reasonings) or any(tools) or any(items):
@@ -217,6 +221,7 @@ def _take_events(
             count += 1
             if count == 1:
                 began = now
+            answer.end_marker = event == _END_MARKER
             if name == b"error":
                 raise _in_band_error(event, decode)
             try:

@@ -25,6 +25,7 @@ from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, RecordBatch, Row
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.statistics.fold import Buckets
+from aiperf.statistics.phase_counts import CUT
 
 BATCH_REQUESTS = 2048
 BATCH_CHUNKS = 1 << 18
@@ -33,6 +34,11 @@ FILE_BYTES = 64 << 20
 """A file of columns that is longer is full."""
 _VERSION = 1
 _HINT = "report it with the version that made the run"
+_NO_ANSWER = f"no answer: {journal.OUTCOMES[journal.ERROR]}"
+_INCOMPLETE = (
+    b'{"message":"the stream ended without a finish reason or an end marker, which other answers have",'
+    b'"type":"IncompleteStream"}'
+).decode()
 _pack_batch = msgspec.msgpack.Encoder().encode
 
 
@@ -72,6 +78,19 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
         table = np.frombuffer(self.numbers, dtype=np.float64).reshape(len(stored), self.count)
         known = dict(zip(stored, table, strict=True))
         return known if stored == NUMBERS else {name: known.get(name, np.full(self.count, ABSENT)) for name in NUMBERS}
+
+
+    @property
+    def has_finish(self) -> bool:
+        """Whether a stream of the batch has a reason for its end."""
+        return bool((self.columns()["finish"] == 2).any())
+
+    @property
+    def endless(self) -> list[int]:
+        """Rows of good answers, whole streams, with neither a reason for their end nor an end marker."""
+        numbers = self.columns()
+        rows: list[int] = np.flatnonzero((numbers["outcome"] == journal.COMPLETED) & (numbers["finish"] == 0)).tolist()
+        return rows
 
 
 def read_batches(path: Path) -> Iterator[tuple[StoredBatch, int]]:
@@ -188,20 +207,29 @@ class OpenBatch:
 
 def batches(directory: Path, plan: Plan) -> Iterator[RecordBatch]:
     """The finished requests in a journal's columns, batch by batch."""
-    store = Store(directory)
+    store, finishing = Store(directory), any(stored.has_finish for stored in stored_batches(directory))
     for stored in stored_batches(directory):
         if stored.count:
-            yield batch_of(stored, plan, store)
+            yield batch_of(stored, plan, store, finishing=finishing)
 
 
-def batch_of(stored: StoredBatch, plan: Plan, store: Store) -> RecordBatch:
-    """A stored batch as metrics and exporters see it."""
-    numbers = stored.columns()
+def batch_of(stored: StoredBatch, plan: Plan, store: Store, *, finishing: bool = False) -> RecordBatch:
+    """A stored batch as metrics and exporters see it.
+
+    *finishing*: answers of the run have a reason for their end; a whole stream with neither reason nor marker was cut.
+    """
+    numbers, errors, grades = stored.columns(), stored.errors, stored.grades
+    if finishing and len(cut := stored.endless):
+        for name, value in (("outcome", journal.ERROR), ("fault", CUT)):
+            numbers[name] = numbers[name].copy()
+            numbers[name][cut] = value
+        errors = errors | dict.fromkeys(cut, _INCOMPLETE)
+        grades = grades | {i: Graded(grades[i].expected, grades[i].task, ungraded=_NO_ANSWER) for i in cut if i in grades}
     columns: dict[str, Column] = dict(numbers)
     stamps, lengths = np.frombuffer(stored.stamps, dtype=np.int64), np.frombuffer(stored.lengths, dtype=np.int64)
     kinds = np.frombuffer(stored.kinds, dtype=np.uint8)
     columns |= instants(stamps, kinds, lengths, np.frombuffer(stored.since, dtype=np.int64))
-    columns |= grade_columns(stored.grades, stored.count)
+    columns |= grade_columns(grades, stored.count)
     entries, models, urls, shards, requests, phases, sessions = (
         numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
     )
@@ -215,10 +243,10 @@ def batch_of(stored: StoredBatch, plan: Plan, store: Store) -> RecordBatch:
         "model": [plan.target.models[model] for model in models],
         "url": [plan.target.urls[url] for url in urls],
         "worker": [f"worker-{shard}" for shard in shards],
-        "error": _by_row(stored.errors, stored.count),
+        "error": _by_row(errors, stored.count),
     }
     if plan.plugins.grader is not None:
-        texts["grade"] = _by_row({row: _text(grade) for row, grade in stored.grades.items()}, stored.count)
+        texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, stored.count)
     if plan.output.http_trace:
         texts["trace"] = _by_row(stored.traces, stored.count)
     return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, texts)

@@ -67,7 +67,8 @@ class Reduction(Struct):
 
     folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
     off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damaged
-    columns whose requests are missing.  raw_values: (phase, tag, state) of the values kept for analyses.
+    columns whose requests are missing.  raw_values: (phase, tag, state) of the values kept for analyses.  finishing: answers
+    have a reason for their end; endless: good answers that were counted before that was known, and may have been cut.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -81,6 +82,8 @@ class Reduction(Struct):
     groups: list[Grouped] = []
     notes: list[str] = []
     lost: list[str] = []
+    finishing: bool = False
+    endless: int = 0
     raw_values: list[tuple[int, str, bytes]] = []
 
     def save(self, journal: Path, reducer: int) -> None:
@@ -146,12 +149,13 @@ class Reducer:
     """Reduces the shards whose number modulo *of* is *index*.
 
     *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
-    of every reducer are read.
+    of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
     """
 
     def __init__(
-        self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True
-    ) -> None:
+        self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
+        finishing: bool = False,
+    ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
         self._store = Store(directory)
@@ -165,7 +169,7 @@ class Reducer:
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), OpenBatch()
         self._emitted_ns = time.monotonic_ns()
-        self.reduction = Reduction()
+        self.reduction = Reduction(finishing=finishing)
         self._recover()
 
     def step(self, budget_s: float) -> bool:
@@ -239,7 +243,10 @@ class Reducer:
             if part is not None:
                 total.merge(part)
         if stored.count:
-            scored = self._pipeline.score(batch_of(stored, self.plan, self._store))
+            reduction.finishing = reduction.finishing or stored.has_finish
+            reduction.endless += 0 if reduction.finishing else len(stored.endless)
+            batch = batch_of(stored, self.plan, self._store, finishing=reduction.finishing)
+            scored = self._pipeline.score(batch)
             self._pipeline.feed(scored)
             self._outlets.give(scored)
 
@@ -280,7 +287,6 @@ class Reducer:
         for shard, position in stored.positions.items():
             self._readers[shard].skip_events(position)
         self.live.done += stored.count
-        self.live.errors += int((numbers["outcome"] == journal.ERROR).sum())
 
     def _prefers_segments(self) -> bool:
         """Whether a report reads the segments again, because the columns of another version lack some that they have.

@@ -37,10 +37,10 @@ _MOST_ENDS = 65_536
 
 
 class LiveMeans:
-    """Counts and means over the requests so far, for the live display."""
+    """Number of the requests so far and means over the good ones, for the live display."""
 
     def __init__(self, *, streaming: bool) -> None:
-        self.done = self.errors = 0
+        self.done = 0
         self._streaming = streaming
         self._ttft_sum = self._itl_sum = 0.0
         self._ttft_count = self._itl_count = 0
@@ -57,10 +57,7 @@ class LiveMeans:
 
     def count(self, outcome: int, started: int, stamps: list[int], tokens: int) -> None:
         self.done += 1
-        if outcome != journal.COMPLETED:
-            self.errors += outcome == journal.ERROR
-            return
-        if self._streaming and stamps:
+        if outcome == journal.COMPLETED and self._streaming and stamps:
             self._ttft_sum += stamps[0] - started
             self._ttft_count += 1
             if tokens > 1 and stamps[-1] > stamps[0]:
@@ -91,13 +88,13 @@ class RowMaker:
         reads, zero = request.reads, self._zero_ns
         # The part of an answer that was cut counts, too: its segment may be gone later.
         if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
-            streamed = flags & STREAMED or (ending == journal.UNFINISHED and self._plan.target.streaming)
+            streamed = bool(flags & STREAMED or (ending == journal.UNFINISHED and self._plan.target.streaming))
             repeats = self._endpoint.repeats_envelope
             # A transport may see the head after the kernel's stamp of the body behind it.
             began = max((instant for instant in (started, sent, ack) if instant - zero <= reads[0][0]), default=started) - zero
-            answer = read_answer(reads, self._endpoint.decode, streamed=bool(streamed), repeats=repeats, began=began)
+            answer = read_answer(reads, self._endpoint.decode, streamed=streamed, repeats=repeats, began=began)
         else:
-            answer = Answer()
+            answer, streamed = Answer(), False
         error = self._error(request, answer)
         outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
         usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
@@ -126,7 +123,8 @@ class RowMaker:
             ended_ns=ended_at,
             first_token_ns=stamps[0] if stamps else ABSENT, second_token_ns=_second(answer),
             first_output_ns=_known(answer.first_output_ns), unreadable_ns=_known(answer.unreadable_ns),
-            unreadable=answer.unreadable, last_token_ns=stamps[-1] if stamps else ABSENT,
+            unreadable=answer.unreadable, finish=_finish(answer) if streamed and ending == journal.COMPLETED else ABSENT,
+            last_token_ns=stamps[-1] if stamps else ABSENT,
             first_event_ns=_known(answer.first_event_ns), last_event_ns=_known(answer.last_event_ns),
             input_tokens=_known(inputs), output_tokens=_known(outputs), reasoning_tokens=_known(reasoning),
             requested_tokens=requested if requested >= 0 else ABSENT, first_tokens=first_tokens,
@@ -190,6 +188,11 @@ class RowMaker:
 
 def _known(value: float | None) -> float:
     return ABSENT if value is None else value
+
+
+def _finish(answer: Answer) -> float:
+    """The column ``finish`` of a stream."""
+    return 2.0 if answer.finish is not None else float(answer.end_marker)
 
 
 def _second(answer: Answer) -> float:

@@ -58,10 +58,7 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
     plan = plan.replacing(artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
     plan = plan if change is None else change(plan)
     with journal.hold(journal_path), collecting_rarely():
-        for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
-            stale.unlink()
-        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False)
-        reduction = reducer.finish(save=False)
+        reduction = _reduced_again(plan, clock, journal_path)
         cancelled = False
         warnings: tuple[str, ...] = ()
         reason = None if _ended(plan, reduction) else "the run ended before it was complete"
@@ -72,6 +69,13 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
             journal_path, cancelled=cancelled, incomplete_reason=reason, warnings=warnings, plan=plan, reductions=[reduction]
         )
     return _saved_summary(journal_path), plan, clock
+
+
+def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, finishing: bool = False) -> Reduction:
+    """The work of all reducers made anew, with the parts of batch exporters."""
+    for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
+        stale.unlink()
+    return Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing).finish(save=False)
 
 
 def _saved_summary(journal_path: Path) -> Summary:
@@ -98,6 +102,8 @@ def write_summary(
     own, clock = journal.load_run(journal_path)
     whole = (secrets or Secrets()).restored(plan or own)
     parts = reductions or saved_reductions(journal_path)
+    if any(part.finishing for part in parts) and any(part.endless for part in parts):
+        parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
     summary = _Merging(whole, clock, journal_path, parts).summary(cancelled, incomplete_reason, warnings)
     draft = journal_path / "summary.draft"
     draft.write_bytes(msgspec.msgpack.encode(summary))

@@ -99,6 +99,7 @@ class Row(JournalColumns, kw_only=True):
     coalesced: Annotated[float, "", "pieces of content whose instant is only known as an interval"] = ABSENT
     reads: Annotated[float, "", "how often bytes of the answer's body were read"] = ABSENT
     unreadable: Annotated[float, "", "events of a stream that could not be read"] = ABSENT
+    finish: Annotated[float, "", "end of a whole stream: 2 with a reason, 1 with an end marker alone, 0 with neither"] = ABSENT
     images: Annotated[float, "", "pictures in the payload, those of earlier turns included"] = ABSENT
     events: Annotated[float, "", "events of a stream that say more than usage, a role alone included; 0 otherwise"] = ABSENT
 

@@ -61,6 +61,7 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "second_token_ns": np.array([times[1] if times else np.nan for times in instants]),
         "first_output_ns": unless_failed(first),
         "unreadable": np.zeros(count),
+        "finish": unless_failed(np.full(count, 2.0)),
         "unreadable_ns": np.full(count, np.nan),
         "last_token_ns": last,
         "status": np.where(failed, 503.0, 200.0),
