@@ -48,6 +48,8 @@ HELD = {
         "test_wrong_numbers.py::test_an_http_error_ends_when_its_answer_ends",
     ),
     "requests aborted by grace expiry or Ctrl-C": (
+        "test_exporter_arrivals.py::test_an_aborted_request_has_its_end_and_a_broken_answer_is_cut",
+        "test_one_count.py::test_the_duration_and_the_requests_in_flight_follow_from_the_ledger",
         "test_timing.py::test_what_the_grace_period_cuts_is_aborted_and_counted",
         "test_timing.py::test_one_ctrl_c_leaves_partial_results_that_say_so",
     ),
@@ -70,6 +72,7 @@ HELD = {
         "test_reduce.py::test_a_stream_that_ends_early_is_cut_where_others_have_a_finish_reason",
     ),
     "how requests failed": (
+        "test_one_count.py::test_every_file_counts_failed_requests_alike",
         "test_wrong_numbers.py::test_what_became_of_each_request_is_what_the_server_did",
         "test_reduce.py::test_a_good_status_without_a_good_answer_is_an_error",
     ),

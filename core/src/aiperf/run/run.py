@@ -235,6 +235,8 @@ class Run:
     def _export(self, summary: Summary) -> int:
         from aiperf.rundir import artifacts
 
+        for phase in summary.phases:
+            log.info("Phase %s (%s) | %s succeeded, %s failed", phase.name, phase.kind, phase.valid, phase.failed)
         journal = self.directories.journal
         self.display.close()
         self.hooks.call("aiperf_summary_made", summary=summary)
@@ -365,9 +367,9 @@ class Phase:
         self._run.sources.sample(phase.index, END)
         self._judge_failures()
         completed, errors = self._mailbox.totals()
-        counts = f"completed={completed}, errors={errors}"
         elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
-        log.info("Phase %s (%s) complete | %s | %.2f s elapsed", phase.name, phase.kind, counts, elapsed_s)
+        ended = completed + errors  # which of them succeeded is known when their answers are read
+        log.info("Phase %s (%s) complete | %s requests ended | %.2f s elapsed", phase.name, phase.kind, ended, elapsed_s)
         if phase.kind == "warmup" and errors and not completed:
             self._outcome.warn("every warmup request failed")
         self._run.hooks.call("aiperf_phase_ended", plan=self._run.plan, phase=phase)

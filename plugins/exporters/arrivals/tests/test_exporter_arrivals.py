@@ -15,7 +15,7 @@ from aiperf_exporter_arrivals import Arrivals
 from aiperf_exporter_arrivals.lines import schema
 
 WALL = 2**60 + 1
-STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns")
+STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
 SCHEMA = json.loads(files("aiperf_exporter_arrivals").joinpath("profile_export_arrivals.schema.json").read_text())
 
 
@@ -25,6 +25,7 @@ def part(rows: list[dict]) -> bytes:
 
     columns = {name: column(name) for name in (*STAMPS, "session", "turn")}
     columns |= {"n": column("n", 0), "phase": column("phase", 0), "outcome": column("outcome", COMPLETED)}
+    columns["fault"] = column("fault")
     texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id")}
     valid = np.array([row.get("outcome", COMPLETED) == COMPLETED for row in rows])
     target = Target(Path(), started_wall_ns=WALL, phases=("warmup", "load"), kinds=("warmup", "profiling"))
@@ -61,6 +62,14 @@ def test_every_outcome_is_named_and_only_recorded_ones_point_at_a_line(tmp_path)
     lines = joined(tmp_path, part([{"outcome": outcome} for outcome in outcomes]))
     assert [line["outcome"] for line in lines] == [OUTCOMES[outcome] for outcome in outcomes]
     assert [line.get("record_line") for line in lines] == [None, 1, None, 2, None, 3]
+
+
+def test_an_aborted_request_has_its_end_and_a_broken_answer_is_cut(tmp_path):
+    aborted, cut = {"outcome": ABORTED, "ended_ns": 5}, {"outcome": ERROR, "fault": 1, "ended_ns": 7}
+    lines = joined(tmp_path, part([aborted, cut, {"outcome": ERROR, "fault": 0}]))
+    ends = [(line["outcome"], line.get("ended_ns")) for line in lines]
+    assert ends == [("aborted", WALL + 5), ("cut", WALL + 7), ("error", None)]
+    assert [line.get("record_line") for line in lines] == [None, 1, 2]
 
 
 def test_record_lines_are_counted_across_batches_and_reducers(tmp_path, monkeypatch):

@@ -192,7 +192,7 @@ def test_several_servers_have_a_row_each():
         "request_throughput": result("request_throughput", "T", "requests/sec", {"avg": 12.5}, 1),
         "time_to_first_token": result("time_to_first_token", "T", "ms", SPREAD, 1),
     }
-    one = UrlSummary("http://a:8000", found, 1500, {"completed": 1490, "failed": 7, "cut": 3})
+    one = UrlSummary("http://a:8000", found, 1500, {"completed": 1490, "failed": 6, "cut": 3, "cancelled": 1, "aborted": 5})
     text = render(replace(SUMMARY, urls=(one, UrlSummary("http://b:8000", {}, 2, {"failed": 2}))), 140)
     assert grid(text, "Servers") == [
         ["http://a:8000", "1,500", "1,490", "10", "12.50", "4.18", "7.20", "N/A"],
@@ -202,7 +202,7 @@ def test_several_servers_have_a_row_each():
 
 def test_requests_are_told_by_what_became_of_them():
     text = render(replace(SUMMARY, outcomes={"completed": 1200, "failed": 3, "cut": 1}), 140)
-    assert "Requests: 1,200 completed, 3 failed, 1 cut\n" in text
+    assert "Requests: 1,200 completed, 4 failed (3 with an error, 1 cut)\n" in text
 
 
 def test_a_trustworthy_verdict_is_the_last_line():

@@ -107,6 +107,11 @@ ROWS = [
 ]
 
 
+def test_without_a_first_token_there_is_no_flow_of_tokens(tmp_path):
+    assert results(tmp_path, TokenFlow(), (0, 10), [ROWS[1], ROWS[1]]) == {}
+    assert results(tmp_path, EffectiveConcurrency(), (0, 10), [ROWS[1]])["effective_concurrency"].stats["avg"] == 0.1
+
+
 WORKED = {
     "effective_concurrency": 0.7,  # 6 s and 1 s of 10 s
     "effective_prefill_concurrency": 0.2,  # 2 s of 10 s

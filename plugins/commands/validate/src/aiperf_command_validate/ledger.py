@@ -15,10 +15,10 @@ from aiperf_command_validate.records import Lines, Records, rising
 
 _TIMES = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns")
 _ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns")
-_RECORDED = ("completed", "error", "cancelled")
+_RECORDED = ("completed", "error", "cut", "cancelled")
 _ENDS = ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "never_sent")
-_WORDS = {"completed": "completed", "error": "errors", "cancelled": "cancelled", "aborted": "aborted_in_flight",
-          "unfinished": "unfinished", "never_sent": "never_sent"}  # fmt: skip
+_WORDS = {"completed": "completed", "error": "errors", "cut": "errors", "cancelled": "cancelled",
+          "aborted": "aborted_in_flight", "unfinished": "unfinished", "never_sent": "never_sent"}  # fmt: skip
 
 
 class Ledger:
@@ -69,7 +69,7 @@ class Ledger:
         told = {"due_ns": (row.get("due_ns"), records.due_ns[at]), "started_ns": (row.get("started_ns"), records.start_ns[at]),
                 "last_byte_ns": (row.get("last_byte_ns"), records.end_ns[at])}  # fmt: skip
         wrong = [name for name, (own, other) in told.items() if own is not None and other >= 0 and own != other]
-        if outcome != records.ends[at]:
+        if records.ends[at] != ("error" if outcome == "cut" else outcome):
             wrong.append("outcome")
         if identity is not None and records.line_of.get(identity) != line:
             wrong.append("x_request_id")

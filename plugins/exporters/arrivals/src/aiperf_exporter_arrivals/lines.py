@@ -16,6 +16,8 @@ from aiperf_exporter_arrivals import RECORD_LINE
 
 _RECORDED = (COMPLETED, ERROR, CANCELLED)
 """Outcomes that the per-request file has a line for."""
+_CUT, _FAULT = "cut", 1
+"""The outcome of an error whose answer began and broke off, and its value in the column ``fault``."""
 
 WallNs = Annotated[int, Meta(description="Wall clock, ns since 1970; absent where it never came to that.")]
 
@@ -26,7 +28,7 @@ class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
     phase: str
     phase_index: int
     n: Annotated[int, Meta(description="Number of the arrival in its phase.")]
-    outcome: Annotated[str, Meta(pattern=f"^({'|'.join(OUTCOMES)})$")]
+    outcome: Annotated[str, Meta(pattern=f"^({'|'.join((*OUTCOMES, _CUT))})$")]
     session: Annotated[int, Meta(description="Number of the session in its phase.")] | None = None
     turn: int | None = None
     worker: str | None = None
@@ -39,10 +41,11 @@ class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
     sent_end_ns: Annotated[WallNs, Meta(description="Last byte handed to the kernel.")] | None = None
     first_byte_ns: Annotated[WallNs, Meta(description="First bytes of the body.")] | None = None
     last_byte_ns: WallNs | None = None
+    ended_ns: Annotated[WallNs, Meta(description="When it was over, answered or not.")] | None = None
     record_line: Annotated[int, Meta(description="Number of the line in profile_export.jsonl, from 1.")] | None = None
 
 
-_STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns")
+_STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
 
 
 def schema() -> dict[str, Any]:
@@ -58,12 +61,13 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
     """One line per arrival of the batch; recorded ones with :data:`RECORD_LINE` for the number of their record's line."""
     phases = batch["phase"].astype(np.int64).tolist()
     outcomes = batch["outcome"].astype(np.int64)
+    cut = (outcomes == ERROR) & (batch["fault"] == _FAULT)
     recorded = msgspec.Raw(RECORD_LINE)
     columns = (
         [target.phases[phase] for phase in phases],
         phases,
         integers(batch["n"]),
-        [OUTCOMES[outcome] for outcome in outcomes.tolist()],
+        [_CUT if broken else OUTCOMES[outcome] for outcome, broken in zip(outcomes.tolist(), cut.tolist(), strict=True)],
         integers(batch["session"]),
         integers(batch["turn"]),
         _texts(batch, "worker"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aiperf import Measurement, Result, Summary
 from aiperf.sdk.model import names
@@ -33,6 +33,8 @@ _TRACE_TITLE = "HTTP Trace Timing"
 _FROM_DUE = ("schedule_slip", "response_latency", "effective_latency")
 """Latencies from the due time: the same as the plain ones while requests are started when they are due."""
 _SLIP_MS = 1.0
+_FAILED = ("failed", "cut", "empty", "client_limit", "cancelled")
+"""Outcomes of failed requests: together the summary's count of them."""
 _NAMED = {"completed": "completed", "errors": "errors", "cancelled": "cancelled", "aborted_in_flight": "aborted in flight",
           "unfinished": "unfinished", "never_sent": "never sent"}  # fmt: skip
 
@@ -147,7 +149,7 @@ def _urls(summary: Summary, look: Look, width: int) -> Iterator[str]:
     header = ["URL", "started", "completed", "failed", *(short for short, _, _ in _URL_COLUMNS)]
     rows = []
     for one in summary.urls:
-        failed = sum(count for name, count in one.outcomes.items() if name != "completed")
+        failed = sum(one.outcomes.get(name, 0) for name in _FAILED)
         values = [one.results[tag].stats.get(key) if tag in one.results else None for _, tag, key in _URL_COLUMNS]
         counts = (one.started, one.outcomes.get("completed", 0), failed)
         rows.append([clean(one.url), *(f"{count:,}" for count in counts), *map(number, values)])
@@ -186,11 +188,22 @@ def _about(summary: Summary, width: int) -> Iterator[str]:
     """Load delivered, phases and what became of requests, a line each."""
     lines = [_delivered(summary.delivered), *map(_phase, summary.phases)]
     if len(summary.outcomes) > 1:
-        lines.append(f"Requests: {', '.join(f'{count:,} {name}' for name, count in summary.outcomes.items())}")
+        lines.append(f"Requests: {_outcomes(summary.outcomes)}")
     if summary.valid == 0 and summary.failed:
         lines.append("No request succeeded.")
     for line in lines:
         yield from wrap(line, width, indent="  ")
+
+
+def _outcomes(outcomes: Mapping[str, int]) -> str:
+    """The counts of all outcomes; failed ones as one count, with its kinds where there are several."""
+    kinds = {name: outcomes[name] for name in _FAILED if name in outcomes}
+    others = {name: count for name, count in outcomes.items() if name not in kinds}
+    shown = [f"{count:,} {name}" for name, count in others.items()]
+    if kinds:
+        detail = ", ".join(f"{count:,} {'with an error' if name == 'failed' else name}" for name, count in kinds.items())
+        shown.insert("completed" in others, f"{sum(kinds.values()):,} failed{'' if [*kinds] == ['failed'] else f' ({detail})'}")
+    return ", ".join(shown)
 
 
 def _delivered(load: DeliveredLoad) -> str:

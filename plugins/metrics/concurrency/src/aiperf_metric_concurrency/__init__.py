@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from aiperf import Analysis, Needs, RawValues, Result
 
 from aiperf_metric_concurrency.curves import statistics
@@ -35,7 +36,7 @@ class EffectiveConcurrency(Analysis):
 
 
 class TokenFlow(Analysis):
-    """Requests in prefill and in decode, tokens per second, and tokens that the server holds."""
+    """Requests in prefill and in decode, tokens per second, and tokens that the server holds; absent without a first token."""
 
     tag = "token_flow"
     title = "Token Flow"
@@ -45,7 +46,8 @@ class TokenFlow(Analysis):
     lists = ("chunk_ns",)
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
-        return _results(flow(Requests.of(kept)), windows)
+        requests = Requests.of(kept)
+        return _results(() if np.isnan(requests.first_ns).all() else flow(requests), windows)
 
 
 def _results(rows: Iterable[Row], windows: Sequence[tuple[float, float]]) -> list[list[Result]]:
