@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aiperf.rundir import journal
-from aiperf.sdk.columns import Column, Ragged, RecordBatch, ragged
+from aiperf.sdk.columns import NUMBERS, Column, Ragged, RecordBatch, ragged
 from aiperf.sdk.metric import Metric
 
 _TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker")
@@ -40,7 +40,8 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
     last = np.array([times[-1] if times else np.nan for times in instants])
     reasoning = np.where(rows % 3 == 0, 4.0, np.nan)
     output = np.rint(draw.uniform(5, 60, count))
-    columns: dict[str, Column] = {
+    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in NUMBERS}
+    columns |= {
         "n": rows,
         "session": rows // 2,
         "turn": rows % 2,
@@ -62,7 +63,6 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "first_output_ns": unless_failed(first),
         "unreadable": np.zeros(count),
         "finish": unless_failed(np.full(count, 2.0)),
-        "unreadable_ns": np.full(count, np.nan),
         "last_token_ns": last,
         "status": np.where(failed, 503.0, 200.0),
         "input_tokens": np.rint(draw.uniform(10, 500, count)),
