@@ -131,6 +131,36 @@ def test_files_that_are_as_they_should_be_have_no_fault(results, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == f"{results.path}: nothing is wrong"
 
 
+def estimate(results: Results) -> None:
+    """A metric whose first value is only known to lie between 0 and 10."""
+    tag = "time_to_second_token"
+    sides = {"lower": distribution(0.0, 20.0), "upper": distribution(10.0, 20.0)}
+    bounds = {side: {key: of[key] for key in of.keys() - {"unit", "std", "count"}} for side, of in sides.items()}
+    results.summary[tag] = distribution(5.0, 20.0) | bounds
+    results.records[0]["metrics"][tag] = {"value": 5.0, "unit": "ms", "intervals": [[0, 0.0, 10.0, 5.0]]}
+    results.records[1]["metrics"][tag] = {"value": 20.0, "unit": "ms"}
+    results.table.insert(results.table.index(""), results.row(tag))
+
+
+def test_estimates_with_their_bounds_have_no_fault(results, capsys):
+    estimate(results)
+    results.write()
+    assert validate(results.path) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{results.path}: nothing is wrong"
+
+
+@pytest.mark.parametrize(("side", "key", "fault"), [
+    ("lower", "avg", "time_to_second_token.lower.avg is 9"), ("upper", "p99", "time_to_second_token.upper.p99 is 9"),
+    (None, "p99", "time_to_second_token.p99 is 9"),
+])  # fmt: skip
+def test_bounds_and_their_midpoints_are_computed_again(results, side, key, fault):
+    estimate(results)
+    entry = results.summary["time_to_second_token"]
+    (entry if side is None else entry[side])[key] = 9.0
+    results.write()
+    assert any(fault in each for each in results.faults())
+
+
 def change(*path: Any, to: Any) -> Callable[[Results], None]:
     def apply(results: Results) -> None:
         place: Any = getattr(results, path[0])

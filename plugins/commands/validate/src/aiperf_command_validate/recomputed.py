@@ -49,7 +49,14 @@ def entries(metrics: Metrics, values: Mapping[str, Values], failed: int, name: s
             continue
         _units(tag, entry, of, name, faults, where)
         if entry.keys() != {"unit", "avg"}:
-            compare(f"{where}{tag}", entry, of.statistics(), name, faults)
+            expected, sides = of.statistics(), of.bounds()
+            if of.exact and "lower" in entry and not sides:
+                faults.add(name, f"{where}{tag} has bounds, and the per-request file has no estimates of it")
+            for side, known in zip(("lower", "upper"), sides, strict=False):
+                compare(f"{where}{tag}.{side}", entry.get(side, {}), known, name, faults)
+            if sides:
+                expected |= {key: (value + sides[1][key]) / 2 for key, value in sides[0].items()}
+            compare(f"{where}{tag}", entry, expected, name, faults)
         worse = metrics.get(_ADJUSTED + tag)
         if worse is not None and of.exact:
             expected = of.adjusted(failed)

@@ -18,11 +18,13 @@ KEPT = 4_000_000
 class Values:
     """The values of one metric, in its display unit.
 
-    units: as the lines name them.  listed: whether requests have lists of values.  Each value belongs to a group, the number of
-    a time slice; -1 is none.
+    slack: how far the sum may be off, because values are estimates.  units: as the lines name them.  listed: whether requests
+    have lists of values.  Each value belongs to a group, the number of a time slice; -1 is none.
     """
 
     def __init__(self, *, listed: bool = False) -> None:
+        self.slack = 0.0
+        self._places, self._least, self._most = array("q"), array("d"), array("d")
         self.count = 0
         self.low, self.high = math.inf, -math.inf
         self.total = 0.0
@@ -42,6 +44,13 @@ class Values:
                 self._kept.append(value)
                 self._groups.append(group)
 
+    def estimate(self, place: int, least: float, most: float, slack: float) -> None:
+        """The value at *place*, counted from 0, is an estimate with these bounds."""
+        self._places.append(place)
+        self._least.append(least)
+        self._most.append(most)
+        self.slack += slack
+
     def like(self, other: Values) -> bool:
         """Whether they are the same values, in any order; where not all were kept, as far as counts, sums and extremes tell."""
         if self.exact and other.exact:
@@ -57,6 +66,19 @@ class Values:
     def statistics(self) -> dict[str, float]:
         """Every statistic; empty where there are no values, or not all were kept."""
         return statistics(self._values()) if self.exact else {}
+
+    def bounds(self) -> list[dict[str, float]]:
+        """Least and greatest statistics; empty where no value is an estimate, or not all were kept."""
+        if not self._places or not self.exact:
+            return []
+        sides = []
+        for sign, replaced in ((-1, self._least), (1, self._most)):
+            values = self._values().copy()
+            values[np.frombuffer(self._places, dtype=np.int64)] = np.frombuffer(replaced, dtype=np.float64)
+            total = math.fsum(self._values().tolist()) + sign * self.slack
+            side = statistics(values) | {"avg": total / len(values), "sum": total}
+            sides.append({name: value for name, value in side.items() if name not in ("std", "count")})
+        return sides
 
     def by_group(self) -> dict[int, dict[str, float]]:
         """The statistics of each group."""
