@@ -98,7 +98,8 @@ def delivered(
     *complete_ns*: when each worker had nothing more to send; empty where the journal lacks it.
     """
     span_s = (_sending_end_ns(phase, counts, outcome, begin_ns, complete_ns) - begin_ns) / 1e9
-    rate = outcome.sent / span_s if span_s > 0 and outcome.sent else None
+    sent = outcome.sent - sum(count for cause in (REFUSED, EXHAUSTED) for _, count, _ in _unconnected(counts, cause))
+    rate = sent / span_s if span_s > 0 and outcome.sent else None
     stats, waited = _statistics(lates), _statistics(held) or {}
     if stats is None:
         return DeliveredLoad(rate, None, outcome.never_sent, asked)
@@ -254,12 +255,16 @@ def _lost_arrivals(outcome: Arrivals) -> Iterator[str]:
         yield f"{subject} no end: the process that sent them was lost"
 
 
+def _unconnected(counts: PhaseCounts, cause: str) -> list[tuple[float, int, str]]:
+    """First instant, number and message of the requests without a connection for this *cause*."""
+    errors = [(msgspec.json.decode(error, type=ErrorDetails), *seen) for error, seen in counts.errors.items()]
+    return [(first_ns, count, error.message) for error, count, first_ns in errors if error.cause == cause]
+
+
 def _failed_connections(counts: PhaseCounts, begin_ns: float) -> Iterator[str]:
     """Requests that found no server, or no means on this machine to reach it."""
-    errors = [(msgspec.json.decode(error, type=ErrorDetails), *seen) for error, seen in counts.errors.items()]
     for cause, sentence in ((REFUSED, "no connection could be opened"), (EXHAUSTED, "the client was at a limit of its own")):
-        found = [(first_ns, count, error.message) for error, count, first_ns in errors if error.cause == cause]
-        if found:
+        if found := _unconnected(counts, cause):
             first_ns, _, message = min(found)
             begin_s = max(0.0, first_ns - begin_ns) / 1e9
             yield f"{sentence} from {begin_s:.3f} s on, for {sum(count for _, count, _ in found):,} requests: {message}"
