@@ -20,9 +20,8 @@ from msgspec.structs import asdict
 from aiperf import __version__
 from aiperf.registry import manifest
 from aiperf.registry.manifest import Manifest, ManifestError
-from aiperf.registry.precedence import normal
 from aiperf.sdk.categories import CATEGORIES
-from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical
+from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical, normal
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import Struct, field
@@ -89,6 +90,11 @@ class Descriptor(PluginRef, frozen=True, omit_defaults=True):
 def canonical(name: str) -> str:
     """Names compare without case, and ``-`` is ``_``."""
     return name.strip().lower().replace("-", "_")
+
+
+def normal(distribution: str) -> str:
+    """The normal form of a distribution's name (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
 __all__ = ["API_VERSION", "Descriptor", "OptionSpec", "PluginRef", "canonical"]

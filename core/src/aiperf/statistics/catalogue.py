@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
-from aiperf.registry.precedence import strongest
+from aiperf.registry.registry import strongest
 from aiperf.registry.third_party import isolated, left_out, load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Capabilities
