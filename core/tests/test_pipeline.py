@@ -240,6 +240,30 @@ def test_without_merged_reads_there_are_no_bounds(tmp_path: Path) -> None:
     assert gaps.lower == gaps.upper == {} and "lower" not in gaps.entry()
 
 
+class First(Metric):
+    tag, title, unit, display = "first", "First", Unit.NANOSECONDS, Unit.MILLISECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_token_ns"] - batch["started_ns"]
+
+    def bounds(self, batch: RecordBatch) -> Bounds:
+        low = np.fmin(batch["unreadable_ns"], batch["first_token_ns"])
+        return Bounds(low - batch["started_ns"], self.column(batch), batch["first_token_ns"] - low)
+
+
+def test_an_unreadable_event_bounds_the_first_content(tmp_path: Path) -> None:
+    batch = sample_batch()
+    plain = reduced(tmp_path / "plain", batch, metrics=listing(First()))["first"]
+    row = int(np.argmax(np.nan_to_num(batch["first_token_ns"] - batch["started_ns"])))
+    early = np.full(len(batch), np.nan)
+    early[row] = batch["started_ns"][row] + 1e6
+    bounded = RecordBatch({**batch.columns, "unreadable_ns": early}, batch.valid, batch.texts)
+    found = reduced(tmp_path / "bounded", bounded, metrics=listing(First()))["first"]
+    assert plain.lower == {} and found.upper["max"] == plain.stats["max"] > found.lower["max"]
+    assert found.lower["min"] == 1.0 and found.stats["avg"] == pytest.approx(plain.stats["avg"])
+    assert found.lower["sum"] == pytest.approx(plain.stats["sum"] - (plain.stats["max"] - 1.0))
+
+
 def test_values_are_masked_folded_and_shown_in_the_display_unit(tmp_path: Path) -> None:
     batch = sample_batch()
     found = reduced(tmp_path, batch)

@@ -145,7 +145,10 @@ class Metric(MetricDeclaration):
         raise NotImplementedError(f"{type(self).__name__} must define column(batch)")
 
     def bounds(self, batch: RecordBatch) -> Bounds | None:
-        """Bounds of the column of a batch with merged reads (it has BOUND_COLUMNS); None where they change no value."""
+        """Bounds of the column; None where all values are known.
+
+        Asked for a batch with merged reads (it has BOUND_COLUMNS) or with unreadable events before the first content.
+        """
         return None
 
 

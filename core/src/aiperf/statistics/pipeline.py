@@ -64,6 +64,7 @@ class Pipeline:
         cut = np.isin(batch["outcome"], _CUT_OFF)
         cut_off: dict[str, Floats] = {}
         bounds: dict[str, Bounds] = {}
+        estimates = BOUND_COLUMNS[0] in batch.columns or bool(np.isfinite(batch["unreadable_ns"]).any())
         for tag, metric in self._metrics.items():
             if tag in self.off or any(need not in values for need in metric.needs):
                 continue
@@ -78,7 +79,7 @@ class Pipeline:
                 view = batch.viewed(resolve)
                 column = metric.column(view)
                 values[tag] = _checked(column, rows[metric.over])
-                if BOUND_COLUMNS[0] in batch.columns and (estimated := metric.bounds(view)) is not None:
+                if estimates and (estimated := metric.bounds(view)) is not None:
                     bounds[tag] = Bounds(*(_checked(part, rows[metric.over]) for part in astuple(estimated)))
                 if metric.since is not None and not isinstance(column, Ragged) and cut.any():
                     cut_off[tag] = np.where(cut & np.isfinite(column), column, np.nan)

@@ -71,6 +71,15 @@ class TestEachKeepsTheContract(MetricContract):
         self.metric, self.needed = kind(), NEEDED.get(kind, ())
 
 
+def test_an_unreadable_event_bounds_the_first_token():
+    times = {"started_ns": [1, 1], "first_token_ns": [9, 9], "unreadable_ns": [4, ABSENT]}
+    bounds = TimeToFirstToken().bounds(RecordBatch({k: np.array(v) * MS for k, v in times.items()}, np.ones(2, dtype=bool)))
+    assert [(part / MS).tolist() for part in (bounds.low, bounds.high, bounds.slack)] == [[3, 8], [8, 8], [5, 0]]
+    times["unreadable_ns"] = [ABSENT, ABSENT]
+    whole = RecordBatch({k: np.array(v) * MS for k, v in times.items()}, np.ones(2, dtype=bool))
+    assert TimeToFirstToken().bounds(whole) is None
+
+
 def one(**columns: float | list[float]) -> RecordBatch:
     """A batch of one request, times in ms."""
 

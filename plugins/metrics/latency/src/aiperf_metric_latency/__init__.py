@@ -15,7 +15,7 @@ _TOKENS_STREAMED = Needs.STREAMING | Needs.TOKENS_OUT
 
 
 class TimeToFirstToken(Metric):
-    """From the start to the first content of any kind, reasoning included."""
+    """From the start to the first content of any kind, reasoning included; bounded where an event before it is unreadable."""
 
     tag = "time_to_first_token"
     title = "Time to First Token"
@@ -30,6 +30,12 @@ class TimeToFirstToken(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_token_ns"] - batch["started_ns"]
+
+    def bounds(self, batch: RecordBatch) -> Bounds | None:
+        if not np.isfinite(batch["unreadable_ns"]).any():
+            return None
+        low, high = np.fmin(batch["unreadable_ns"], batch["first_token_ns"]), batch["first_token_ns"]
+        return Bounds(low - batch["started_ns"], high - batch["started_ns"], high - low)
 
 
 class TimeToSecondToken(Metric):
@@ -48,7 +54,9 @@ class TimeToSecondToken(Metric):
             return (batch["second_low_ns"] + batch["second_high_ns"]) / 2
         return batch["second_token_ns"] - batch["first_token_ns"]
 
-    def bounds(self, batch: RecordBatch) -> Bounds:
+    def bounds(self, batch: RecordBatch) -> Bounds | None:
+        if "second_low_ns" not in batch.columns:
+            return None
         low, high = batch["second_low_ns"], batch["second_high_ns"]
         return Bounds(low, high, (high - low) / 2)
 
@@ -217,7 +225,9 @@ class InterChunkLatency(Metric):
     def column(self, batch: RecordBatch) -> Column:
         return batch.lists("gap_ns")
 
-    def bounds(self, batch: RecordBatch) -> Bounds:
+    def bounds(self, batch: RecordBatch) -> Bounds | None:
+        if "gap_low_ns" not in batch.columns:
+            return None
         return Bounds(*map(batch.lists, ("gap_low_ns", "gap_high_ns", "gap_slack_ns")))
 
 
