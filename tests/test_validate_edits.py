@@ -319,6 +319,29 @@ def test_the_journal_contradicts_an_edit(name: str, good: Path, copy: Path, expe
     assert faults.all() or name in ("jsonl truncate", "parquet flipped"), "files that can't be read are faults before"
 
 
+def test_results_of_a_report_with_other_slices_have_no_fault(
+    good: Path, copy: Path, checks: dict[str, Check], registry: Registry
+) -> None:
+    shutil.copytree(good / "journal", copy / "journal")
+    assert Program(copy.parent)("report", copy, "--slice-duration", "0.1").code == 0
+    found = check(copy, checks, registry)
+    assert (found.faults, found.notes) == ([], [])
+
+
+def test_results_of_another_version_are_compared_with_each_other_alone(
+    good: Path, copy: Path, checks: dict[str, Check], registry: Registry
+) -> None:
+    shutil.copytree(good / "journal", copy / "journal")
+    plan = copy / "journal" / "run.json"
+    run = json.loads(plan.read_bytes())
+    run["plan"]["run"]["version"] = "0.0.1"
+    plan.write_text(json.dumps(run))
+    EDITS["console number"](copy)
+    found = check(copy, checks, registry)
+    assert found.faults == []
+    assert [note for note in found.notes if "not compared with the journal: version 0.0.1 made the run" in note]
+
+
 def test_the_command_says_what_was_edited(good: Path, copy: Path) -> None:
     aiperf = Program(copy.parent)
     assert aiperf("validate", good).code == 0

@@ -106,10 +106,11 @@ def records(summary: dict[str, Any], requests: Records, name: str, faults: Fault
         if stats["count"] != values.count:
             faults.add(name, f"has {values.count:,} values of {tag}, the summary {stats['count']:,}", kind="other counts")
             continue
+        extent = values.extent()
         same = {  # of estimates, the extremes are midpoints
-            "min": "lower" in stats or close(values.low, stats.get("min", values.low)),
-            "max": "upper" in stats or close(values.high, stats.get("max", values.high)),
-            "sum": abs(values.total - stats.get("sum", values.total)) <= CLOSE * max(values.magnitude, 1e-9),
+            "min": "lower" in stats or close(extent.low, stats.get("min", extent.low)),
+            "max": "upper" in stats or close(extent.high, stats.get("max", extent.high)),
+            "sum": abs(extent.total - stats.get("sum", extent.total)) <= CLOSE * max(extent.magnitude, 1e-9),
         }
         for key in (key for key, fine in same.items() if not fine):
             faults.add(name, f"the values of {tag} have another {key} than the summary", kind="other values")

@@ -7,6 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 CLOSE = 1e-6
+_MOST = 1 << 1023
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number that floating point can hold."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST < value < _MOST
 
 
 def close(value: float, other: float, absolute: float = 1e-9) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aiperf_command_validate.faults import Faults
+from aiperf_command_validate.numbers import is_number
 from aiperf_command_validate.values import Values
 
 Lines = Iterator[tuple[int, dict[str, Any]]]
@@ -130,10 +131,10 @@ class Records:
         for tag, metric in metrics.items():
             value = metric.get("value") if isinstance(metric, dict) else None
             values: list[Any] = value if isinstance(value, list) else [value]
-            if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in values):
+            if not all(map(is_number, values)):
                 self.faults.add(self.name, f"{tag} has no number", number, kind="metrics without a number")
                 continue
-            known = of.setdefault(tag, Values())
+            known = of.get(tag) or of.setdefault(tag, Values())
             known.listed |= isinstance(value, list)
             if "unit" in metric:
                 known.units.add(str(metric["unit"]))
@@ -148,7 +149,7 @@ class Records:
     def _add_up(self, number: int, metrics: dict[str, Any]) -> None:
         """The parts of an HTTP exchange are the whole."""
         values = [metrics.get(tag, {}).get("value") for tag in (*_HTTP_PARTS, "http_req_total")]
-        if all(isinstance(value, int | float) for value in values):
+        if all(map(is_number, values)):
             *parts, total = values
             if not math.isclose(sum(parts), total, rel_tol=1e-9, abs_tol=1e-6):
                 difference = f"the parts of its HTTP exchange take {sum(parts):g} ms, http_req_total is {total:g}"
@@ -160,7 +161,7 @@ class Records:
         for table, relative in ((_SUMS, 0.0), (_RATES, 1e-9)):
             for tag, calculate, names in table:
                 values: list[Any] = [numbers.get(name, data.get(name)) for name in (tag, *names)]
-                if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+                if not all(map(is_number, values)):
                     continue
                 told, *parts = values
                 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import tempfile
@@ -74,9 +75,11 @@ class _Checks:
         records = self.records(ends)
         ledger = self.ledger(records)
         if summary is not None:
-            self.summary(summary, table, records, ledger)
+            with self.comparing("aiperf.json"):
+                self.summary(summary, table, records, ledger)
         if slices is not None and self.run.ours:
-            self.slices(slices_of(slices), summary, records, ledger)
+            with self.comparing("timeslices.json"):
+                self.slices(slices_of(slices), summary, records, ledger)
         if records is not None:
             if inputs is not None:
                 agreement.inputs(inputs, records, self.name("inputs.json"), self.faults)
@@ -85,6 +88,14 @@ class _Checks:
             self.parquet(records)
         if self.run.ours:
             self.journal(summary, inputs)
+
+    @contextlib.contextmanager
+    def comparing(self, kind: str) -> Iterator[None]:
+        """A file whose values are of other types than they should be can't be compared further: a fault."""
+        try:
+            yield
+        except (TypeError, AttributeError, LookupError, ArithmeticError) as error:
+            self.faults.add(self.name(kind), f"has values of the wrong type, and was not compared further: {error}")
 
     def summary(
         self, summary: dict[str, Any], table: list[list[str]] | None, records: Records | None, ledger: Ledger | None

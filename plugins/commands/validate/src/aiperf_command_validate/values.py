@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _NAMES = tuple(f"p{q}" for q in PERCENTILES)
@@ -15,34 +16,50 @@ KEPT = 4_000_000
 """Elements of lists that a run keeps exactly; beyond them its percentiles are of buckets, and are not recomputed."""
 
 
+class Extent(Struct, frozen=True):
+    """*magnitude*: the sum without signs."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    total: float = 0.0
+    magnitude: float = 0.0
+
+
 class Values:
     """The values of one metric, in its display unit.
 
     slack: how far the sum may be off, because values are estimates.  units: as the lines name them.  listed: whether requests
-    have lists of values.  Each value belongs to a group, the number of a time slice; -1 is none.
+    have lists of values.
     """
 
     def __init__(self, *, listed: bool = False) -> None:
         self.slack = 0.0
         self._places, self._least, self._most = array("q"), array("d"), array("d")
         self.count = 0
-        self.low, self.high = math.inf, -math.inf
-        self.total = 0.0
-        self.magnitude = 0.0
         self.units: set[str] = set()
         self.listed = listed
         self._kept = array("d")
         self._groups = array("i")
+        self._left = Extent()
 
-    def add(self, values: Iterable[float], group: int = -1) -> None:
-        for value in values:
-            self.count += 1
-            self.low, self.high = min(self.low, value), max(self.high, value)
-            self.total += value
-            self.magnitude += abs(value)
-            if not self.listed or len(self._kept) <= KEPT:
-                self._kept.append(value)
-                self._groups.append(group)
+    def add(self, values: Sequence[float], group: int = -1) -> None:
+        """Add a request's value, or its list.  *group*: the number of a time slice, -1 is none; lists have none."""
+        self._kept.extend(values)
+        self.count += len(values)
+        if not self.listed:
+            self._groups.append(group)
+        elif len(self._kept) > KEPT:
+            self._left, self._kept = self.extent(), array("d")
+
+    def extent(self) -> Extent:
+        """Extremes and sums of all values."""
+        values, left = self._values(), self._left
+        if not len(values):
+            return left
+        return Extent(
+            min(left.low, float(values.min())), max(left.high, float(values.max())), left.total + float(values.sum()),
+            left.magnitude + float(np.abs(values).sum()),
+        )  # fmt: skip
 
     def estimate(self, place: int, least: float, most: float, slack: float) -> None:
         """The value at *place*, counted from 0, is an estimate with these bounds."""
@@ -55,13 +72,14 @@ class Values:
         """Whether they are the same values, in any order; where not all were kept, as far as counts, sums and extremes tell."""
         if self.exact and other.exact:
             return bool(np.array_equal(np.sort(self._values()), np.sort(other._values())))
-        close = math.isclose(self.total, other.total, rel_tol=0, abs_tol=1e-9 * max(self.magnitude, 1e-9))
-        return close and (self.count, self.low, self.high) == (other.count, other.low, other.high)
+        mine, theirs = self.extent(), other.extent()
+        close = math.isclose(mine.total, theirs.total, rel_tol=0, abs_tol=1e-9 * max(mine.magnitude, 1e-9))
+        return close and (self.count, mine.low, mine.high) == (other.count, theirs.low, theirs.high)
 
     @property
     def exact(self) -> bool:
         """Whether every value was kept."""
-        return len(self._kept) == self.count and not (self.listed and self.count > KEPT)
+        return len(self._kept) == self.count
 
     def statistics(self) -> dict[str, float]:
         """Every statistic; empty where there are no values, or not all were kept."""
