@@ -68,7 +68,12 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     )  # fmt: skip
     plan = Plan(run, requests, data, LoadPlan(planned, kernel.failed_threshold), output, plugins)
     plan = plan.replacing(config=config_sections.sections(plan, secrets, draft))
-    _call_hooks(draft, plan)
+    hooks = registry.hooks()
+    hooks.report = draft.warn
+    for ref in plan.plugins.hooks:
+        hooks.equip(ref, plan.plugins.options_of(ref))
+    hooks.call("aiperf_plan_validated", plan=plan)
+    draft.errors += hooks.refusals
     draft.settle()
     return plan, secrets
 
@@ -149,13 +154,3 @@ def _refuse_unused(draft: Draft, used: set[str]) -> None:
         draft.refuse(
             f"{flag} belongs to the {owner}; this run uses {instead}", f"drop {flag}, or choose {' or '.join(names)}"
         )
-
-
-def _call_hooks(draft: Draft, plan: Plan) -> None:
-    """Give hook plugins their options, and let them refuse the plan."""
-    hooks = draft.registry.hooks()
-    hooks.report = draft.warn
-    for ref in plan.plugins.hooks:
-        hooks.equip(ref, plan.plugins.options_of(ref))
-    hooks.call("aiperf_plan_validated", plan=plan)
-    draft.errors += hooks.refusals

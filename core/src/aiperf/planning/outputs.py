@@ -61,18 +61,16 @@ def _artifacts(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> Pa
 def automatic_name(models: Sequence[str], service_kind: str, endpoint_type: str, phase: PhasePlan) -> str:
     """``<model>-<service kind>-<endpoint type>-<stimulus>``."""
     model = models[0].replace("/", "_").replace("\0", "_") + ("_multi" if len(models) > 1 else "")
-    rest = "-".join((service_kind, endpoint_type, *_stimulus(phase)))
-    return f"{model[: max(1, _LONGEST - 1 - len(rest))]}-{rest}"
-
-
-def _stimulus(phase: PhasePlan) -> list[str]:
-    if phase.users is not None and phase.rate is not None:
-        return ["user_centric", f"users{phase.users}", f"qps{float(phase.rate)}"]
-    if phase.replay is not None:
-        return ["fixed_schedule"]
     rate = None if phase.rate is None else float(phase.rate)
-    parts = (("concurrency{}", phase.concurrency), ("request_rate{}", rate), ("request_rate_series", phase.rate_series))
-    return [part.format(value) for part, value in parts if value is not None]
+    parts: tuple[tuple[str, object], ...] = (
+        ("concurrency{}", phase.concurrency), ("request_rate{}", rate), ("request_rate_series", phase.rate_series),
+    )  # fmt: skip
+    if phase.users is not None:
+        parts = (("user_centric", True), ("users{}", phase.users), ("qps{}", rate))
+    elif phase.replay is not None:
+        parts = (("fixed_schedule", True),)
+    rest = "-".join((service_kind, endpoint_type, *(part.format(value) for part, value in parts if value is not None)))
+    return f"{model[: max(1, _LONGEST - 1 - len(rest))]}-{rest}"
 
 
 def check_directory(directory: Path) -> None:

@@ -95,7 +95,6 @@ class Draft:
         self.refuse_if_any()
         for level, message in self._notes:
             log.log(level, "%s", message)
-        self._notes.clear()
 
     # Kernel options
 

@@ -170,8 +170,7 @@ def sampling(draft: Draft) -> str:
 
 def tokenizer(draft: Draft, choice: EndpointChoice) -> tuple[PluginRef | None, str | None]:
     """The tokenizer plugin and the name it opens; None where nothing is tokenized, or the tokenizer is unusable."""
-    given = draft.kernel.tokenizer
-    flag = draft.flag("tokenizer")
+    given, flag = draft.kernel.tokenizer, draft.flag("tokenizer")
     if choice.descriptor is None or not choice.models or not choice.models[0]:
         return None, None
     if not choice.can.tokenizes_input and not choice.can.produces_tokens:
@@ -186,26 +185,20 @@ def tokenizer(draft: Draft, choice: EndpointChoice) -> tuple[PluginRef | None, s
     if given is None and canonical(name) in _PLACEHOLDER_MODELS and draft.registry.find("tokenizers", _OFFLINE):
         draft.warn(f"{name} is a placeholder, not a model: counting with {flag} {_OFFLINE}")
         name = _OFFLINE
-    opener = _opener(draft, name)
+    # The plugin of that name, else one that opens any name.
+    opener = draft.registry.find("tokenizers", name)
+    if opener is None or opener.capabilities.get("any_name"):
+        openers = [plugin for plugin in draft.registry.all("tokenizers") if plugin.capabilities.get("any_name")]
+        opener = max(openers, key=lambda plugin: plugin.priority, default=None)
     if opener is None:
         draft.missing.add("tokenizers")
         what = f"{flag} {name!r}" if given is not None else f"the tokenizer of the model {name!r}"
         installed = draft.registry.names("tokenizers")
-        hints = [f"installed: {', '.join(installed) or 'none'}"]
-        if _OFFLINE in installed:
-            hints.append(f"{flag} {_OFFLINE} counts with the o200k_base vocabulary and needs no download")
-        draft.refuse(f"no installed tokenizer package opens {what}", *hints)
+        offline = f"{flag} {_OFFLINE} counts with the o200k_base vocabulary and needs no download"
+        hints = [offline] if _OFFLINE in installed else []
+        draft.refuse(f"no installed tokenizer package opens {what}", f"installed: {', '.join(installed) or 'none'}", *hints)
         return None, None
-    return draft.chosen("tokenizers", opener, "tokenizer"), name
-
-
-def _opener(draft: Draft, name: str) -> str | None:
-    """The plugin for a tokenizer's name: the plugin of that name, else one that opens any name."""
-    named = draft.registry.find("tokenizers", name)
-    if named is not None and not named.capabilities.get("any_name"):
-        return named.name
-    openers = [plugin for plugin in draft.registry.all("tokenizers") if plugin.capabilities.get("any_name")]
-    return max(openers, key=lambda plugin: plugin.priority).name if openers else None
+    return draft.chosen("tokenizers", opener.name, "tokenizer"), name
 
 
 def format_of(path: Path, name: str | None, registry: InstalledPlugins, typed: Mapping[str, str]) -> PluginRef:

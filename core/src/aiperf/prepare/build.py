@@ -118,7 +118,9 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
                 if not isinstance(conversation, Conversation):
                     raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
             if plan.data.delay_ratio != 1.0:
-                conversation = _delays_scaled(conversation, plan.data.delay_ratio)
+                ratio, turns = plan.data.delay_ratio, conversation.turns
+                turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
+                conversation = replace(conversation, turns=turns)
             requests = encoder.requests(conversation)
             unenforced_length = unenforced_length or encoder.unenforced_length(conversation)
             # With models in turn and entries in order, this is the body that is sent first.
@@ -191,12 +193,6 @@ class DatasetExport:
             self._file.close()
             self._file = None
         self._draft.unlink(missing_ok=True)
-
-
-def _delays_scaled(conversation: Conversation, ratio: float) -> Conversation:
-    """The conversation with each think time multiplied by *ratio*."""
-    turns = (replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in conversation.turns)
-    return replace(conversation, turns=tuple(turns))
 
 
 class Encoder:
