@@ -67,16 +67,6 @@ class LocalProcess(Shard):
                 pass_fds=descriptors, process_group=None if foreground else 0,
             )  # fmt: skip
 
-    @property
-    def stdin(self) -> int:
-        """The descriptor that writes to its standard input.
-
-        Raises:
-            ValueError: It is closed.
-        """
-        assert self._process.stdin is not None
-        return self._process.stdin.fileno()
-
     def poll(self) -> int | None:
         return self._process.poll()
 
@@ -109,16 +99,17 @@ _MOST_PENDING = 1 << 20
 """Bytes that wait for a process which doesn't read; more are dropped."""
 
 
-class SideProcess:
-    """The run's side of the process.  *log* and *foreground* as in :class:`LocalProcess`."""
+class SideProcess(LocalProcess):
+    """A plugin's own process beside the run, with a pipe for its replies."""
 
     def __init__(self, module: str, *, log: Path | None = None, foreground: bool = False) -> None:
         read, write = os.pipe()
         try:
-            self._process = LocalProcess(module_command(module, write), log, [write], foreground=foreground)
+            super().__init__(module_command(module, write), log, [write], foreground=foreground)
         finally:
             os.close(write)
-        self._to, self._from = self._process.stdin, read
+        assert self._process.stdin is not None
+        self._to, self._from = self._process.stdin.fileno(), read
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
         self._pending, self._received = bytearray(), b""
@@ -145,18 +136,14 @@ class SideProcess:
         *lines, self._received = self._received.split(b"\n")
         return lines
 
-    def poll(self) -> int | None:
-        """The exit code, None while it runs."""
-        return self._process.poll()
-
     def end(self, patience_s: float) -> None:
         """Send what waits, close the process's input, wait, then kill it."""
         until = time.monotonic() + patience_s
         while self.backlogged and self.poll() is None and time.monotonic() < until:
             select.select([], [self._to], [], max(0.0, until - time.monotonic()))
-        self._process.let_go()
-        if self._process.wait(max(0.0, until - time.monotonic())) is None:
-            self._process.kill()
+        self.let_go()
+        if self.wait(max(0.0, until - time.monotonic())) is None:
+            self.kill()
 
     def close(self) -> None:
         """Close the pipe of replies.  To be called after :meth:`end` and the last :meth:`receive`."""
