@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from aiperf_command_simulate.testing import running
 
 LIMIT = 120_000
@@ -77,3 +80,47 @@ def test_a_disk_full_during_export_is_reported_and_a_report_recovers(tmp_path: P
 
     assert subprocess.run([*PROGRAM, "report", str(second)], capture_output=True, timeout=50, check=False).returncode == 0
     assert len((second / raw.name).read_text().splitlines()) == 10
+
+
+SMALL_DISK = """
+mount -t tmpfs -o size=3m none "$1" || exit 77
+shift
+out=$1; shift
+"$@"; code=$?
+cp -r "$DISK"/. "$out"
+exit $code
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="a small disk is made with unshare")
+@pytest.mark.parametrize("level", ["records", "summary"])
+def test_a_disk_without_any_space_left_still_gives_a_report(tmp_path: Path, level: str) -> None:
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    disk.mkdir()
+    out.mkdir()
+    with running(first_token_ms=5, decode_ms=1, decode_batch_us=0, truth_log=100) as simulator:
+        words = [
+            *PROGRAM, "profile", "--model", "sim", "--url", simulator.url, "--streaming", "--tokenizer", "builtin",
+            "--concurrency", "4", "--benchmark-duration", "60", "--isl", "10", "--osl", "20", "--num-dataset-entries", "5",
+            "--export-level", level, "--artifact-dir", str(disk / "run"), "--ui", "none",
+        ]  # fmt: skip
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", SMALL_DISK, "sh", str(disk), str(out), *words],
+            env={**os.environ, "DISK": str(disk)}, capture_output=True, text=True, timeout=110, check=False,
+        )  # fmt: skip
+    if done.returncode in (1, 77) and not (out / "run").exists():
+        pytest.skip("this user can't mount a file system")
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert f"{disk / 'run' / 'journal'} can't be written: No space left on device" in done.stderr
+    results = json.loads((out / "run" / "profile_export_aiperf.json").read_text())
+    assert results["is_complete"] is False and results["request_count"]["avg"] > 0
+    assert "No space left on device" in results["incomplete_reason"]
+    assert [path.name for path in out.rglob("*") if "draft" in path.name] == []
+    records = out / "run" / "profile_export.jsonl"
+    assert not records.exists()
+    assert ("aiperf report" in done.stderr) == (level == "records"), "how to get the files that had no room"
+
+    again = subprocess.run([*PROGRAM, "report", str(out / "run")], capture_output=True, text=True, timeout=50, check=False)
+    assert "Traceback" not in again.stderr
+    if level == "records":
+        assert len(records.read_text().splitlines()) >= results["request_count"]["avg"], "nothing observed is lost"

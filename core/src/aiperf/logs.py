@@ -32,6 +32,13 @@ class _Console(logging.Handler):
             self.handleError(record)
 
 
+class _File(logging.FileHandler):
+    """A file on a disk that may be full: then its lines are lost."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the name of the standard library
+        pass
+
+
 def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -52,7 +59,7 @@ def to_console(level: int, write: Callable[[str], None] = _print) -> None:
 def to_file(path: Path) -> None:
     """Append full lines to *path*, and create its directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = logging.FileHandler(path, encoding="utf-8")
+    file = _File(path, encoding="utf-8")
     line = "%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s"
     file.setFormatter(logging.Formatter(line, "%Y-%m-%d %H:%M:%S"))
     logging.getLogger("aiperf").addHandler(file)

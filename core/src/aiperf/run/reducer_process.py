@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import ignore_endings
+from aiperf.registry.third_party import why
 from aiperf.sdk.plan import Secrets
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _SHARED_STEP_S = 0.02
 _SHARED_REST = 2
 _IDLE_MS = 50
 _LIVE_S = 0.5
+_RESERVE_BYTES = 1 << 20
+"""Kept on the disk for the summary, in case that the disk is full when the load ends."""
 
 
 class ReducerProcess:
@@ -67,12 +70,15 @@ class ReducerProcess:
         try:
             progressed = self.reducer.step(_SHARED_STEP_S if self.crowded else _STEP_S)
         except OSError as error:
-            self.trouble = f"results can't be written: {error.strerror or error}"
-            self.line.send(control.Trouble(self.trouble))
+            self._note_full_disk(error)
             return _IDLE_MS
         if not progressed:
             return _IDLE_MS
         return round((time.monotonic() - began) * 1000 * _SHARED_REST) if self.crowded else 0
+
+    def _note_full_disk(self, error: OSError) -> None:
+        self.trouble = f"results in {self.journal} can't be written: {error.strerror or error}"
+        self.line.send(control.Trouble(self.trouble))
 
     def _preload(self) -> None:
         """Import modules and read the tokenizer's table while another process builds the data set."""
@@ -95,29 +101,47 @@ class ReducerProcess:
             case control.Exit():
                 self.over = True
 
-    def _load(self) -> None:
+    def _load(self, *, exporting: bool = True) -> None:
         from aiperf.reduce.reducer import RARELY, Reducer
         from aiperf.rundir.journal import load_run
 
         gc.set_threshold(*RARELY)
         plan, clock = load_run(self.journal)
-        plan = self.secrets.restored(plan)
+        plan = self.secrets.restored(plan if exporting else plan.replacing(exporters=()))
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
         # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
         self.crowded = (os.cpu_count() or 1) < plan.run.workers + plan.run.reducers + 2
         self.reducer = Reducer(plan, self.journal, self.index, self.of, clock=clock)
+        if exporting:
+            with contextlib.suppress(OSError), (self.journal / f"part-reserve.{self.index}").open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
         # Only cores that workers and the server under test leave idle.  A low priority is not enough: a running process
         # keeps its core for a slice of about 3 ms when another wakes.
         _schedule(os.SCHED_IDLE)
 
     def _finish(self) -> None:
+        if self.reducer is None:
+            return
+        if self.trouble is None:
+            try:
+                self._reduce_rest()
+            except OSError as error:
+                self._note_full_disk(error)
         if self.trouble is not None:
-            raise AiperfError(self.trouble)
+            # The reserve and the rows of per-request files make room for the summary; a report makes the rows again.
+            for part in self.journal.glob("part-*"):
+                with contextlib.suppress(FileNotFoundError):  # another reducer was there first
+                    os.truncate(part, 0)  # it is still open
+                    part.rename(f"{part}.dropped")
+            self._load(exporting=False)
+            self._reduce_rest()
+
+    def _reduce_rest(self) -> None:
+        assert self.reducer is not None
         _schedule(os.SCHED_OTHER)
-        if self.reducer is not None:
-            # One reducer makes the summary from its memory; several are merged from files.
-            reduction = self.reducer.finish(save=self.of > 1)
-            self.reductions = [reduction] if self.of == 1 else None
+        # One reducer makes the summary from its memory; several are merged from files.
+        reduction = self.reducer.finish(save=self.of > 1)
+        self.reductions = [reduction] if self.of == 1 else None
 
     def _summarize(self, message: control.Summarize) -> None:
         from aiperf.report.report import write_summary
@@ -140,7 +164,7 @@ def _trouble(work: Callable[[], None]) -> str | None:
     try:
         work()
     except (OSError, AiperfError) as error:
-        return "\n".join(error.lines()) if isinstance(error, AiperfError) else str(error)
+        return "\n".join(error.lines()) if isinstance(error, AiperfError) else why(error)
     return None
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aiperf import environment
-from aiperf.errors import PluginError
+from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.third_party import isolated, left_out, load, said_already
 from aiperf.sdk.exporter import LEVELS, Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
 
@@ -86,11 +86,18 @@ def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple
     """
     with contextlib.suppress(OSError):
         (target.directory / MARKER).unlink()
+    for reserve in journal.glob("part-reserve.*"):
+        reserve.unlink()
     joined: list[Artifact] = []
     failures: list[str] = []
     for ref, exporter in exporters(plan, target, BatchExporter, failures.append):
         path = exporter.target.file(exporter.kind)
         with isolated(ref, _noted(failures)):
+            if dropped := list(journal.glob(f"part-{ref.name}-*.dropped")):
+                for part in dropped:
+                    part.unlink()
+                again = f"make room, then: aiperf report {target.directory}"
+                raise ConfigError("its rows were dropped to make room for the summary on a full disk", again)
             _join_parts(exporter, parts(journal, ref.name), path)
             joined.append(Artifact(exporter.label, path))
     written, failed = run_summary_exporters(summary, plan, target)

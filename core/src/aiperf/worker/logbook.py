@@ -115,7 +115,7 @@ class Logbook:
             fd = os.open(path.with_suffix(".draft"), _SEGMENT_FLAGS, 0o600)
         except OSError as error:
             if self._fd < 0:
-                self.trouble = f"the journal can't be written: {error.strerror or error}"
+                self.trouble = f"the journal {self._directory} can't be written: {error.strerror or error}"
             return
         if self._fd >= 0:
             os.fdatasync(self._fd)
@@ -136,7 +136,7 @@ class Logbook:
                     if self._offset >= journal.SEGMENT_BYTES:
                         self._open()
                 except OSError as error:
-                    self.trouble = f"the journal can't be written: {error.strerror or error}"
+                    self.trouble = f"the journal {self._directory} can't be written: {error.strerror or error}"
             self._written += len(data)
             self.write_ns += monotonic_ns() - began_ns
         if self._fd >= 0:
