@@ -264,6 +264,11 @@ def test_an_unreadable_event_bounds_the_first_content(tmp_path: Path) -> None:
     assert found.lower["sum"] == pytest.approx(plain.stats["sum"] - (plain.stats["max"] - 1.0))
 
 
+def test_a_metric_without_estimates_has_no_bounds(tmp_path: Path) -> None:
+    found = reduced(tmp_path, with_bounds(sample_batch(), [1e6, 3e6]), metrics=listing(First(), Estimated()))
+    assert found["gaps"].lower and found["first"].lower == found["first"].upper == {}
+
+
 def test_values_are_masked_folded_and_shown_in_the_display_unit(tmp_path: Path) -> None:
     batch = sample_batch()
     found = reduced(tmp_path, batch)

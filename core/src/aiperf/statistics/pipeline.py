@@ -105,6 +105,8 @@ class Pipeline:
         """Fold the values that are estimates, and their bounds; gives the others."""
         low, high, slack = (part.values if isinstance(part, Ragged) else part for part in astuple(bounds))
         estimated = low < high
+        if not estimated.any():
+            return values
         for suffix, part in ((ESTIMATE, values), (LOW, low), (HIGH, high), (SLACK, slack)):
             self._fold(phase, tag + suffix, listed=listed).add(part[estimated])
         return values[~estimated]
