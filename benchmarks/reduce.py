@@ -145,11 +145,13 @@ def segments(directory: Path, requests: int, chunks: int, level: str = "summary"
         b"data: [DONE]\n\n"
     )
     sizes = np.array([len(body) for body in bodies])
-    number, at = 0, 0
+    number, at, frames = 0, 0, 0
     file = journal.segment_path(folder, 0, 0).open("wb")
 
     def frame(kind: int, payload: bytes, count: int = 0) -> None:
-        file.write(journal.pack(kind, payload, at + zero, at + wall, count))
+        nonlocal frames
+        file.write(journal.pack(kind, payload, at + zero, at + wall, count, frames))
+        frames += 1
 
     frame(journal.PHASE, msgspec.msgpack.encode({"phase": 0, "event": "begin", "at_ns": zero}))
     for first in range(0, requests, _STREAMS):

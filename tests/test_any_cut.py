@@ -86,7 +86,8 @@ def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary
             pipeline.folds(), pipeline.counts, [] if index else marks, 0, Buckets(), Buckets(), off=pipeline.off,
             groups=pipeline.groups(), raw_values=pipeline.dump_raw_values(),
         ).save(made.journal, index)  # fmt: skip
-    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    made.ended()
+    write_summary(made.journal)
     found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     return msgspec.structs.replace(found, config={})
 

@@ -11,6 +11,7 @@ from aiperf_command_simulate.testing import Simulator
 from program import Done, Program
 
 REQUESTS = 12
+ENDS = ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown")
 
 
 @pytest.fixture
@@ -86,9 +87,8 @@ def test_whole_frames_of_a_torn_segment_count(aiperf: Program, done: Done) -> No
     arrivals = summary["measurement"]["arrivals"]
     assert summary["is_complete"] is False
     assert 0 < arrivals["completed"] < REQUESTS
-    assert arrivals["planned"] == REQUESTS == sum(
-        arrivals[name] for name in ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "never_sent")
-    )  # fmt: skip
+    assert arrivals["planned"] == REQUESTS == sum(arrivals[name] for name in ENDS)
+    assert again.code == 1 and f"requests are lost: {segments(done)[-1].name} lacks" in again.err
     assert summary["request_count"]["avg"] == arrivals["completed"]
 
 
@@ -160,3 +160,64 @@ def test_a_report_over_results_warns_that_it_replaces_them(aiperf: Program, done
     assert "holds results already" not in first.err
     second = aiperf("report", done.artifacts, "--output", elsewhere)
     assert f"{elsewhere} holds results already, which these replace" in second.err
+
+
+@pytest.fixture
+def reduced(aiperf: Program, simulator: Simulator) -> Done:
+    """A run whose answers are gone, as usual: only columns are left."""
+    done = aiperf(
+        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", "10", "--osl",
+        "6", "--request-rate", "20", "--request-count", str(REQUESTS), "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert segments(done) == [] and done.json()["is_complete"] is True
+    return done
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def assert_partial(done: Done, again: Done, *words: str) -> dict[str, Any]:
+    """The report is partial, says why on stderr, and its arrivals add up."""
+    report = done.json()
+    assert again.code == 1 and report["is_complete"] is False
+    assert f"aiperf: results are partial: {report['incomplete_reason']}" in again.err
+    for word in words:
+        assert word in report["incomplete_reason"]
+    arrivals = report["measurement"]["arrivals"]
+    assert arrivals["planned"] == REQUESTS == sum(arrivals[name] for name in ENDS)
+    assert arrivals["never_sent"] == 0
+    return dict(arrivals)
+
+
+def test_a_report_without_the_columns_names_the_file_and_the_missing_requests(aiperf: Program, reduced: Done) -> None:
+    drop(reduced, "columns-*")
+    again = aiperf("report", reduced.artifacts)
+    arrivals = assert_partial(reduced, again, "columns-0.0 is missing", f"{REQUESTS} of {REQUESTS} requests are in no file")
+    assert arrivals["unknown"] == REQUESTS
+
+
+def test_a_flipped_byte_in_the_columns_costs_one_batch(aiperf: Program, reduced: Done) -> None:
+    (columns,) = (reduced.artifacts / "journal").glob("columns-*")
+    flip(columns, 100)
+    again = aiperf("report", reduced.artifacts)
+    arrivals = assert_partial(reduced, again, f"bytes of {columns.name} are damaged", f"of {REQUESTS} requests are in no file")
+    assert arrivals["unknown"] > 0
+
+
+@pytest.mark.parametrize("frame", ["first", "middle"])
+def test_a_flipped_byte_in_a_segment_damages_what_was_in_flight(aiperf: Program, done: Done, frame: str) -> None:
+    drop(done, "columns-*", "summary.msgpack")
+    (segment,) = segments(done)
+    flip(segment, 60 if frame == "first" else segment.stat().st_size // 2)
+    again = aiperf("report", done.artifacts)
+    if frame == "first":  # it tells who wrote the file, and nothing of a request
+        assert again.code == 0 and done.json()["is_complete"] is True
+        return
+    arrivals = assert_partial(done, again, f"{segment.name} lacks 1 frame")
+    assert 0 < arrivals["damaged"] + arrivals["unknown"] < REQUESTS
+    assert done.json()["request_count"]["avg"] == arrivals["completed"]
+    assert all(line["outcome"] != "damaged" or "latency" not in line for line in done.lines("profile_export_arrivals.jsonl"))

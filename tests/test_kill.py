@@ -169,5 +169,7 @@ def test_a_killed_parent_loses_nothing_that_was_observed(server: object, tmp_pat
     count = results["request_count"]
     assert isinstance(count, dict)
     assert count["avg"] == STREAMS
+    assert results["is_complete"] is False, "its main process did not see the end"
+    assert results["incomplete_reason"] == "the run did not record its end"
     assert (tmp_path / "profile_export_aiperf.csv").exists()
     assert len((tmp_path / "profile_export.jsonl").read_text().splitlines()) == STREAMS

@@ -142,7 +142,8 @@ def test_a_grader_that_fails_costs_its_grades_and_is_named(
     made, batch = answered(tmp_path, grader, {"text": "4"}, {"text": "Lyon"})
     assert columns(batch, "graded") == [graded]
     assert grades(batch)[1]["ungraded"] == f"the grader failed: {why}"
-    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    made.ended()
+    write_summary(made.journal)
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     sentence = f"the plugin graders:{grader.__name__.lower()} of acme 1.2 failed: {why}"
     assert summary.extra["failures"] == [sentence]
@@ -160,7 +161,8 @@ def test_a_report_keeps_the_grades_without_the_grader(tmp_path: Path) -> None:
     made, _ = answered(tmp_path, Same, {"text": "4"}, {"text": "Lyon"})
     work = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK, durable=False)
     work.finish()
-    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    made.ended()
+    write_summary(made.journal)
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     assert [(used.category, used.name) for used in summary.plugins if used.category == "graders"] == [("graders", "same")]
 

@@ -28,18 +28,52 @@ def test_frames_come_back_as_they_were_packed(tmp_path: Path) -> None:
 def test_a_file_cut_anywhere_gives_its_whole_frames(tmp_path: Path) -> None:
     write(tmp_path / "a", b"one", b"two")
     data = (tmp_path / "a").read_bytes()
-    first = journal.HEADER.size + 3
+    first = journal.HEADER_BYTES + 3
     for cut in range(len(data)):
         (tmp_path / "b").write_bytes(data[:cut])
         assert len(list(journal.frames(tmp_path / "b"))) == (cut >= first)
 
 
-def test_a_flipped_bit_ends_the_reading_there(tmp_path: Path) -> None:
+def test_a_flipped_bit_costs_its_frame_alone(tmp_path: Path) -> None:
     write(tmp_path / "a", b"one", b"two", b"three")
     data = bytearray((tmp_path / "a").read_bytes())
-    data[journal.HEADER.size + 3 + 8] ^= 1  # the second frame's kind
+    size = journal.HEADER_BYTES + 3
+    for at in range(size, 2 * size):
+        data[at] ^= 1
+        (tmp_path / "b").write_bytes(data)
+        data[at] ^= 1
+        assert [(f.payload, f.skipped) for f in journal.frames(tmp_path / "b")] == [(b"one", 0), (b"three", size)]
+
+
+def test_bytes_taken_out_cost_the_frames_they_were_of(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"one", b"two", b"three")
+    data = (tmp_path / "a").read_bytes()
+    size = journal.HEADER_BYTES + 3
+    for taken in range(1, size):
+        (tmp_path / "b").write_bytes(data[: size + 1] + data[size + 1 + taken :])
+        assert [f.payload for f in journal.frames(tmp_path / "b")] == [b"one", b"three"][: 1 + (taken < size)]
+
+
+def test_a_marker_in_a_payload_is_no_frame(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"one", journal.MARKER * 30, b"three")
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[journal.HEADER_BYTES + 3] ^= 1
     (tmp_path / "a").write_bytes(data)
-    assert [f.payload for f in journal.frames(tmp_path / "a")] == [b"one"]
+    assert [f.payload for f in journal.frames(tmp_path / "a")] == [b"one", b"three"]
+
+
+@pytest.mark.parametrize(("change", "torn"), [("nothing", True), ("cut", True), ("flip", False)])
+def test_a_half_written_frame_is_told_from_a_damaged_one(tmp_path: Path, change: str, torn: bool) -> None:
+    write(tmp_path / "a", b"one", b"two")
+    data = bytearray((tmp_path / "a").read_bytes())
+    whole = journal.HEADER_BYTES + 3
+    for at in range(whole, len(data)):
+        changed = bytearray(data[:at] if change == "cut" else data)
+        if change == "flip":
+            changed[at] ^= 1
+        (tmp_path / "b").write_bytes(changed)
+        ends = [f.end for f in journal.frames(tmp_path / "b")]
+        assert journal.torn(tmp_path / "b", ends[-1]) is torn
 
 
 def test_a_growing_file_is_followed_from_the_last_end(tmp_path: Path) -> None:

@@ -140,13 +140,14 @@ def answered(made: Recording, *requests: int) -> None:
         made.answered(request, request * MS, (request * MS + 5 * MS, event(text="a b", usage=COUNTED)))
 
 
-def test_a_run_whose_phases_ended_is_complete(tmp_path: Path) -> None:
+def test_a_run_that_recorded_its_end_is_complete(tmp_path: Path) -> None:
     made = recording(tmp_path)
     made.phase("begin", 1 * MS)
-    answered(made, 1, 2)
+    answered(made, 0, 1)
     made.phase("sending_complete", 3 * MS)
     made.flush(9 * MS)
     made.phase("end", 9 * MS)
+    made.ended(requests={0: 2})
     found = summary(made)
     assert (found.complete, found.incomplete_reason, found.valid, found.failed) == (True, None, 2, 0)
     assert found.observation_window_s == 0.008
@@ -157,11 +158,12 @@ def test_a_run_whose_phases_ended_is_complete(tmp_path: Path) -> None:
 def test_one_that_was_cut_off_is_reported_as_such(tmp_path: Path) -> None:
     made = recording(tmp_path)
     made.phase("begin", 0)
-    answered(made, 1)
-    made.sent(2, 2 * MS)
+    answered(made, 0)
+    made.sent(1, 2 * MS)
     made.flush(9 * MS)
     found = summary(made)
-    assert (found.complete, found.incomplete_reason) == (False, "the run ended before it was complete")
+    assert (found.complete, found.incomplete_reason) == (False, "the run did not record its end")
+    assert found.extra == {}, "an interruption is no loss"
     assert (found.valid, found.measurement.arrivals.unfinished) == (1, 1)
 
 
@@ -196,8 +198,9 @@ def test_a_directory_that_was_moved_can_be_reported(tmp_path: Path) -> None:
     made = recording(tmp_path / "here")
     made.phase("begin", 0)
     replanned(made, msgspec.structs.replace(PROFILING, rate=1.0, planned=2, due_file=due(made, 0, MS, 2 * MS)))
-    answered(made, 1)
+    answered(made, 0)
     made.flush(9 * MS)
+    made.ended()
     shutil.move(tmp_path / "here", tmp_path / "there")
     found, plan, _ = report(tmp_path / "there")
     assert (found.valid, found.measurement.arrivals.never_sent) == (1, 1)
@@ -223,6 +226,7 @@ def test_paced_arrivals_nobody_sent_have_a_row_with_their_due_time(tmp_path: Pat
     made.phase("begin", 1 * MS)
     made.answered(0, 2 * MS, (3 * MS, event(text="a")), n=2, due_ns=MS + 30)
     made.flush(9 * MS)
+    made.ended()
     found = summary(made)
     never = float(journal.NEVER_SENT)
     assert ledger(made)[1:] == [
@@ -243,6 +247,7 @@ def test_turns_nobody_sent_have_a_row_with_their_session(tmp_path: Path) -> None
     made.phase("begin", 1 * MS)
     made.answered(0, 2 * MS, (3 * MS, event(text="a")), n=0, due_ns=MS + 10)
     made.flush(9 * MS)
+    made.ended()
     summary(made)
     rows = [[str(each) for each in row[1:6]] for row in ledger(made)[1:]]
     never = str(float(journal.NEVER_SENT))
@@ -258,9 +263,102 @@ def test_counted_arrivals_nobody_sent_have_a_row_in_every_phase(tmp_path: Path) 
     replanned(made, warmup, PhasePlan("profiling", "profiling", 1, "burst", request_count=3))
     made.answered(0, 2 * MS, (3 * MS, event(text="a")), n=1)
     made.flush(9 * MS)
+    made.ended()
     found = summary(made)
     assert [row[:3] for row in ledger(made)] == [[0, 1, 0], [0, 0, 5], [1, 0, 5], [1, 1, 5], [1, 2, 5]]
     assert found.measurement.arrivals.never_sent == 3
+
+
+def phases() -> list[PhasePlan]:
+    timed = PhasePlan("load", "profiling", 1, "burst", duration_ns=60 * 10**9)
+    return [PhasePlan("warmup", "warmup", 0, "burst", request_count=2), timed, PhasePlan("late", "profiling", 2, "burst")]
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_what_an_interrupted_run_did_not_see_is_named(tmp_path: Path, *, cancelled: bool) -> None:
+    made = recording(tmp_path)
+    replanned(made, *phases())
+    made.phase("begin", 0)
+    made.answered(0, MS, (2 * MS, event(text="a")))
+    made.answered(1, 3 * MS, (2 * MS, event(text="a")), phase=1, n=0)
+    made.flush(4 * MS)
+    made.phase("begin", 5 * MS, phase=1)
+    made.phase("end", 4005 * MS, phase=1)
+    if cancelled:
+        made.ended(cancelled=True, incomplete="stopped", requests={0: 2})
+    found = summary(made)
+    assert (found.complete, found.cancelled, found.extra) == (False, cancelled, {})
+    first = "stopped" if cancelled else "the run did not record its end"
+    assert found.incomplete_reason == (
+        f"{first}; of phase warmup 1 of 2 arrivals were seen; phase load was seen for 4.0 of 60 s; phase late did not begin"
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "shard_ended", "outcome"),
+    [
+        (None, False, "unknown"),
+        (None, True, "never_sent"),  # the worker's own last word
+        ({0: 1}, False, "never_sent"),  # the journal has every request there was
+        ({0: 2}, True, "unknown"),
+        ({}, False, "unknown"),  # a cluster: nobody counts for the workers
+    ],
+)
+def test_arrivals_without_a_request_are_unknown_where_one_may_have_been_sent(
+    tmp_path: Path, end: dict[int, int] | None, shard_ended: bool, outcome: str
+) -> None:
+    made = recording(tmp_path)
+    replanned(made, PhasePlan("profiling", "profiling", 0, "burst", request_count=3))
+    made.phase("begin", 0)
+    answered(made, 0)
+    made.flush(9 * MS)
+    if shard_ended:
+        made.phase("end", 9 * MS)
+    if end is not None:
+        made.ended(requests=end)
+    arrivals = summary(made).measurement.arrivals
+    assert arrivals.planned == 3 == arrivals.completed + arrivals.never_sent + arrivals.unknown
+    assert getattr(arrivals, outcome) == 2
+    assert [journal.OUTCOMES[int(row[2])] for row in ledger(made)] == ["completed", outcome, outcome]
+
+
+def test_requests_of_lost_columns_are_counted_and_the_files_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BATCH_REQUESTS", 1)
+    monkeypatch.setattr(batches, "FILE_BYTES", 1)  # a file a batch
+    made = recording(tmp_path)
+    answered(made, 0, 1, 2, 3)
+    made.flush(9 * MS)
+    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    files = journal.numbered(made.journal, "columns-*.*")
+    made.ended(requests={0: 4}, columns={path.name: path.stat().st_size for path in files})
+    assert summary(made).complete
+    files[1].unlink()
+    size = files[2].stat().st_size
+    files[2].write_bytes(b"")
+    files[3].write_bytes(files[3].read_bytes()[:-10])
+    found = summary(made)
+    assert found.valid == 1 and found.extra["lost"][1:] == [
+        "columns-0.1 is missing", "columns-0.2 is missing", f"columns-0.3 lacks 10 of {size:,} bytes",
+        "3 of 4 requests are in no file",
+    ]  # fmt: skip
+
+
+def test_a_damaged_request_is_in_no_statistic(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    answered(made, 0, 1)
+    made.sent(2, 20 * MS)
+    made.flush(21 * MS)
+    made.skip_frame()
+    made.read(2, 90 * MS, event(text="a b", usage=COUNTED))
+    made.done(2, 91 * MS)
+    made.flush(92 * MS)
+    made.ended(requests={0: 3})
+    found = summary(made)
+    assert found.outcomes == {"completed": 2, "damaged": 1} and found.measurement.arrivals.damaged == 1
+    assert found.results["latency"].stats["max"] < 50
+    assert found.incomplete_reason == "requests are lost: shard-0.0.seg lacks 1 frame"
+    sentence = "the journal may have lost a part of 1 request, which no statistic of latencies or tokens has"
+    assert sentence in found.measurement.reasons
 
 
 def test_due_times_of_a_phase_that_never_began_are_unknown(tmp_path: Path) -> None:
@@ -311,7 +409,8 @@ def test_a_metric_that_fails_in_one_reducer_gives_only_a_warning(tmp_path: Path)
         Reducer(made.plan, made.journal, index, 2, clock=CLOCK).finish()
     from aiperf.report.report import write_summary
 
-    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=("first",))
+    made.ended(warnings=("first",))
+    write_summary(made.journal)
     found = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     assert set(found.results) == {"latency"}
     assert found.warnings == ("first", "metric fails of acme 1.2 is switched off: ValueError: two")
@@ -534,7 +633,7 @@ def damaged(made: Recording, frame: int) -> None:
     (path,) = journal.numbered(made.journal, "columns-0.*")
     begins = [0, *(each.end for each in journal.frames(path))]
     content = bytearray(path.read_bytes())
-    content[begins[frame] + journal.HEADER.size] ^= 1
+    content[begins[frame] + journal.HEADER_BYTES] ^= 1
     path.write_bytes(content)
 
 
@@ -547,8 +646,11 @@ def test_damaged_columns_without_answers_make_the_run_incomplete_with_a_reason(
     made.flush(9 * MS)
     damaged(made, 1)
     found = summary(made)
-    assert (found.valid, found.complete) == (1, False)
-    assert re.fullmatch(r"requests are lost: the last [0-9,]+ bytes of columns-0\.0 are damaged", found.incomplete_reason or "")
+    assert (found.valid, found.complete) == (2, False), "the batch behind the damage counts"
+    lost = r"requests are lost: [0-9,]+ bytes of columns-0\.0 are damaged; 1 of 3 requests are in no file"
+    assert re.fullmatch(f"the run did not record its end; {lost}", found.incomplete_reason or "")
+    made.ended(requests={0: 3})
+    assert re.fullmatch(lost, summary(made).incomplete_reason or "")
 
 
 def test_what_damaged_columns_held_comes_from_the_segments_where_they_are_kept(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
+import pytest
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import ShardReader
 from aiperf.testing.journals import CLOCK, Recording
@@ -52,3 +55,106 @@ def test_stored_requests_and_events_are_left_out(tmp_path: Path) -> None:
     reader.skip_events(first.position)
     assert [request.sent[0] for request in reader.finished()] == [1]
     assert not reader.has_news
+
+
+KINDS = (journal.SENT, journal.CHUNKS, journal.DONE)
+
+
+def flown(directory: Path) -> Recording:
+    """Four requests, two at a time: each flush has the end of one, a piece of another, and the begin of a third."""
+    recording = Recording(directory)
+    for number in range(4):
+        if number:
+            recording.read(number - 1, number * 10 * MS, b"b")
+            recording.done(number - 1, number * 10 * MS)
+        recording.sent(number, number * 10 * MS)
+        recording.read(number, number * 10 * MS + MS, b"a")
+        recording.flush(number * 10 * MS + 2 * MS)
+    recording.read(3, 40 * MS, b"b")
+    recording.done(3, 40 * MS)
+    recording.flush(41 * MS)
+    return recording
+
+
+def outcomes(recording: Recording, *, ended: bool = False) -> tuple[dict[int, str], ShardReader]:
+    """What became of each request, and the reader at the end."""
+    reader = ShardReader(recording.journal, 0)
+    reader.skip_dropped()
+
+    def requests() -> Iterator[tuple[int, str]]:
+        for request in [*reader.finished(), *reader.unfinished(ended=ended)]:
+            assert request.done[1] != journal.DAMAGED or not request.reads
+            yield request.sent[0], journal.OUTCOMES[request.done[1]]
+
+    return dict(requests()), reader
+
+
+@pytest.mark.parametrize("way", ["flip in the header", "flip in the payload", "taken out"])
+@pytest.mark.parametrize(
+    ("frame", "damaged", "missing"),
+    [
+        (0, [], 1),  # the begin of the first request
+        (1, [0], 0),  # its piece
+        (2, [0], 1),  # the begin of the second: the first is in flight
+        (4, [0, 1], 0),  # the end of the first
+    ],
+)
+def test_a_lost_frame_damages_the_requests_in_flight(
+    tmp_path: Path, frame: int, damaged: list[int], missing: int, way: str
+) -> None:
+    recording = flown(tmp_path)
+    path = recording.path()
+    begins = [0, *(each.end for each in journal.frames(path))]
+    data = bytearray(path.read_bytes())
+    if way == "taken out":
+        del data[begins[frame] : begins[frame + 1]]
+    else:
+        data[begins[frame] + (8 if way == "flip in the header" else journal.HEADER_BYTES)] ^= 1
+    path.write_bytes(data)
+    ends, reader = outcomes(recording)
+    assert sorted(number for number, outcome in ends.items() if outcome == "damaged") == damaged
+    assert reader.missing(4) == missing and len(ends) == 4 - missing
+    assert reader.lost == {path.name: 1} and reader.damaged == len(damaged)
+    assert ends[3] == "completed", "what began behind the damage is whole"
+
+
+def test_the_last_frame_of_all_may_be_the_damaged_one(tmp_path: Path) -> None:
+    recording = flown(tmp_path)
+    data = bytearray(recording.path().read_bytes())
+    data[-1] ^= 1
+    recording.path().write_bytes(data)
+    assert outcomes(recording)[0][3] == "damaged"
+
+
+def test_a_half_written_end_is_no_damage_of_an_interrupted_run(tmp_path: Path) -> None:
+    recording = flown(tmp_path)
+    recording.path().write_bytes(recording.path().read_bytes()[:-1])
+    ends, reader = outcomes(recording)
+    assert ends[3] == "unfinished" and not reader.lost
+    ends, reader = outcomes(recording, ended=True)
+    assert ends[3] == "damaged", "the run had recorded the end of every request"
+    assert reader.lost == {"shard-0.0.seg": 1}
+
+
+def test_a_lost_segment_is_passed_over(tmp_path: Path) -> None:
+    recording = flown(tmp_path)
+    for number in (4, 5, 6):
+        recording.roll()
+        recording.answered(number, 50 * MS, (51 * MS, b"a"))
+        recording.flush(52 * MS)
+    journal.segment_path(recording.journal, 0, 2).unlink()
+    ends, reader = outcomes(recording)
+    assert list(ends) == [0, 1, 2, 3, 4, 6] and reader.missing(0) == 1
+    assert reader.lost == {"shard-0.2.seg": 0}
+
+
+def test_a_worker_in_the_place_of_a_dead_one_numbers_its_frames_anew(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    for pid in (7, 8):
+        recording.frame(journal.PLAN, msgspec.msgpack.encode({"pid": pid, "started_mono_ns": 1}), 0)
+        recording.restart()
+        recording.sent(pid, pid * MS)
+        recording.flush(pid * MS)
+        recording.roll()
+    ends, reader = outcomes(recording)
+    assert set(ends.values()) == {"unfinished"} and not reader.lost

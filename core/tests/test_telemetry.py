@@ -320,7 +320,8 @@ def test_the_summary_has_the_samples_of_its_phases(tmp_path: Path) -> None:
     zero = CLOCK.started_mono_ns / S
     folded(made.journal, [], [(zero - 1, [Point("g", 5.0)]), (zero + 5, [Point("g", 5.0)])])
     Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
-    write_summary(made.journal, cancelled=False, incomplete_reason=None, warnings=())
+    made.ended()
+    write_summary(made.journal)
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     assert [only(source).stats["avg"] for source in summary.telemetry] == [5.0]
 

@@ -114,11 +114,7 @@ class Reduced(Struct, frozen=True, tag=True):
 
 
 class Summarize(Struct, frozen=True, tag=True):
-    """All folds are there: make the summary (reducer 0)."""
-
-    cancelled: bool
-    incomplete_reason: str | None
-    warnings: tuple[str, ...]
+    """All folds are there, and ``run.json`` has the end of the run: make the summary (reducer 0)."""
 
 
 class Summarized(Struct, frozen=True, tag=True):

@@ -93,8 +93,8 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
         return rows
 
 
-def read_batches(path: Path) -> Iterator[tuple[StoredBatch, int]]:
-    """The batches of a file of columns, each with the offset of its end.
+def read_batches(path: Path) -> Iterator[tuple[StoredBatch, journal.Frame]]:
+    """The batches of a file of columns, each with its frame.
 
     Raises:
         BadJournal: Another version of this program wrote it.
@@ -106,7 +106,7 @@ def read_batches(path: Path) -> Iterator[tuple[StoredBatch, int]]:
             raise BadJournal(f"{path} can't be read: {error}", _HINT) from error
         if stored.version != _VERSION or len(stored.numbers) != stored.count * len(stored.names or NUMBERS) * 8:
             raise BadJournal(f"{path} has columns of version {stored.version}, and not {_VERSION} as this program", _HINT)
-        yield stored, frame.end
+        yield stored, frame
 
 
 def stored_batches(directory: Path) -> Iterator[StoredBatch]:

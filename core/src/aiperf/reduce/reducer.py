@@ -66,9 +66,10 @@ class Reduction(Struct):
     """What a reducer leaves for the summary: in memory, and as ``folds-<r>`` where several reducers are merged.
 
     folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
-    off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damaged
-    columns whose requests are missing.  raw_values: (phase, tag, state) of the values kept for analyses.  finishing: answers
-    have a reason for their end; endless: good answers that were counted before that was known, and may have been cut.
+    off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damage
+    that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of the values
+    that are kept for analyses.  finishing: answers have a reason for their end; endless: good answers that were counted before
+    that was known, and may have been cut.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -82,6 +83,7 @@ class Reduction(Struct):
     groups: list[Grouped] = []
     notes: list[str] = []
     lost: list[str] = []
+    missing: int = 0
     finishing: bool = False
     endless: int = 0
     raw_values: list[tuple[int, str, bytes]] = []
@@ -203,27 +205,43 @@ class Reducer:
         self._take(stored)
         self._drop_segments()
 
-    def finish(self, *, save: bool = True) -> Reduction:
-        """Read to the end, and close what is still open as unfinished.  *save*: as a file, for who merges several."""
+    def finish(self, end: journal.RunEnd | None = None, *, save: bool = True) -> Reduction:
+        """Read to the end, and close what is still open as unfinished.
+
+        *end*: as the run recorded it; None where it was interrupted.  *save*: as a file, for who merges several.
+        """
         while self.step(3600.0):
             pass
+        sent, died = (end.requests, end.died) if end is not None else ({}, ())
         for shard, reader in self._readers.items():
-            self._finish_requests(reader.unfinished(), shard)
+            self._finish_requests(reader.unfinished(ended=shard in sent and shard not in died), shard)
         self.emit()
         self._outlets.close()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
         reduction.raw_values, reduction.off = pipeline.dump_raw_values(), pipeline.off
         reduction.failures = list(self._failures.values())
-        # What a killed reducer left half written is in the segments, too.
-        gaps = any(reader.gaps for reader in self._readers.values())
-        if not gaps and journal.numbered(self.journal, "shard-*.seg"):
-            reduction.lost = []
+        reduction.missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
+        if reduction.missing or any(reader.damaged for reader in self._readers.values()):
+            lost = [each for reader in self._readers.values() for each in reader.lost.items()]
+            lacks = {0: "is missing", 1: "lacks 1 frame"}
+            reduction.lost += [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
+            reduction.lost += self._lost_columns({} if end is None or self._durable else end.columns)
+        elif end is not None or journal.numbered(self.journal, "shard-*.seg"):
+            reduction.lost = []  # all of it is in the segments, too
         if save:
             reduction.save(self.journal, self.index)
         self._writer.close()
         self._drop_segments(ended=True)
         return reduction
+
+    def _lost_columns(self, sizes: dict[str, int]) -> Iterator[str]:
+        """A sentence on each file of columns that is shorter than the run left it."""
+        for name, size in sizes.items():
+            path = self.journal / name
+            rest = path.stat().st_size if path.exists() else 0
+            if rest < size:
+                yield f"{name} lacks {size - rest:,} of {size:,} bytes" if rest else f"{name} is missing"
 
     def _report(self, plugin: str, sentence: str) -> None:
         """Keep, and log, the first failure of each plugin."""
@@ -264,15 +282,15 @@ class Reducer:
         """Take what earlier reducers made durable; go on behind it."""
         pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
         for path in [] if self._prefers_segments() else journal.numbered(self.journal, pattern):
-            whole = 0
-            for stored, end in read_batches(path):
+            whole = damaged = 0
+            for stored, frame in read_batches(path):
                 self._skip(stored)
                 self._take(stored)
-                whole = end
+                whole, damaged = frame.end, damaged + frame.skipped
             if self._durable:
                 self._writer.resume(path, whole)
-            elif damaged := path.stat().st_size - whole:
-                self.reduction.lost.append(f"the last {damaged:,} bytes of {path.name} are damaged")
+            elif damaged := damaged + path.stat().st_size - whole:
+                self.reduction.lost.append(f"{damaged:,} bytes of {path.name} are damaged")
         for reader in self._readers.values():
             reader.skip_dropped()
 

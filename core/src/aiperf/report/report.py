@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -53,48 +52,29 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
         log.warning("%s: a start that was killed had set the results of an earlier run aside; they are back", directory)
     journal_path = directory / "journal"
     plan, clock = journal.load_run(journal_path)
-    if not journal.numbered(journal_path, "columns-*.*") and not journal.numbered(journal_path, "shard-*.seg"):
+    end = journal.load_end(journal_path)
+    files = [path for pattern in ("columns-*.*", "shard-*.seg") for path in journal.numbered(journal_path, pattern)]
+    if not files and not (end and any(end.requests.values())):
         raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
     plan = plan.replacing(artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
     plan = plan if change is None else change(plan)
     with journal.hold(journal_path), collecting_rarely():
-        reduction = _reduced_again(plan, clock, journal_path)
-        cancelled = False
-        warnings: tuple[str, ...] = ()
-        reason = None if _ended(plan, reduction) else "the run ended before it was complete"
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            past = _saved_summary(journal_path)
-            cancelled, reason, warnings = past.cancelled, past.incomplete_reason, past.run_warnings
-        write_summary(
-            journal_path, cancelled=cancelled, incomplete_reason=reason, warnings=warnings, plan=plan, reductions=[reduction]
-        )
-    return _saved_summary(journal_path), plan, clock
+        summary = write_summary(journal_path, plan=plan, reductions=[_reduced_again(plan, clock, journal_path)])
+    return summary, plan, clock
 
 
 def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, finishing: bool = False) -> Reduction:
     """The work of all reducers made anew, with the parts of batch exporters."""
     for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
         stale.unlink()
-    return Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing).finish(save=False)
-
-
-def _saved_summary(journal_path: Path) -> Summary:
-    return msgspec.msgpack.decode((journal_path / "summary.msgpack").read_bytes(), type=Summary)
-
-
-def _ended(plan: Plan, reduction: Reduction) -> bool:
-    """Whether the last phase ended in every shard."""
-    last = len(plan.load.phases) - 1
-    phases = [(shard, value) for shard, kind, value in reduction.events if kind == journal.PHASE]
-    ended = {shard for shard, value in phases if (value["phase"], value["event"]) == (last, "end")}
-    return len(ended) == plan.run.workers
+    reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
+    return reducer.finish(journal.load_end(journal_path), save=False)
 
 
 def write_summary(
-    journal_path: Path, *, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...],
-    secrets: Secrets | None = None, plan: Plan | None = None, reductions: list[Reduction] | None = None,
-) -> None:  # fmt: skip
-    """Merge the reducers' work into ``summary.msgpack``, and add arrivals that were never sent to the ledger.
+    journal_path: Path, *, secrets: Secrets | None = None, plan: Plan | None = None, reductions: list[Reduction] | None = None
+) -> Summary:
+    """Merge the reducers' work into ``summary.msgpack``, and add arrivals without a request to the ledger.
 
     *secrets*: options of plugins that the saved plan lacks; None in a report.  *plan*: None for the saved plan.
     *reductions*: None for those that the reducers saved.
@@ -104,12 +84,13 @@ def write_summary(
     parts = reductions or saved_reductions(journal_path)
     if any(part.finishing for part in parts) and any(part.endless for part in parts):
         parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
-    summary = _Merging(whole, clock, journal_path, parts).summary(cancelled, incomplete_reason, warnings)
+    summary = _Merging(whole, clock, journal_path, parts).summary()
     draft = journal_path / "summary.draft"
     draft.write_bytes(msgspec.msgpack.encode(summary))
     draft.replace(journal_path / "summary.msgpack")
     for spent in [*journal_path.glob("fold-*"), *journal_path.glob("folds-*")]:
         spent.unlink()  # a report makes them again from the columns
+    return summary
 
 
 class _Merging:
@@ -132,9 +113,14 @@ class _Merging:
         # A metric that failed in one reducer lacks that reducer's values.
         self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
         self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values])
+        self.end = journal.load_end(journal_path)
+        self.lost = [sentence for part in self.parts for sentence in part.lost]
+        if missing := sum(part.missing for part in self.parts):
+            sent = missing + sum(sum(counts.outcomes.values()) for counts in self.counts.values())
+            self.lost.append(f"{missing:,} of {sent:,} requests are in no file")
 
-    def summary(self, cancelled: bool, incomplete_reason: str | None, warnings: tuple[str, ...]) -> Summary:
-        plan = self.plan
+    def summary(self) -> Summary:
+        plan, ended = self.plan, self.end or journal.RunEnd(incomplete="the run did not record its end")
         phases = [self._phase(phase) for phase in plan.load.phases]
         if plan.target.use_server_token_count:
             self.warnings += _server_counts(self.counts.values())
@@ -143,37 +129,58 @@ class _Merging:
         zero, (begin, end) = self.clock.started_mono_ns, self._window(main_plan)
         windows = [Window(phase.index, *(zero + instant for instant in self._window(phase))) for phase in plan.load.phases]
         for phase in plan.load.phases:
-            self._write_never_sent(phase)
+            self._write_unsent(phase)
         counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
-        outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD))
+        outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=self._accounts_for(main_plan))
         self.warnings += _unreadable_events(counts)
         self.warnings += advice(plan, main_plan, counts, main.results, single=Store(self.journal).max_turns == 1)
-        if lost := [sentence for part in self.parts for sentence in part.lost]:
-            incomplete_reason = f"requests are lost: {'; '.join(lost)}"
-        if incomplete_reason is None and outcome.unfinished:
-            incomplete_reason = f"{outcome.unfinished} requests have no end"
+        reasons = [ended.incomplete] if ended.incomplete is not None else []
+        reasons += self._unseen() if ended.cancelled or self.end is None else []
+        reasons += [f"requests are lost: {'; '.join(self.lost)}"] if self.lost else []
+        if not reasons and outcome.unfinished:
+            reasons = [f"{outcome.unfinished} requests have no end"]
+        extra = {"failures": list(dict.fromkeys(self.failures)), "lost": self.lost}
         return Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases),
             self._measurement(main_plan, counts, outcome, main, begin), self._delivered(main_plan, counts, outcome, begin),
             self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
-            valid=main.valid, failed=main.failed, cancelled=cancelled, incomplete_reason=incomplete_reason,
-            complete=not cancelled and incomplete_reason is None, seed=plan.run.seed, outcomes=counts.outcomes,
+            valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
+            complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
             survival=survival(self.catalogue, folds), slices=self._slices(main_plan), urls=self._urls(main_plan, counts),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
             telemetry=telemetry(self.journal, windows),
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
-            warnings=tuple(dict.fromkeys([*warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
-            run_warnings=warnings, extra={"failures": failures} if (failures := list(dict.fromkeys(self.failures))) else {},
+            warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
+            run_warnings=ended.warnings, extra={name: sentences for name, sentences in extra.items() if sentences},
         )  # fmt: skip
 
-    def _write_never_sent(self, phase: PhasePlan) -> None:
-        """Hand the phase's arrivals that nobody sent to the batch exporters, as a part behind those of the reducers."""
+    def _accounts_for(self, phase: PhasePlan) -> bool:
+        """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end."""
+        values = [(shard, value) for shard, kind, value in self.events if kind == journal.PHASE]
+        ended = {shard for shard, value in values if (value["phase"], value["event"]) == (phase.index, "end")}
+        numbered = set() if self.end is None else self.end.requests.keys()
+        return not self.lost and ended | numbered >= set(range(self.plan.run.workers))
+
+    def _unseen(self) -> Iterator[str]:
+        """What of each phase was not seen, in a run that was cut short."""
+        for phase in self.plan.load.phases:
+            (begin, end), count = self._window(phase), planned(phase)
+            sent = sum(self.counts[phase.index].outcomes.values())
+            if not sent and not self._instants(phase, "begin"):
+                yield f"phase {phase.name} did not begin"
+            elif phase.duration_ns is not None and end - begin < phase.duration_ns:
+                yield f"phase {phase.name} was seen for {(end - begin) / 1e9:.1f} of {phase.duration_ns / 1e9:g} s"
+            elif count is not None and sent < count:
+                yield f"of phase {phase.name} {sent:,} of {count:,} arrivals were seen"
+
+    def _write_unsent(self, phase: PhasePlan) -> None:
+        """Hand the phase's arrivals without a request to the batch exporters, as a part behind those of the reducers."""
         count, plan, sent = planned(phase), self.plan, self.folds[phase.index].get(ARRIVAL)
         if count is None:
             return
         numbers = np.empty(0, dtype=np.int64) if sent is None else sent.values().astype(np.int64)
         missing = np.flatnonzero(~np.isin(np.arange(count), numbers))
-        due = np.full(count, np.nan)
+        due, outcome = np.full(count, np.nan), journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
         begin_ns = min(self._instants(phase, "begin"), default=np.nan)  # without a begin, no due times
         if phase.due_file is not None:
             after = due_times(phase, self.journal)
@@ -183,7 +190,7 @@ class _Merging:
             with isolated(ref, self._report, passing=OSError), path.open("ab") as part:
                 for at in range(0, len(missing), _LEDGER_ROWS):
                     rows = missing[at : at + _LEDGER_ROWS]
-                    part.write(exporter.rows(_unsent(rows, due[rows], phase, self.journal)))
+                    part.write(exporter.rows(_unsent(rows, due[rows], phase, self.journal, outcome)))
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
         counts, (begin, end) = self.counts[phase.index], self._window(phase)
@@ -344,12 +351,12 @@ def due_times(phase: PhasePlan, directory: Path) -> Ints:
     return read_ints(directory / Path(phase.due_file).name)
 
 
-def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path) -> RecordBatch:
+def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int) -> RecordBatch:
     """Arrivals with nothing known but number, due time and, where the plan fixes it, session and turn."""
     count = len(numbers)
     columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
     columns |= {"n": numbers.astype(np.float64), "due_ns": due, "phase": np.full(count, float(phase.index))}
-    columns |= {"outcome": np.full(count, float(journal.NEVER_SENT)), **_sessions(numbers, phase, directory)}
+    columns |= {"outcome": np.full(count, float(outcome)), **_sessions(numbers, phase, directory)}
     none: list[list[float]] = [[]] * count
     columns |= dict.fromkeys(LIST_COLUMNS, ragged(none, none))
     return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))

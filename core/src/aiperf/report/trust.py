@@ -63,18 +63,21 @@ def planned(phase: PhasePlan) -> int | None:
     return phase.request_count if phase.duration_ns is None else None
 
 
-def arrivals(phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: Merged | None = None) -> Arrivals:
+def arrivals(
+    phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: Merged | None = None, *, known: bool = True
+) -> Arrivals:
     """Outcomes of the phase's planned arrivals.
 
     *lates*: delays of starts behind their due times; *held*: waits for a slot or for the answer before; in ns.
+    *known*: whether arrivals without a request were certainly never sent.
     """
     by, expected = counts.outcomes, planned(phase)
-    sent, (cancelled, aborted, unfinished) = sum(by.values()), (by.get(outcome, 0) for outcome in KINDS[-3:])
-    expected = sent if expected is None else expected
+    sent, (cancelled, aborted, unfinished, damaged) = sum(by.values()), (by.get(outcome, 0) for outcome in KINDS[-4:])
+    rest = 0 if expected is None else max(0, expected - sent)
     late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
     return Arrivals(
-        max(expected, sent), sent, late, counts.valid, counts.failed - cancelled, cancelled, aborted, unfinished,
-        never_sent=max(0, expected - sent), held=0 if held is None else held.count,
+        sent + rest, sent, late, counts.valid, counts.failed - cancelled, cancelled, aborted, unfinished,
+        never_sent=rest if known else 0, held=0 if held is None else held.count, damaged=damaged, unknown=0 if known else rest,
     )  # fmt: skip
 
 
@@ -250,6 +253,11 @@ def _lost_arrivals(outcome: Arrivals) -> Iterator[str]:
             f"{outcome.never_sent:,} of {outcome.planned:,} planned arrivals were never sent:"
             " the load asked for was not delivered"
         )
+    if outcome.unknown:
+        yield f"{outcome.unknown:,} of {outcome.planned:,} planned arrivals are unknown: they may have been sent"
+    if outcome.damaged:
+        subject = "1 request" if outcome.damaged == 1 else f"{outcome.damaged:,} requests"
+        yield f"the journal may have lost a part of {subject}, which no statistic of latencies or tokens has"
     if lost := outcome.unfinished:
         subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
         yield f"{subject} no end: the process that sent them was lost"

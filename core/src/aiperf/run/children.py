@@ -45,6 +45,7 @@ class Shared:
     """
 
     def __init__(self, plan: Plan) -> None:
+        self._workers = plan.run.workers
         progress = make_progress_fd(len(plan.load.phases), plan.run.workers)
         self._standing = Progress(progress, len(plan.load.phases), plan.run.workers)
         self._limits: dict[tuple[int, int], int] = {}
@@ -67,6 +68,10 @@ class Shared:
             if fd >= 0 and held[cell] > 0:
                 os.eventfd_write(fd, held[cell])
             held[cell] = 0
+
+    def requests(self) -> dict[int, int]:
+        """How many requests each worker has sent."""
+        return {worker: self._standing.requests(worker)[0] for worker in range(self._workers)}
 
     def close(self) -> None:
         for fd in self.fds:
@@ -248,6 +253,7 @@ class Mailbox:
         Sessions under way are lost, so each death is in the report.
         """
         outcome = self._outcome
+        outcome.died.add(child.index)
         self.children.shared.release(child.index, phase)
         death = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
         if outcome.replaced >= _RESTARTS or outcome.signals.count or outcome.incomplete or not self.children.replaceable:

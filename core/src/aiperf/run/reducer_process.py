@@ -97,7 +97,7 @@ class ReducerProcess:
             case control.Finish():
                 self.line.send(control.Reduced(self.index, _trouble(self._finish)))
             case control.Summarize():
-                self.line.send(control.Summarized(_trouble(lambda: self._summarize(message))))
+                self.line.send(control.Summarized(_trouble(self._summarize)))
             case control.Exit():
                 self.over = True
 
@@ -139,17 +139,16 @@ class ReducerProcess:
     def _reduce_rest(self) -> None:
         assert self.reducer is not None
         _schedule(os.SCHED_OTHER)
+        from aiperf.rundir.journal import load_end
+
         # One reducer makes the summary from its memory; several are merged from files.
-        reduction = self.reducer.finish(save=self.of > 1)
+        reduction = self.reducer.finish(load_end(self.journal), save=self.of > 1)
         self.reductions = [reduction] if self.of == 1 else None
 
-    def _summarize(self, message: control.Summarize) -> None:
+    def _summarize(self) -> None:
         from aiperf.report.report import write_summary
 
-        write_summary(
-            self.journal, cancelled=message.cancelled, incomplete_reason=message.incomplete_reason, warnings=message.warnings,
-            secrets=self.secrets, reductions=self.reductions,
-        )  # fmt: skip
+        write_summary(self.journal, secrets=self.secrets, reductions=self.reductions)
 
     def _tell_live(self) -> None:
         if self.reducer is None or time.monotonic() - self._told_s < _LIVE_S:

@@ -23,7 +23,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.run.children import Child, Children, Mailbox, no_messages
 from aiperf.run.display import Display, display
 from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit, switchboard
-from aiperf.rundir.journal import RunClock, save_run
+from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi, Snapshot
 from aiperf.telemetry.process import BEGIN, END, Sources
@@ -189,10 +189,21 @@ class Run:
         while any(child.process.poll() is None for child in self.children.workers) and time.monotonic() < until:
             self.mailbox.receive(1)
 
+    def _record_end(self) -> None:
+        """Note in ``run.json``, without which there is no report, how the run ended and what its files must hold."""
+        outcome, children, directory = self.outcome, self.children, self.directories.journal
+        if outcome.signals.count:
+            outcome.incomplete = outcome.incomplete or "the run was cancelled before it was complete"
+        requests = children.shared.requests() if children.replaceable else {}
+        columns = {path.name: path.stat().st_size for path in numbered(directory, "columns-*.*")}
+        warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
+        end = RunEnd(outcome.signals.count > 0, outcome.incomplete, warnings, requests, died, columns)
+        with contextlib.suppress(OSError):  # a full disk: the run counts as interrupted
+            save_run(directory, self.plan, self.clock, end)
+
     def _reduce(self) -> None:
+        self._record_end()
         self._check_dropped()
-        if self.outcome.signals.count:
-            self.outcome.incomplete = self.outcome.incomplete or "the run was cancelled before it was complete"
         self.mailbox.catch_up = lambda child: [control.Finish()]
         for child in self.children.reducers:
             if child.ready:
@@ -204,7 +215,8 @@ class Run:
         from aiperf.sdk.summary import Summary
 
         outcome, mailbox = self.outcome, self.mailbox
-        summarize = control.Summarize(outcome.signals.count > 0, outcome.incomplete, tuple(outcome.warnings))
+        summarize = control.Summarize()
+        self._record_end()  # now with the columns
         mailbox.catch_up = lambda child: [control.Finish(), *([summarize] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], summarize)
         self._wait(lambda: mailbox.summarized)
@@ -260,7 +272,8 @@ class Run:
             print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
         if summary.valid == 0:
             print("aiperf: no request succeeded; the errors are counted above", file=sys.stderr)
-        return 1 if failed or outcome.lost or outcome.replaced or outcome.incomplete or summary.valid == 0 else 0
+        partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
+        return 1 if failed or partial or summary.valid == 0 else 0
 
 
 class Phase:

@@ -85,7 +85,8 @@ class Outcome:
     """Signals, warnings, the reason why a run is incomplete, its lost workers, and the instants of its stages.
 
     incomplete: a sentence, None while nothing cut the run short.  lost: indices of workers that died without a replacement.
-    replaced: how many workers had one.  times: monotonic ns by stage, the content of ``run-times.json``.
+    replaced: how many workers had one.  died: indices of both.
+    times: monotonic ns by stage, the content of ``run-times.json``.
     """
 
     def __init__(self, signals: Signals) -> None:
@@ -94,6 +95,7 @@ class Outcome:
         self.incomplete: str | None = None
         self.lost: set[int] = set()
         self.replaced = 0
+        self.died: set[int] = set()
         self.times: dict[str, int] = {}
         self.stamp("begun_ns")
 

@@ -1,14 +1,17 @@
 """The journal: append-only files of frames, from which every result is made.
 
-A file is a run of frames.  A frame is a header of 32 bytes and its payload:
+A file is a run of frames.  A frame is a header of 44 bytes and its payload:
 
-    length u32 · crc32 u32 (of kind, count, both clocks and payload) · kind u32 · count u32 · monotonic ns i64 · wall ns i64
+    marker · crc32 of the rest of the header · length · crc32 of the payload · kind · count · number (each u32)
+    · monotonic ns · wall ns (each i64)
 
-Recovery cuts at the first frame that is short or fails its CRC.  The pair of clocks, read together when the frame was
-closed, maps the kernel's receive stamps (wall clock) to the monotonic clock (:mod:`aiperf.rundir.shard_reader`).
+Reading resumes behind a damaged frame, at the next marker with a right checksum.  A worker numbers its frames from 0 on, so
+that a missing one shows.  The pair of clocks, read together when the frame was closed, maps the kernel's receive stamps (wall
+clock) to the monotonic clock (:mod:`aiperf.rundir.shard_reader`).
 
 Two kinds of file: *segments* ``shard-<i>.<k>.seg`` written by worker i, and *columns* ``columns-<i>.<k>`` written by
-reducer i.  ``run.json`` beside them tells what the run is; a run or report holds ``lock``.
+reducer i.  ``run.json`` beside them tells what the run is and, from its end on, what the files must hold; a run or report
+holds ``lock``.
 """
 
 from __future__ import annotations
@@ -28,8 +31,10 @@ from msgspec import Struct
 from aiperf.errors import BadJournal
 from aiperf.sdk.plan import Plan
 
-HEADER = struct.Struct("<IIIIqq")
-_SUMMED = struct.Struct("<IIqq")
+MARKER = b"\xf5\xf6\xf7\xf8"
+"""The first bytes of a frame.  They are never part of a text in UTF-8."""
+_FIELDS = struct.Struct("<IIIIIqq")
+HEADER_BYTES = len(MARKER) + 4 + _FIELDS.size
 
 PLAN, PHASE, SENT, CHUNKS, DONE, TEXT, LOOP, COLUMNS = range(1, 9)
 """Kinds of frame.
@@ -63,50 +68,77 @@ DONE_FIELDS = (
 )  # fmt: skip
 """Times are monotonic ns, 0 where the request never came that far; *dns_ns*, *connect_ns*, *tls_ns* are durations."""
 
-COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT = range(6)
-OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent")
-"""Outcomes of an arrival.  Recovery gives UNFINISHED, the report gives NEVER_SENT; workers write the others."""
+COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN = range(8)
+OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown")
+"""Outcomes of an arrival; workers write the first four.
 
+UNFINISHED: the process that sent the request was lost.  DAMAGED: the journal may have lost a part of what was observed.
+NEVER_SENT and UNKNOWN: no request is in the journal; UNKNOWN where one may have been sent.
+"""
+
+_LAYOUT = 2
+"""Of the journal's files."""
 SEGMENT_BYTES = 64 << 20
 FLUSH_BYTES = 64 << 10
 
 
 class Frame(Struct, frozen=True):
+    """A whole frame.  *skipped*: damaged bytes before it.  *end*: offset of its end in the file."""
+
     kind: int
     count: int
+    number: int
     mono_ns: int
     wall_ns: int
     payload: bytes
+    skipped: int
     end: int
-    """Offset of the frame's end in the file."""
 
 
-def pack(kind: int, payload: bytes, mono_ns: int, wall_ns: int, count: int = 0) -> bytes:
+def pack(kind: int, payload: bytes, mono_ns: int, wall_ns: int, count: int = 0, number: int = 0) -> bytes:
     """A frame's bytes."""
-    return HEADER.pack(len(payload), _crc(payload, kind, count, mono_ns, wall_ns), kind, count, mono_ns, wall_ns) + payload
+    fields = _FIELDS.pack(len(payload), zlib.crc32(payload), kind, count, number, mono_ns, wall_ns)
+    return b"".join((MARKER, zlib.crc32(fields).to_bytes(4, "little"), fields, payload))
 
 
-def _crc(payload: bytes, *numbers: int) -> int:
-    return zlib.crc32(payload, zlib.crc32(_SUMMED.pack(*numbers)))
+def _payload_bytes(header: bytes) -> int | None:
+    """The length of the payload behind a header; None where the header is damaged."""
+    fields = header[-_FIELDS.size :]
+    whole = len(header) == HEADER_BYTES and header == b"".join((MARKER, zlib.crc32(fields).to_bytes(4, "little"), fields))
+    return int.from_bytes(fields[:4], "little") if whole else None
 
 
 def frames(path: Path, offset: int = 0) -> Iterator[Frame]:
-    """The whole frames of a file from *offset* on, up to the first that is short or damaged.
+    """The whole frames of a file from *offset* on, without those that are damaged or not written to their end.
 
     A reader that follows a file calls it again with the last ``frame.end``.
     """
     with path.open("rb") as file:
+        begin = offset
+        file.seek(begin)
+        while len(header := file.read(HEADER_BYTES)) == HEADER_BYTES:
+            length = _payload_bytes(header)
+            payload = b"" if length is None else file.read(length)
+            _, crc, kind, count, number, mono_ns, wall_ns = _FIELDS.unpack_from(header, len(MARKER) + 4)
+            if length == len(payload) and zlib.crc32(payload) == crc:
+                end = begin + HEADER_BYTES + length
+                yield Frame(kind, count, number, mono_ns, wall_ns, payload, begin - offset, end)
+                begin = offset = end
+                continue
+            file.seek(begin + 1)
+            behind = file.read().find(MARKER)
+            if behind < 0:
+                return
+            begin += 1 + behind
+            file.seek(begin)
+
+
+def torn(path: Path, offset: int) -> bool:
+    """Whether the file ends at *offset*, or with the beginning of a frame, as a kill leaves it."""
+    with path.open("rb") as file:
         file.seek(offset)
-        while True:
-            header = file.read(HEADER.size)
-            if len(header) < HEADER.size:
-                return
-            length, crc, kind, count, mono_ns, wall_ns = HEADER.unpack(header)
-            payload = file.read(length)
-            if len(payload) < length or _crc(payload, kind, count, mono_ns, wall_ns) != crc:
-                return
-            offset += HEADER.size + length
-            yield Frame(kind, count, mono_ns, wall_ns, payload, offset)
+        header, rest = file.read(HEADER_BYTES), file.read()
+    return len(header) < HEADER_BYTES or len(rest) < (_payload_bytes(header) or 0)
 
 
 def segment_path(directory: Path, shard: int, k: int) -> Path:
@@ -155,15 +187,32 @@ class RunClock(Struct, frozen=True):
     started_wall_ns: int
 
 
+class RunEnd(Struct, frozen=True):
+    """What the run itself recorded at its end, and what its files must hold since then.
+
+    incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has sent; absent where the
+    run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
+    """
+
+    cancelled: bool = False
+    incomplete: str | None = None
+    warnings: tuple[str, ...] = ()
+    requests: dict[int, int] = {}
+    died: tuple[int, ...] = ()
+    columns: dict[str, int] = {}
+
+
 class _Run(Struct, frozen=True):
     plan: Plan
     clock: RunClock
+    end: RunEnd | None = None
+    layout: int = 1
 
 
-def save_run(directory: Path, plan: Plan, clock: RunClock) -> None:
+def save_run(directory: Path, plan: Plan, clock: RunClock, end: RunEnd | None = None) -> None:
     """Write ``run.json`` atomically, without the secrets of plugins."""
     draft = directory / "run.draft"
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock)), indent=2))
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock, end, _LAYOUT)), indent=2))
     draft.chmod(0o600)
     draft.replace(directory / "run.json")
 
@@ -184,16 +233,27 @@ def hold(directory: Path) -> BinaryIO:
 
 
 def load_run(directory: Path) -> tuple[Plan, RunClock]:
-    """Read ``run.json``.
+    """The plan and the clock of ``run.json``.
 
     Raises:
-        BadJournal: The file is missing or unreadable.
+        BadJournal: The file is missing or unreadable, or the journal is of another version.
     """
+    run = _read_run(directory)
+    if run.layout != _LAYOUT:
+        raise BadJournal(f"{directory} is of version {run.plan.run.version}", "report it with the version that made the run")
+    return run.plan, run.clock
+
+
+def load_end(directory: Path) -> RunEnd | None:
+    """The end that ``run.json`` records; None where the run was interrupted.  Raises as :func:`load_run`."""
+    return _read_run(directory).end
+
+
+def _read_run(directory: Path) -> _Run:
     path = directory / "run.json"
     try:
-        run = msgspec.json.decode(path.read_bytes(), type=_Run)
+        return msgspec.json.decode(path.read_bytes(), type=_Run)
     except FileNotFoundError:
         raise BadJournal(f"{directory.parent} holds no run: {path} is not there") from None
     except (OSError, msgspec.MsgspecError) as error:
         raise BadJournal(f"{path} can't be read: {error}") from error
-    return run.plan, run.clock

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
@@ -40,6 +40,7 @@ class JournalRequest(Struct):
 
     sent, done: values of SENT_FIELDS and DONE_FIELDS of :mod:`aiperf.rundir.journal`; *done* is empty while the request is
     in flight.  texts: values of its TEXT entries, by kind.  segment: number of the segment in which it begins.
+    damaged: a frame is lost that may have been about it.
     """
 
     sent: list[int]
@@ -47,6 +48,7 @@ class JournalRequest(Struct):
     done: list[int] = []
     reads: list[Read] = []
     texts: dict[str, Any] = {}
+    damaged: bool = False
 
 
 class News(NamedTuple):
@@ -58,7 +60,11 @@ class News(NamedTuple):
 
 
 class ShardReader:
-    """Follows the segments of one shard while they are written.  Instants are in ns after *zero_ns* of the monotonic clock."""
+    """Follows the segments of one shard while they are written.  Instants are in ns after *zero_ns* of the monotonic clock.
+
+    lost: how many frames each segment lacks, by its name; 0 where the file is missing.  damaged: number of requests that have
+    become DAMAGED.
+    """
 
     def __init__(self, directory: Path, shard: int, zero_ns: int = 0) -> None:
         self.shard = shard
@@ -70,8 +76,11 @@ class ShardReader:
         self._reads: dict[int, list[Read]] = {}  # of the same requests
         self._stored = bytearray()  # by request: 1 where it is in the columns
         self._stored_to: Position = (0, 0)
-        self._rows = self._numbered = 0
+        self._rows = self._numbered = self.damaged = 0
         self._news = News([], 0, [])
+        self._process: object = None  # which worker wrote the segment
+        self._next_frame: int | None = 0  # None where its number is unknown
+        self.lost: Counter[str] = Counter()
 
     @property
     def position(self) -> Position:
@@ -83,10 +92,9 @@ class ShardReader:
         """The first segment with a part of a request that is still open; the current segment where none is."""
         return min((request.segment for request in self._open.values()), default=self._segment)
 
-    @property
-    def gaps(self) -> bool:
-        """Whether a request is missing: numbers of requests have no gaps."""
-        return self._rows < self._numbered
+    def missing(self, sent: int) -> int:
+        """How many requests are in no file: their numbers have no gaps, and at least *sent* were sent."""
+        return max(self._numbered, sent) - self._rows
 
     def skip_stored(self, requests: Ints) -> None:
         """Leave these requests out: they are in the columns."""
@@ -102,8 +110,13 @@ class ShardReader:
 
     def skip_dropped(self) -> None:
         """Begin with the first segment that is there."""
-        for first in journal.numbered(self._directory, f"shard-{self.shard}.*.seg")[:1]:
-            self._segment = int(first.name.split(".")[1])
+        self._segment = self._segment_from(0) or 0
+        self._next_frame = None if self._segment else 0
+
+    def _segment_from(self, number: int) -> int | None:
+        """The first segment there is from *number* on; None where there is none."""
+        paths = journal.numbered(self._directory, f"shard-{self.shard}.*.seg")
+        return next((each for path in paths if (each := int(path.name.split(".")[1])) >= number), None)
 
     @property
     def has_news(self) -> bool:
@@ -121,6 +134,7 @@ class ShardReader:
             rolled = journal.segment_path(self._directory, self.shard, self._segment + 1).exists()
             if path.exists():
                 for frame in journal.frames(path, self._offset):
+                    self._count(frame, path.name)
                     self._read_clocks(frame)
                     if frame.kind == journal.DONE:
                         yield from self._take_ends(frame)
@@ -131,12 +145,49 @@ class ShardReader:
                         return
             if not rolled:
                 return
+            self._check_end(path)
             self._segment, self._offset = self._segment + 1, 0
 
-    def unfinished(self) -> Iterator[JournalRequest]:
-        """Gives each request that is still open, as UNFINISHED."""
+    def unfinished(self, *, ended: bool = False) -> Iterator[JournalRequest]:
+        """Gives each request that is still open, as UNFINISHED; *ended*: as DAMAGED, because the shard had ended them all.
+
+        Segments behind a lost one are read before.
+        """
+        while (after := self._segment_from(self._segment + 1)) is not None:
+            for lost in range(self._segment + 1, after):
+                self._lose(journal.segment_path(self._directory, self.shard, lost).name, 0)
+            self._segment, self._offset, self._next_frame = after, 0, None
+            yield from self.finished()
+        path = journal.segment_path(self._directory, self.shard, self._segment)
+        self._check_end(path)
+        if ended and not all(request.damaged for request in self._open.values()):
+            self._lose(path.name)
         for number in list(self._open):
             yield self._ended([number, journal.UNFINISHED, *[0] * (_DONE - 2)])
+
+    def _check_end(self, path: Path) -> None:
+        """Notice that the last frames of a segment are damaged.  A frame that a kill left half written is none."""
+        if path.exists() and not journal.torn(path, self._offset):
+            self._lose(path.name)
+
+    def _count(self, frame: journal.Frame, segment: str) -> None:
+        """Notice that frames before this one are missing."""
+        if frame.kind == journal.PLAN:
+            about = msgspec.msgpack.decode(frame.payload)
+            process = about.get("pid"), about.get("started_mono_ns")
+            if self._process not in (None, process):
+                self._next_frame = 0  # the worker takes the place of one that died
+            self._process = process
+            return
+        if self._next_frame is not None and frame.number != self._next_frame:
+            self._lose(segment, max(1, frame.number - self._next_frame))
+        self._next_frame = frame.number + 1
+
+    def _lose(self, segment: str, frames: int = 1) -> None:
+        """Frames of the segment are missing: any request in flight may have lost a part."""
+        self.lost[segment] += frames
+        for request in self._open.values():
+            request.damaged = True
 
     def _is_new(self, frame: journal.Frame) -> bool:
         return (self._segment, frame.end) > self._stored_to
@@ -175,6 +226,7 @@ class ShardReader:
 
     def _take_ends(self, frame: journal.Frame) -> Iterator[JournalRequest]:
         rows = array("q", frame.payload).tolist()
+        self._numbered = max(self._numbered, *(number + 1 for number in rows[::_DONE]))
         for i in range(0, len(rows), _DONE):
             if rows[i] in self._open:
                 yield self._ended(rows[i : i + _DONE])
@@ -184,7 +236,9 @@ class ShardReader:
         request.done = done
         del self._reads[done[0]]
         self._rows += 1
-        self._numbered = max(self._numbered, done[0] + 1)
+        if request.damaged:
+            self.damaged += 1
+            request.done[1], request.reads = journal.DAMAGED, []
         return request
 
     def _take_frame(self, frame: journal.Frame) -> None:
@@ -194,6 +248,7 @@ class ShardReader:
         elif frame.kind == journal.SENT:
             rows = array("q", frame.payload).tolist()
             width = len(rows) // frame.count
+            self._numbered = max(self._numbered, *(number + 1 for number in rows[::width]))
             for i in range(0, len(rows), width):
                 number = rows[i]
                 if number >= len(self._stored) or not self._stored[number]:

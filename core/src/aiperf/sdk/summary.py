@@ -64,8 +64,9 @@ class Quantiles(Struct, frozen=True):
 class Arrivals(Struct, frozen=True):
     """Outcomes of the planned arrivals of the profiling phases.
 
-    planned = completed + errors + cancelled + aborted_in_flight + unfinished + never_sent.  held: arrivals that waited, after
-    their due times, for a slot or for the answer before.
+    planned = completed + errors + cancelled + aborted_in_flight + unfinished + damaged + never_sent + unknown.
+    damaged: the journal may have lost a part of what was observed.  unknown: they may have been sent.
+    held: arrivals that waited, after their due times, for a slot or for the answer before.
     """
 
     planned: int = 0
@@ -78,6 +79,8 @@ class Arrivals(Struct, frozen=True):
     unfinished: int = 0
     never_sent: int = 0
     held: int = 0
+    damaged: int = 0
+    unknown: int = 0
 
 
 class Measurement(Struct, frozen=True):
@@ -214,7 +217,7 @@ class Summary(Struct, frozen=True):
     complete: False when the run was cut short; *incomplete_reason* says why.
     config: options given or derived, by section, secrets redacted.  command: the command as typed, secrets redacted.
     outcomes: requests by outcome: ``completed``, ``failed``, ``cut`` (the answer began and broke off), ``empty``
-    (a good answer without content), ``cancelled``, ``aborted``, ``unfinished``; outcomes without requests are left out.
+    (a good answer without content), ``cancelled``, ``aborted``, ``unfinished``, ``damaged``; absent where zero.
     survival: by tag, a latency whose requests in flight at the cut-off count as lasting at least as long as they had
     (Kaplan-Meier): ``count``, ``censored`` (those cut off) and the percentiles that are known; only where requests were cut
     off.  :func:`survivors` gives the results that must be shown beside the plain ones.

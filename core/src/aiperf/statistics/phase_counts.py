@@ -15,7 +15,7 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.summary import ErrorCount
 from aiperf.statistics.fold import add_counts
 
-KINDS = ("completed", "failed", "cut", "empty", "client_limit", "cancelled", "aborted", "unfinished")
+KINDS = ("completed", "failed", "cut", "empty", "client_limit", "cancelled", "aborted", "unfinished", "damaged")
 """Outcomes of a request that was sent."""
 FAILED, CUT, EMPTY, CLIENT_LIMIT = 0, 1, 2, 3
 """How a request failed: the column ``fault``."""
@@ -25,7 +25,9 @@ MOST = 100
 Counts = dict[str, tuple[int, float]]
 """By error, the JSON of its ErrorDetails: how often, and the first instant in ns since the run's start."""
 
-_KINDS_OF = {journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 5, journal.ABORTED: 6, journal.UNFINISHED: 7}
+_KINDS_OF = {
+    journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 5, journal.ABORTED: 6, journal.UNFINISHED: 7, journal.DAMAGED: 8,
+}  # fmt: skip
 _FAILED_KINDS = ("failed", "cut", "empty", "client_limit", "cancelled")
 _MANY = f"more than {MOST} different "
 _OPENING = 8

@@ -103,6 +103,7 @@ class Recording:
         self.journal.mkdir(parents=True, exist_ok=True)
         self.step_ns = 0
         self._segment: dict[int, int] = {}
+        self._frames: dict[int, int] = {}
         self._sent: dict[int, list[int]] = {}
         self._chunks: dict[int, list[int]] = {}
         self._bodies: dict[int, list[bytes]] = {}
@@ -203,9 +204,24 @@ class Recording:
         self.event(journal.PHASE, {"phase": phase, "event": event, "at_ns": at_ns + CLOCK.started_mono_ns}, at_ns, shard=shard)
 
     def frame(self, kind: int, payload: bytes, at_ns: int, count: int = 0, *, shard: int = 0) -> None:
-        wall = at_ns + CLOCK.started_wall_ns + self.step_ns
+        wall, number = at_ns + CLOCK.started_wall_ns + self.step_ns, self._frames.get(shard, 0)
+        self._frames[shard] = number + 1
         with self.path(shard).open("ab") as file:
-            file.write(journal.pack(kind, payload, at_ns + CLOCK.started_mono_ns, wall, count))
+            file.write(journal.pack(kind, payload, at_ns + CLOCK.started_mono_ns, wall, count, number))
+
+    def restart(self, *, shard: int = 0) -> None:
+        """Number the frames from 0 on, as another worker does."""
+        self._frames[shard] = 0
+
+    def skip_frame(self, *, shard: int = 0) -> None:
+        """Number the next frame as if one before it were lost."""
+        self._frames[shard] = self._frames.get(shard, 0) + 1
+
+    def ended(self, **changes: Any) -> None:
+        """Record the end of the run; *changes* replace fields of the record."""
+        requests = dict.fromkeys(range(self.plan.run.workers), 0)
+        end = journal.RunEnd(**{"requests": requests, **changes})
+        journal.save_run(self.journal, self.plan, CLOCK, end)
 
     def roll(self, *, shard: int = 0) -> None:
         """Begin a new segment."""

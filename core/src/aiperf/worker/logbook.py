@@ -6,6 +6,7 @@ because a disk may stall and the loop must not.
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from array import array
@@ -39,7 +40,7 @@ class Logbook:
         self._done: list[int] = []
         self._texts: list[tuple[int, str, Any]] = []
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
-        self._size = self._queued = self._written = self.reads = self.write_ns = 0
+        self._size = self._queued = self._written = self._frames = self.reads = self.write_ns = 0
         self.trouble: str | None = None
         # Behind the segments of a worker that died and that this one replaces.
         segments = journal.numbered(directory, f"shard-{shard}.*.seg")
@@ -88,12 +89,15 @@ class Logbook:
             (journal.DONE, array("q", self._done).tobytes(), len(self._done) // _DONE),
         )
         clocks = read_clocks()
-        out = [journal.pack(kind, payload, *clocks, count) for kind, payload, count in frames if payload]
+        rows = [each for each in frames if each[1]]
         if frame is not None:
-            out.append(journal.pack(frame[0], _encode(frame[1]), *clocks))
+            rows.append((frame[0], _encode(frame[1]), 0))
+        numbers = itertools.count(self._frames)
+        out = [journal.pack(kind, payload, *clocks, count, next(numbers)) for kind, payload, count in rows]
+        self._frames += len(rows)
         self.reads += len(self._bodies)
-        rows: tuple[list[Any], ...] = (self._sent, self._chunks, self._bodies, self._texts, self._done)
-        for part in rows:
+        parts: tuple[list[Any], ...] = (self._sent, self._chunks, self._bodies, self._texts, self._done)
+        for part in parts:
             part.clear()
         self._size = 0
         data = b"".join(out)

@@ -103,12 +103,12 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
     sent = array("q")
     for request in range(3):
         sent.extend([request, request, 0, request, 0, 0, 0, 0, -1, ZERO + 10 + request, 0])
-    segment += frames.pack(frames.SENT, sent.tobytes(), *clocks, 3)
+    segment += frames.pack(frames.SENT, sent.tobytes(), *clocks, 3, 1)
     chunk = array("q", [0, WALL + 50, ZERO + 60, 5, 0])
-    segment += frames.pack(frames.CHUNKS, chunk.tobytes() + b"hello", *clocks, 1)
+    segment += frames.pack(frames.CHUNKS, chunk.tobytes() + b"hello", *clocks, 1, 2)
     done = array("q", [0, frames.COMPLETED, 200, 0, *[ZERO + at for at in (11, 12, 13, 40, 60)], 2, 5, 0, 0, 0])
     done.extend([1, frames.ERROR, 500, 0, *[ZERO + at for at in (11, 12, 13, 40, 70)], 2, 0, 0, 0, 0])
-    segment += frames.pack(frames.DONE, done.tobytes(), *clocks, 2)
+    segment += frames.pack(frames.DONE, done.tobytes(), *clocks, 2, 3)
     frames.segment_path(journal, 0, 0).write_bytes(segment)
     return directory
 

@@ -91,15 +91,17 @@ class Report(Command[ReportOptions]):
             where, why = error.filename or directory, error.strerror or error
             raise AiperfError(f"{directory} can't be reported: {where}: {why}") from error
         target = reporting.target_for(plan, clock)
+        if summary.incomplete_reason is not None:
+            print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
         if options.as_json:
             sys.stdout.write(_json(summary, plan, target))
-            return True
+            return not summary.extra.get("lost")
         if options.output is not None:
             target = replace(target, directory=options.output)
             if target.file("aiperf.json").exists():
                 log.warning("%s holds results already, which these replace", options.output)
         written, failures = reporting.export(summary, plan, Path(plan.output.journal), target)
-        failures += summary.extra.get("failures", [])
+        failures += summary.extra.get("failures", []) + summary.extra.get("lost", [])
         reporting.print_footer(written)
         reporting.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
         return not failures

@@ -14,6 +14,7 @@ _ARRIVALS = {
     "cancelled": ("cancelled",),
     "aborted_in_flight": ("aborted",),
     "unfinished": ("unfinished",),
+    "damaged": ("damaged",),
 }
 """The kinds of outcome that each count of arrivals is the sum of."""
 

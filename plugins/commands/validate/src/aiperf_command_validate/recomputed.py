@@ -188,7 +188,7 @@ def _instant(text: Any) -> float | None:
 def from_requests(summary: dict[str, Any], records: Records, name: str, faults: Faults) -> None:
     """Duration, requests in flight and errors, from the times and errors of all requests."""
     arrivals = summary.get("measurement", {}).get("arrivals", {})
-    unseen = arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0)
+    unseen = sum(arrivals.get(end, 0) for end in ("aborted_in_flight", "unfinished", "damaged"))
     _errors(summary, records, unseen, name, faults)
     metrics = metrics_of(summary)
     span = records.profiling_span()

@@ -36,7 +36,7 @@ _SLIP_MS = 1.0
 _FAILED = ("failed", "cut", "empty", "client_limit", "cancelled")
 """Outcomes of failed requests: together the summary's count of them."""
 _NAMED = {"completed": "completed", "errors": "errors", "cancelled": "cancelled", "aborted_in_flight": "aborted in flight",
-          "unfinished": "unfinished", "never_sent": "never sent"}  # fmt: skip
+          "unfinished": "unfinished", "damaged": "damaged", "never_sent": "never sent", "unknown": "unknown"}  # fmt: skip
 
 
 def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False) -> str:
@@ -279,7 +279,7 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
 
 def _counts(arrivals: Arrivals) -> list[tuple[str, int]]:
     found = [(name, getattr(arrivals, name)) for name in arrivals.__struct_fields__]
-    return [(name, count) for name, count in found if count or name != "held"]
+    return [(name, count) for name, count in found if count or name not in ("held", "damaged", "unknown")]
 
 
 def _arrivals(arrivals: Arrivals) -> str:
