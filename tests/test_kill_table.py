@@ -6,7 +6,6 @@ Streams are held until what was sent is on disk, so that nothing at all may be l
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import kill_table
 import pytest
@@ -27,15 +26,8 @@ CELLS = [
     KillCell("TERM", "reducer", BUILDING, "request_rate"),
 ]
 
-PENDING = {("KILL", LOAD): "complete", ("2 x INT", DRAINING): "complete"}
 
-
-def _marked(cell: KillCell) -> Any:
-    reason = PENDING.get((cell.signal, cell.moment)) if cell.process == "parent" else None
-    return pytest.param(cell, id=cell.name, marks=[pytest.mark.xfail(reason=reason)] if reason else [])
-
-
-@pytest.mark.parametrize("cell", [_marked(cell) for cell in CELLS])
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_a_signalled_run_says_what_it_was(cell: KillCell, tmp_path: Path) -> None:
     assert kill_table.run(cell, tmp_path, quiescent=True).problems == []
 

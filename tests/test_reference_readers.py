@@ -155,8 +155,8 @@ def known(cls: type, found: dict[str, Any]) -> Any:
 
 
 def read_metric(found: dict[str, Any]) -> Stats:
-    """Stats, and nothing that isn't: scripts splat these."""
-    return Stats(**found)
+    """Stats, and nothing that isn't: scripts splat these.  A gap around a merged read has bounds, too (docs/differences.md)."""
+    return Stats(**{name: value for name, value in found.items() if name not in ("lower", "upper")})
 
 
 def read_records(path: Path) -> list[tuple[Metadata, dict[str, Any], ErrorDetails | None, dict[str, Any]]]:
