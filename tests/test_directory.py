@@ -164,3 +164,12 @@ def test_a_directory_that_goes_away_in_mid_run_is_told(aiperf: Program, away: Ca
     assert done.code == 1
     assert f"error: {run.artifacts} was removed or moved during the run" in done.err
     assert "the journal is kept" not in done.err and run.survivors() == []
+
+
+def test_a_deep_directory_for_temporary_files_is_no_obstacle(aiperf: Program, simulator: Simulator) -> None:
+    deep = aiperf.folder / ("d" * 100)
+    deep.mkdir()
+    aiperf.environment["TMPDIR"] = str(deep)
+    done = aiperf("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--request-count", 2)
+    assert done.code == 0, done.err
+    assert list(deep.iterdir()) == []

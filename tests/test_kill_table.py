@@ -35,7 +35,7 @@ def test_a_signalled_run_says_what_it_was(cell: KillCell, tmp_path: Path) -> Non
 def test_the_next_start_removes_what_a_killed_run_left(tmp_path: Path) -> None:
     clean = kill_table.clean_names(tmp_path / "clean")
     folder = tmp_path / "killed"
-    assert kill_table.run(KillCell("KILL", "parent", EXPORTING, "burst"), folder).problems == []
+    assert kill_table.run(KillCell("KILL", "parent", LOAD, "burst"), folder).problems == []
     assert kill_table.leftovers(folder, clean) == []
 
 

@@ -25,8 +25,9 @@ def test_a_row_says_what_the_class_says() -> None:
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith("| `time_to_first_token` "))
     cells = [cell.strip() for cell in row.split("|")[2:-1]]
     assert cells == [
-        "Time to First Token", "ms", "From the start to the first content of any kind, reasoning included", "",
-        "streaming, output tokens", "valid", "distribution",
+        "Time to First Token", "ms",
+        "From the start to the first content of any kind, reasoning included; bounded where an event before it is unreadable",
+        "", "streaming, output tokens", "valid", "distribution",
     ]  # fmt: skip
 
 

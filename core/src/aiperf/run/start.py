@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 _LEAST_FILES = 256
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
+_LONGEST_BASE = 107 - len("/aiperf-12345678/control")
 
 
 class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
@@ -200,7 +201,7 @@ def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]
         else:
             if sockets is not None:
                 sockets.mkdir(parents=True, exist_ok=True)
-            address = f"ipc://{_private_directory(stack, sockets)}/control"
+            address = f"ipc://{_private_directory(stack, sockets or _temporary_directory())}/control"
         try:
             board = stack.enter_context(contextlib.closing(Switchboard(address)))
         except OSError as error:
@@ -209,12 +210,18 @@ def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]
         yield board
 
 
-def _private_directory(stack: contextlib.ExitStack, base: Path | None) -> str:
+def _temporary_directory() -> Path:
+    """The system's directory for temporary files; ``/tmp`` where that is too deep for a socket (unix(7): 107 bytes)."""
+    base = tempfile.gettempdir()
+    return Path(base if len(os.fsencode(base)) <= _LONGEST_BASE else "/tmp")
+
+
+def _private_directory(stack: contextlib.ExitStack, base: Path) -> str:
     """A directory below *base*, locked and then removed by *stack*; those that killed runs of this user left are removed.
 
     Private to this user: whoever can write to the socket can steer the run.
     """
-    for lock in Path(base or tempfile.gettempdir()).glob("aiperf-*/run/lock"):
+    for lock in base.glob("aiperf-*/run/lock"):
         left = lock.parents[1]
         with contextlib.suppress(OSError, BadJournal):  # it is in use, or has just gone
             if left.lstat().st_uid == os.geteuid() and not left.is_symlink():

@@ -11,8 +11,8 @@ from aiperf.errors import ConfigError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.configuration import Option
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
-from aiperf.testing import ConfigurationContract
 from aiperf_configuration_yaml import Yaml
+from aiperf_configuration_yaml.contract import YamlContract
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -31,11 +31,8 @@ PLUGINS = (
 START = "benchmark:\n  model: m\n"
 
 
-class TestItKeepsTheContract(ConfigurationContract):
-    configuration = Yaml
-    example = "benchmark:\n  models: [a, b]\n  endpoint: {streaming: true}\n  phases: {type: concurrency, requests: 7}\n"
-    sets = {"models": ["a", "b"], "streaming": True, "concurrency": ["1"], "request_count": ["7"]}
-    mistake = "benchmark: {modle: m}"
+class TestItKeepsTheContract(YamlContract):
+    pass
 
 
 def options() -> tuple[Option, ...]:

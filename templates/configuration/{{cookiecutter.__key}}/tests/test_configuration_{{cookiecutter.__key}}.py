@@ -6,7 +6,6 @@ from aiperf.testing import ConfigurationContract
 
 from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
 
-
 SETS = {"models": ["a", "b"], "streaming": True, "request_count": ["7"]}
 
 

@@ -1,0 +1,14 @@
+"""A configuration file for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
+
+from __future__ import annotations
+
+from aiperf.testing import ConfigurationContract
+
+from aiperf_configuration_yaml import Yaml
+
+
+class YamlContract(ConfigurationContract):
+    configuration = Yaml
+    example = "benchmark:\n  models: [a, b]\n  endpoint: {streaming: true}\n  phases: {type: concurrency, requests: 7}\n"
+    sets = {"models": ["a", "b"], "streaming": True, "concurrency": ["1"], "request_count": ["7"]}
+    mistake = "benchmark: {modle: m}"
