@@ -1,4 +1,4 @@
-"""The check at the end of every test session: no log of a run contains a traceback."""
+"""For every test session: no log of a run contains a traceback, and property tests try the same examples each time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 _EXCUSED = pytest.StashKey[list[Path]]()
 _TRACEBACK = "Traceback (most recent call last)"
+
+# A change is judged by what it changes, not by the luck of a draw.  `--hypothesis-profile=default` looks for new examples.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
