@@ -187,7 +187,9 @@ def _arrival(row: dict[str, Any], seen: Sequence[Row], *, dead: bool) -> Iterato
         yield f"are {row['outcome']}; the server's log: {', '.join(each.outcome for each in seen) or 'never received'}"
     if len(seen) > 2 or any(each.sent_bytes for each in seen[:-1]):
         yield f"were sent {len(seen)} times; once more is allowed before any byte of an answer"
-    if seen and row.get("sent_ns") is None:
+    # A retry that is refused takes the stamps of the first try with it: the server then closed before any byte of an answer.
+    refused_retry = row.get("connected_ns") is None and not any(each.sent_bytes for each in seen)
+    if seen and row.get("sent_ns") is None and not refused_retry:
         yield "were received and are not called sent"
     if dead and row.get("sent_ns") is not None:
         yield "were refused and are called sent"
