@@ -10,6 +10,7 @@ from time import monotonic_ns
 from typing import Any
 
 import pytest
+import uvloop
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
 from aiperf.worker.clock import Timer
@@ -89,6 +90,26 @@ def test_burst_keeps_exactly_its_concurrency_in_flight_until_the_count_is_reache
         assert driver.complete
 
     on_loop(check)
+
+
+def test_no_request_of_a_burst_leaves_before_the_phase_begins() -> None:
+    sent_ns: list[int] = []
+
+    class Watched(FakeHost):
+        def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
+            sent_ns.append(monotonic_ns())
+
+    async def check() -> None:
+        for lead_ns in range(1_050_000, 3_000_000, 50_000):
+            driver = burst(Watched(), asyncio.get_running_loop(), concurrency=1)
+            begin_ns = monotonic_ns() + lead_ns
+            driver.begin(begin_ns)
+            while not sent_ns:
+                await asyncio.sleep(0)
+            assert sent_ns.pop() >= begin_ns
+            driver.stop()
+
+    uvloop.run(check())
 
 
 def test_burst_with_fewer_requests_than_slots_ends() -> None:

@@ -6,8 +6,7 @@ import heapq
 from collections import deque
 from time import monotonic_ns
 
-from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session
-from aiperf.worker.clock import NS_PER_S
+from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session, Timer
 
 _UNBOUNDED = 1 << 60
 _NEVER = 1 << 62
@@ -32,12 +31,28 @@ class BurstDriver(Driver[None]):
         )
         self._ready: deque[Session] = deque()
         self._alive, self._exhausted = 0, False
+        self._timer: Timer | None = None
 
     def begin(self, start_ns: int) -> None:
-        if (delay_ns := start_ns - monotonic_ns()) > 0:
-            self.loop.call_later(delay_ns / NS_PER_S, self._fill)
+        if start_ns > monotonic_ns():
+            # A timer of the loop may fire half a millisecond early: a request would precede its phase.
+            self._timer = self.context.timer(self._start)
+            self._timer.set(start_ns)
         else:
             self._fill()
+
+    def finish(self) -> None:
+        self._drop_timer()
+        super().finish()
+
+    def _start(self) -> None:
+        self._drop_timer()
+        self._fill()
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None
 
     def request_ended(self, session: Session) -> None:
         if self.complete or session.last:
