@@ -137,7 +137,7 @@ def estimate(results: Results) -> None:
     sides = {"lower": distribution(0.0, 20.0), "upper": distribution(10.0, 20.0)}
     bounds = {side: {key: of[key] for key in of.keys() - {"unit", "std", "count"}} for side, of in sides.items()}
     results.summary[tag] = distribution(5.0, 20.0) | bounds
-    results.records[0]["metrics"][tag] = {"value": 5.0, "unit": "ms", "intervals": [[0, 0.0, 10.0, 5.0]]}
+    results.records[0]["metrics"][tag] = {"value": 5.0, "unit": "ms", "intervals": {"upper": [10.0], "slack": 5.0}}
     results.records[1]["metrics"][tag] = {"value": 20.0, "unit": "ms"}
     results.table.insert(results.table.index(""), results.row(tag))
 
@@ -159,6 +159,17 @@ def test_bounds_and_their_midpoints_are_computed_again(results, side, key, fault
     (entry if side is None else entry[side])[key] = 9.0
     results.write()
     assert any(fault in each for each in results.faults())
+
+
+@pytest.mark.parametrize("intervals", [
+    [], {}, {"upper": ["10"]}, {"upper": [10.0], "at": [1]}, {"upper": [10.0, 11.0]}, {"upper": [10.0], "lower": [1.0, 2.0]},
+    {"upper": [10.0], "at": [0.5]}, {"upper": [10.0], "slack": "5"},
+])  # fmt: skip
+def test_intervals_that_do_not_fit_the_values_are_a_fault(results, intervals):
+    estimate(results)
+    results.records[0]["metrics"]["time_to_second_token"]["intervals"] = intervals
+    results.write()
+    assert "profile_export.jsonl:1: time_to_second_token has intervals that don't fit its values" in results.faults()
 
 
 def change(*path: Any, to: Any) -> Callable[[Results], None]:

@@ -112,9 +112,21 @@ def test_estimates_are_marked_with_their_bounds():
     lines = [json.loads(line) for line in Records(Target(Path(), started_wall_ns=WALL)).rows(scored).splitlines()]
     assert [line["metrics"]["inter_chunk_latency"] for line in lines] == [
         {"value": [9.0], "unit": "ms"},
-        {"value": [1.0, 2.0, 3.0], "unit": "ms", "intervals": [[1, 0.0, 4.0, 0.0], [2, 0.0, 5.0, 1.0]]},
+        {"value": [1.0, 2.0, 3.0], "unit": "ms", "intervals": {"at": [1, 2], "upper": [4.0, 5.0], "slack": 1.0}},
     ]
     jsonschema.validate(lines[1], SCHEMA)
+
+
+def test_bounds_have_no_more_digits_than_picoseconds():
+    values = ragged([[], [1e6 / 3, 2e6 / 3]], [[], [1.0, 2.0]])
+    low, high, slack = (ragged([[], part], [[], [1.0, 2.0]]) for part in ([1e6 / 7, 0], [1e6, 2e6 / 3], [0, 0]))
+    bounds = {"inter_chunk_latency": Bounds(low, high, slack)}
+    scored = batch([DONE] * 2).with_metrics({"inter_chunk_latency": values}, {"inter_chunk_latency": Gaps()}, bounds=bounds)
+    lines = [json.loads(line)["metrics"] for line in Records(Target(Path(), started_wall_ns=WALL)).rows(scored).splitlines()]
+    intervals = {"lower": [0.142857143, 0.0], "upper": [1.0, 0.666666667]}
+    assert lines == [
+        {}, {"inter_chunk_latency": {"value": [0.333333333, 0.666666667], "unit": "ms", "intervals": intervals}}
+    ]  # fmt: skip
 
 
 def test_an_estimate_of_one_value_is_marked_too():
@@ -122,7 +134,9 @@ def test_an_estimate_of_one_value_is_marked_too():
     values = {"request_latency": np.array([1e6, 3e6])}
     scored = batch([DONE] * 2).with_metrics(values, {"request_latency": Latency()}, bounds=bounds)
     lines = [json.loads(line) for line in Records(Target(Path(), started_wall_ns=WALL)).rows(scored).splitlines()]
-    assert [line["metrics"]["request_latency"].get("intervals") for line in lines] == [None, [[0, 2.0, 4.0, 1.0]]]
+    assert [line["metrics"]["request_latency"].get("intervals") for line in lines] == [
+        None, {"lower": [2.0], "upper": [4.0], "slack": 1.0}
+    ]  # fmt: skip
 
 
 def test_an_absent_value_is_an_absent_key_whatever_the_neighbours_have():

@@ -142,8 +142,8 @@ class Records:
                 others = " and ".join(sorted(known.units))
                 self.faults.add(self.name, f"{tag} has the units {others}", number, kind="other units than lines before")
                 known.units = {str(metric["unit"])}
-            for place, least, most, slack in metric.get("intervals", ()):
-                known.estimate(known.count + int(place), least, most, slack)
+            if "intervals" in metric and not known.estimate(metric["intervals"], len(values)):
+                self.faults.add(self.name, f"{tag} has intervals that don't fit its values", number, kind="unfit intervals")
             known.add(values, group)
 
     def _add_up(self, number: int, metrics: dict[str, Any]) -> None:

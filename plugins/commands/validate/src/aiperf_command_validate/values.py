@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,22 @@ class Values:
             left.magnitude + float(np.abs(values).sum()),
         )  # fmt: skip
 
-    def estimate(self, place: int, least: float, most: float, slack: float) -> None:
-        """The value at *place*, counted from 0, is an estimate with these bounds."""
-        self._places.append(place)
-        self._least.append(least)
-        self._most.append(most)
+    def estimate(self, intervals: Any, count: int) -> bool:
+        """Take the *intervals* of the *count* values that are added next, for one request; False where they don't fit."""
+        try:
+            most = array("d", intervals["upper"])
+            least = array("d", intervals.get("lower") or repeat(0.0, len(most)))
+            places = array("q", intervals.get("at") or range(count))
+            slack = intervals.get("slack", 0.0) + 0.0
+        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError):
+            return False
+        if not len(places) == len(least) == len(most) or not 0 <= min(places, default=0) <= max(places, default=0) < count:
+            return False
+        self._places.extend(self.count + place for place in places)
+        self._least.extend(least)
+        self._most.extend(most)
         self.slack += slack
+        return True
 
     def like(self, other: Values) -> bool:
         """Whether they are the same values, in any order; where not all were kept, as far as counts, sums and extremes tell."""
