@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -52,33 +53,14 @@ class Shelf:
     """
 
     def __init__(self, folder: Path, build: Mapping[str, Path] | None = None) -> None:
-        self._folder = folder
         installed = importlib.metadata.distributions()
         self._distributions: dict[str, Distribution] = {normal(package.name): package for package in installed}
-        for name, project in (projects() if build is None else build).items():
-            self._distributions[normal(name)] = self._unpacked(name, project)
-
-    def _unpacked(self, name: str, project: Path) -> Distribution:
-        backend = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["build-backend"]
-        wheels = self._folder / "wheels"
-        wheels.mkdir(parents=True, exist_ok=True)
-        # Output of the backend goes to stderr; uv_build looks for its program in PATH.
-        build = (
-            "import importlib, sys; sys.stdout = sys.stderr; backend = importlib.import_module(sys.argv[1]);"
-            "print(backend.build_wheel(sys.argv[2]), file=sys.__stdout__)"
-        )
-        path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-        made = subprocess.run(
-            [sys.executable, "-c", build, backend, str(wheels)],
-            cwd=project, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if made.returncode:
-            raise SystemExit(f"{name}: no wheel could be built\n{made.stderr}")
-        target = self._folder / "unpacked" / name
-        with zipfile.ZipFile(wheels / made.stdout.split()[-1]) as wheel:
-            wheel.extractall(target)
-        (distribution,) = importlib.metadata.distributions(path=[str(target)])
-        return distribution
+        wanted = projects() if build is None else build
+        for name, wheel in _wheels(wanted, folder / "wheels").items():
+            target = folder / "unpacked" / name
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(target)
+            (self._distributions[normal(name)],) = importlib.metadata.distributions(path=[str(target)])
 
     def __getitem__(self, name: str) -> Distribution:
         try:
@@ -115,6 +97,34 @@ class Shelf:
             for script in distribution.entry_points.select(group="console_scripts"):
                 _write_script(folder / "bin", script)
         return folder / "bin" / "python"
+
+
+_BUILD = """
+import importlib, json, os, sys
+wheels, projects, answer = sys.argv[1], json.load(sys.stdin), sys.stdout
+sys.stdout = sys.stderr  # for what the backends print
+for name, (folder, backend) in projects.items():
+    print(f"{name} in {folder}", flush=True)
+    os.chdir(folder)
+    print(json.dumps([name, importlib.import_module(backend).build_wheel(wheels)]), file=answer)
+"""
+
+
+def _wheels(projects: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """Build the projects' wheels into *folder*, all in one process; their paths by distribution."""
+    folder.mkdir(parents=True, exist_ok=True)
+    backends = {
+        name: (str(project), tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["build-backend"])
+        for name, project in projects.items()
+    }
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])  # uv_build looks for its program there
+    made = subprocess.run(
+        [sys.executable, "-c", _BUILD, str(folder)],
+        input=json.dumps(backends), env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        raise SystemExit(f"no wheel could be built of the last of these\n{made.stderr}")
+    return {name: folder / wheel for name, wheel in map(json.loads, made.stdout.splitlines())}
 
 
 def _write_script(directory: Path, script: EntryPoint) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -69,15 +70,21 @@ def clean(**more: str) -> dict[str, str]:
     return kept | more
 
 
+def in_one_process(imports: str, call: str, many: list[list[str]], **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command for many command lines *words*: most of the time of a process is its start."""
+    code = f"import json, sys\n{imports}\nfor words in json.load(sys.stdin):\n    {call}"
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, input=json.dumps(many), env=os.environ | env, capture_output=True, text=True, check=True)
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     work = tmp_path_factory.mktemp("templates")
-    program = Program(work)
-    for word, name in NAMES.items():
-        done = program("plugins", "new", word, name, "--output", work / "made")
-        assert done.code == 0, done.err
-        assert f"pip install -e {work / 'made' / key(word)}" in done.out
     folder = work / "made"
+    many = [["plugins", "new", word, name, "--output", str(folder)] for word, name in NAMES.items()]
+    done = in_one_process("from aiperf.cli.main import main", "print(main(words))", many)
+    for word, said in zip(NAMES, done.stdout.split("\n0\n"), strict=False):
+        assert f"pip install -e {folder / key(word)}" in said, done.stdout + done.stderr
     shelf = Shelf(work / "shelf", {distribution(word): folder / key(word) for word in NAMES})
     packages = [distribution(word) for word in NAMES]
     alone = shelf.environment(work / "alone", [*packages, "aiperf-command-plugins", "pytest"])
@@ -111,7 +118,7 @@ def faults(made: Made) -> Callable[[str], list[str]]:
         env=clean(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     checked = json.loads(done.stdout)
-    assert checked["checked"] > len(NAMES)
+    assert checked["checked"] > len(NAMES) and checked["contracts"] is True
     return lambda name: [row["fault"] for row in checked["faults"] if row["distribution"] == name]
 
 
@@ -129,6 +136,16 @@ def types(made: Made) -> list[str]:
     return [line for line in done.stdout.splitlines() if ": error:" in line]
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the packages that cookiecutter makes without this program."""
+    folder = tmp_path_factory.mktemp("plain")
+    many = [["--no-input", "-o", str(folder), str(ROOT / "templates" / word), f"name={name}"] for word, name in NAMES.items()]
+    call = "main(words, standalone_mode=False)"
+    in_one_process("from cookiecutter.__main__ import main", call, many, HOME=str(folder / "home"))
+    return folder
+
+
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
     assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE) == sorted(NAMES), "each takes part in a run below"
@@ -141,7 +158,7 @@ class TestEveryTemplate:
         assert found and not any(found), [each for each in found if each]
 
     def test_ruff_finds_nothing(self, made: Made, word: str) -> None:
-        ruff = [sys.executable, "-m", "ruff", "check", "--no-cache", "--quiet"]
+        ruff = [str(Path(sysconfig.get_path("scripts"), "ruff")), "check", "--no-cache", "--quiet"]
         for rules in (["--isolated"], ["--config", str(ROOT / "pyproject.toml")]):
             done = subprocess.run([*ruff, *rules, "."], cwd=made.package(word), capture_output=True, text=True, check=False)
             assert (done.returncode, done.stdout + done.stderr) == (0, ""), rules
@@ -161,13 +178,8 @@ class TestEveryTemplate:
         assert wanted <= files and f"tests/test_{word}_{key(word)}.py" in files
         assert not [name for name in files if "cookiecutter" in name]
 
-    def test_plain_cookiecutter_gives_the_same(self, made: Made, word: str, tmp_path: Path) -> None:
-        subprocess.run(
-            [sys.executable, "-m", "cookiecutter", "--no-input", "-o", str(tmp_path), str(ROOT / "templates" / word),
-             f"name={NAMES[word]}"],
-            env={**os.environ, "HOME": str(tmp_path / "home")}, capture_output=True, check=True,
-        )  # fmt: skip
-        assert tree(tmp_path / key(word)) == tree(made.package(word))
+    def test_plain_cookiecutter_gives_the_same(self, made: Made, plain: Path, word: str) -> None:
+        assert tree(plain / key(word)) == tree(made.package(word))
 
 
 def tree(folder: Path) -> dict[str, bytes]:
