@@ -43,7 +43,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def aiperf(python: Path, tmp_path: Path) -> Program:
     made = Program(tmp_path, python=python)
-    made.environment["AIPERF_CACHE_DIR"] = str(tmp_path / "cache")
+    made.environment["AIPERF_CACHE_DIR"] = str(python.parents[2] / "cache")
     return made
 
 
