@@ -14,9 +14,12 @@ SOURCES := $(addsuffix /src,$(PACKAGES))
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
 
+# Programs start a few hundred times, so Python may keep their bytecode.  Files of slow tests come first (testpaths), for the
+# many quick ones fill what is left.  More processes than processors: whole-program tests wait for half of their time.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-tests
-	$(BIN)/python -m pytest -m 'not timing' -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m timing
+	$(BIN)/python tests/suite_run.py -m 'not timing' -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python tests/suite_run.py -m timing
 	$(BIN)/python tests/isolated.py
 	@$(MAKE) --no-print-directory check
 
