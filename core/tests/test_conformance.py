@@ -12,11 +12,24 @@ import msgspec
 import numpy as np
 import pytest
 from _pytest.outcomes import Failed, Skipped
-from aiperf import BadResponse, Conversation, Dataset, Delta, Endpoint, HttpRequest, Metric, RecordBatch, Target, Turn, Unit
+from aiperf import (
+    BadResponse,
+    Conversation,
+    Dataset,
+    Delta,
+    Endpoint,
+    HttpRequest,
+    Media,
+    Metric,
+    RecordBatch,
+    Target,
+    Turn,
+    Unit,
+)
 from aiperf.run.display import Simple
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext
-from aiperf.sdk.endpoint import Capabilities, in_band_error, unreadable
+from aiperf.sdk.endpoint import Capabilities, Prompt, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.grader import Grade, Grader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
@@ -231,6 +244,23 @@ def test_a_good_endpoint_passes() -> None:
     assert verdicts(PlainContract()) == set()
 
 
+ABLE = Capabilities(path="/plain", streaming=True, produces_tokens=True, verbatim=True)
+
+
+def _verbatim(self: Endpoint, turn: Turn) -> HttpRequest:
+    body = {"messages": [message.item or message.text for message in turn.messages], "tools": turn.tools}
+    return HttpRequest("/plain", msgspec.json.encode(body))
+
+
+def _without_tools(self: Endpoint, turn: Turn) -> HttpRequest:
+    return HttpRequest("/plain", msgspec.json.encode([message.item or message.text for message in turn.messages]))
+
+
+def test_an_endpoint_that_sends_tools_and_verbatim_messages_passes() -> None:
+    methods = {"capabilities": ABLE, "encode": _verbatim}
+    assert verdicts(with_endpoint(**methods)) == set()
+
+
 def _changing(self: Endpoint, turn: Turn) -> HttpRequest:
     turn.extra["n"] = turn.extra.get("n", 0) + 1
     return HttpRequest("/plain", msgspec.json.encode(turn.extra))
@@ -257,6 +287,13 @@ def _remembering(self: Any, event: bytes) -> Delta | None:
     [
         ({"encode": _changing}, "test_the_same_turn_gives_the_same_bytes"),
         ({"encode": lambda self, turn: HttpRequest("/plain", b"{")}, "test_a_request_is_whole"),
+        ({"capabilities": ABLE}, "test_tools_and_verbatim_messages_are_sent_as_they_are"),
+        ({"capabilities": ABLE, "encode": _without_tools}, "test_tools_and_verbatim_messages_are_sent_as_they_are"),
+        ({"prompt_of": lambda self, request: "Hello"}, "test_what_counts_as_input_can_be_counted"),
+        ({"prompt_of": lambda self, request: Prompt((b"Hello",))}, "test_what_counts_as_input_can_be_counted"),
+        ({"prompt_of": lambda self, request: Prompt((), ("1",))}, "test_what_counts_as_input_can_be_counted"),
+        ({"plain_prompts": True, "prompt_of": lambda self, request: Prompt(("Please: Hello",))},
+         "test_a_plain_prompt_is_the_texts_of_its_messages"),
         ({"encode": lambda self, turn: HttpRequest("/other", b"{}")}, "test_the_path_is_the_declared_one"),
         ({"decode": _raising}, "test_garbage_is_a_bad_response_that_keeps_its_bytes"),
         ({"decode": _raising}, "test_an_error_in_band_is_a_bad_response_in_the_servers_words"),
@@ -404,9 +441,31 @@ class Counting(Numbers):
             yield msgspec.structs.replace(each, id=f"{self.round}-{each.id}")
 
 
+def writing(**contents: Any) -> type[Dataset]:
+    """A data set whose turns have these contents."""
+
+    class Writing(Numbers):
+        def __iter__(self) -> Iterator[Conversation]:
+            for each in super().__iter__():
+                turns = (*each.turns, msgspec.structs.replace(each.turns[0], **contents))
+                yield msgspec.structs.replace(each, turns=turns, alone=contents.get("silent", False))
+
+    return Writing
+
+
+_CONTRADICTS = "test_conversations_send_requests_and_contradict_nothing"
+
+
 @pytest.mark.parametrize(
     ("dataset", "caught"),
     [
+        (writing(silent=True), {_CONTRADICTS}),
+        (writing(named={"query": "nowhere"}), {"test_named_texts_are_among_the_texts"}),
+        (writing(media=(Media("audio", "wav,AA", seconds=-1.0),)), {"test_media_have_lengths_that_exist"}),
+        (writing(tools=(object(),)), {"test_verbatim_contents_are_json", "test_conversations_can_be_stored"}),
+        (writing(payload={"set": {1}, "pair": {(1, 2): 3}}),
+         {"test_verbatim_contents_are_json", "test_conversations_can_be_stored"}),
+        (writing(tools=({"name": "f"},), payload=b"\xff", blocks=(1, 2), reset=True), set()),
         (Numbers, set()),
         (Listed, {"test_it_streams"}),
         (Alike, {"test_conversations_can_be_told_apart_and_have_turns"}),

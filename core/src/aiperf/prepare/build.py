@@ -14,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
 from msgspec.structs import replace
 
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
@@ -26,15 +25,17 @@ from aiperf.rundir.journal import RunClock
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.dataset import Dataset, DatasetContext
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.headers import check_header_name, check_header_value, merged
-from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
+from aiperf.sdk.model import LENGTH_FIELDS, Answers, Conversation, HttpRequest, Turn, names
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
 from aiperf.sdk.tokenizer import Tokenizer
 from aiperf.statistics.catalogue import catalogue
 
 log = logging.getLogger(__name__)
+
+_ANSWERS = f"the answers in a history are {names([*Answers])}"
 
 
 def build(plan: Plan) -> Plan:
@@ -121,11 +122,12 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
                 ratio, turns = plan.data.delay_ratio, conversation.turns
                 turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
                 conversation = replace(conversation, turns=turns)
+            conversation = without_silent_turns(conversation)
             requests = encoder.requests(conversation)
             unenforced_length = unenforced_length or encoder.unenforced_length(conversation)
             # With models in turn and entries in order, this is the body that is sent first.
             model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
-            store.add(conversation, requests, [encoder.input_tokens(conversation, i) for i in range(len(requests))])
+            store.add(conversation, requests, [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)])
             for export in exports:
                 export.entry(conversation, [by_model[model].body for by_model in requests])
         if store.entries == 0:
@@ -203,6 +205,7 @@ class Encoder:
         self._capabilities = endpoint.capabilities
         counts = self._capabilities.tokenizes_input and not plan.target.use_server_token_count
         self._tokenizer = tokenizer if counts else None
+        self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
 
     def requests(self, conversation: Conversation) -> list[list[HttpRequest]]:
         """The requests by turn, and for each turn by model.
@@ -212,39 +215,36 @@ class Encoder:
             PluginError: The endpoint failed.
         """
         self._check(conversation)
-        target, requests = self._plan.target, []
+        target, requests, later = self._plan.target, [], conversation
+        if len(conversation.turns) > 1 and not conversation.alone:
+            # Workers add the messages before a later turn, because live answers exist only in the run.
+            later = replace(conversation, system=None, context=None, opening=())
         for index, authored in enumerate(conversation.turns):
-            # Workers add earlier turns, because their live answers exist only in the run.
-            history = conversation.prelude if index == 0 or conversation.alone else ()
-            extra = {**target.extra, **authored.extra}
+            shown = later if index else conversation
             by_model = []
             for model in (authored.model,) if authored.model else target.models:
-                turn = replace(
-                    authored, model=model, stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
-                    history=history, extra=extra,
-                )  # fmt: skip
+                turn = completed(shown, index, target, model)
                 with blamed(self._plan.plugins.endpoint, f"can't encode turn {index} of conversation {conversation.id!r}"):
-                    request = self._endpoint.encode(turn)
-                    if not isinstance(request, HttpRequest):
-                        raise TypeError(f"encode returned {type(request).__name__}, not HttpRequest")
-                    if turn.payload is not None:
-                        request = replace(request, body=msgspec.json.encode(turn.payload))
+                    request = encoded(self._endpoint, turn)
                 by_model.append(replace(request, headers=merged(request.headers, turn.headers)) if turn.headers else request)
             requests.append(by_model * (len(target.models) // len(by_model)))
         return requests
 
-    def input_tokens(self, conversation: Conversation, index: int) -> int | None:
-        """Tokens of all text parts of the turn's payload joined with one space (spec: metrics §5).
+    def input_tokens(self, conversation: Conversation, index: int, request: HttpRequest) -> int | None:
+        """Tokens of what counts as the prompt of the turn's request (spec: metrics §5).
 
-        None where the server counts, and behind live answers, which only the run knows.
+        None where the server counts, and behind an answer, which only the run knows.
         """
-        turn = conversation.turns[index]
         if self._tokenizer is None or (index > 0 and not conversation.alone):
             return None
-        parts = [*(text for message in conversation.prelude for text in message.texts), *turn.texts]
-        if turn.input_tokens is not None and len(parts) == len(turn.texts) <= 1:
+        turn = conversation.turns[index]
+        turn = replace(turn, history=(*conversation.prelude, *turn.before))
+        by_itself = self._plain_prompts and not turn.history and turn.tools is None and turn.items is None
+        if turn.input_tokens is not None and by_itself and len(turn.texts) <= 1:
             return turn.input_tokens
-        return self._tokenizer.count(" ".join(parts))
+        with blamed(self._plan.plugins.endpoint, f"can't read the prompt of turn {index} of conversation {conversation.id!r}"):
+            counted = prompt(self._endpoint, turn, request)
+        return self._tokenizer.count(" ".join(counted.texts)) + len(counted.ids)
 
     def unenforced_length(self, conversation: Conversation) -> bool:
         """Whether a turn asks for an output length without a field that makes the server keep to it."""
@@ -258,7 +258,17 @@ class Encoder:
     def _check(self, conversation: Conversation) -> None:
         where, kind = f"conversation {conversation.id!r}", self._plan.plugins.endpoint.name
         if not conversation.turns:
-            raise BadDataset(f"{where} has no turns")
+            raise BadDataset(f"{where} has no turns that send a request")
+        if not self._capabilities.verbatim and _has_items(conversation):
+            raise BadDataset(
+                f"{where} has tools or verbatim messages, and the endpoint type {kind!r} can't send them",
+                "use an endpoint type with the capability verbatim (chat)",
+            )
+        earlier = conversation.opening or any(turn.before for turn in conversation.turns)
+        if earlier and not self._capabilities.multi_turn:
+            raise BadDataset(
+                f"{where} has earlier messages, and the endpoint type {kind!r} takes no history", "use --endpoint-type chat"
+            )
         if len(conversation.turns) > 1 and not conversation.alone and not self._capabilities.multi_turn:
             raise BadDataset(
                 f"{where} has {len(conversation.turns)} turns, and the endpoint type {kind!r} sends single turns only",
@@ -276,6 +286,43 @@ class Encoder:
                     check_header_value(name, value)
                 except ConfigError as error:
                     raise BadDataset(f"turn {index} of {where}: {error.message}", *error.hints) from error
+
+
+def _has_items(conversation: Conversation) -> bool:
+    """Whether a request of the conversation has tools or verbatim messages; a payload replaces both."""
+    for turn in conversation.turns:
+        messages = (*conversation.opening, *turn.before, *(turn.items or ()))
+        if turn.payload is None and (turn.tools or any(message.item is not None for message in messages)):
+            return True
+    return False
+
+
+def without_silent_turns(conversation: Conversation) -> Conversation:
+    """The turns that send requests; the messages of a silent turn, its delay and tools join the next one.
+
+    Raises:
+        BadDataset: The conversation contradicts itself.
+    """
+    if conversation.answers not in tuple(Answers):
+        raise BadDataset(f"the answers of conversation {conversation.id!r} are {conversation.answers!r}", _ANSWERS)
+    if not any(turn.silent for turn in conversation.turns):
+        return conversation
+    if conversation.alone:
+        raise BadDataset(f"conversation {conversation.id!r} has silent turns, and its turns are sent without history")
+    turns: list[Turn] = []
+    waiting = Turn()
+    for turn in conversation.turns:
+        if turn.silent and turn.role == "assistant" and turn.items is None and conversation.answers != Answers.AUTHORED:
+            continue
+        before = (*(() if turn.reset else waiting.before), *turn.before)
+        delay_ms = (waiting.delay_ms or 0) + (turn.delay_ms or 0) or turn.delay_ms
+        tools, reset = waiting.tools if turn.tools is None else turn.tools, waiting.reset or turn.reset
+        if turn.silent:
+            waiting = Turn(before=(*before, *turn.own), delay_ms=delay_ms, tools=tools, reset=reset)
+        else:
+            turns.append(replace(turn, before=before, delay_ms=delay_ms, tools=tools, reset=reset))
+            waiting = Turn()
+    return replace(conversation, turns=tuple(turns))
 
 
 def _log_reuse(phases: Sequence[PhasePlan], store: Store) -> None:

@@ -175,7 +175,8 @@ class RowMaker:
             if self._capabilities.tokenizes_input:
                 prompt = request.texts.get("prompt")
                 entry, turn = request.sent[5], request.sent[4]
-                known = self._store.input_tokens(entry, turn) if prompt is None else tokenizer.count(prompt)
+                text, ids = prompt if isinstance(prompt, list) else (prompt, 0)
+                known = self._store.input_tokens(entry, turn) if text is None else tokenizer.count(text) + ids
                 inputs = known if known >= 0 else None
             if self._capabilities.produces_tokens:
                 outputs = tokenizer.count(answer.text) if answer.text else None

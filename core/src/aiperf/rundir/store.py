@@ -112,7 +112,7 @@ class StoreWriter:
         self._files["conversations"].write(identity + packed)
         self._conversation_end += len(identity) + len(packed)
         for index, turn in enumerate(conversation.turns):
-            self._media |= bool(turn.media)
+            self._media |= bool(turn.media) or any(message.images for message in (*turn.before, *(turn.items or ())))
             self.graded |= turn.expected is not None
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             sent_ns = None if turn.timestamp_ms is None else round(turn.timestamp_ms * 1e6)
@@ -122,6 +122,7 @@ class StoreWriter:
                 self._files["bodies"].write(request.body)
                 self._body_end += len(request.body)
                 self._put("offsets", self._body_end)
+        self._media |= any(message.images for message in conversation.opening)
         self._turns += len(conversation.turns)
         self._max_turns = max(self._max_turns, len(conversation.turns))
         self.entries += 1
@@ -207,12 +208,11 @@ class Store:
         return _decode_expectations(self._packed(entry)).turns[turn] if self._graded else None
 
     def images(self, entry: int, turn: int) -> int:
-        """Number of pictures in the turn's request, which holds the turns before it, too."""
+        """Number of pictures in the turn's request, with those of its history."""
         if not self._media:
             return 0
         if (entry, turn) not in self._images:
-            turns = self.conversation(entry).turns[: turn + 1]
-            self._images[entry, turn] = sum(media.kind == "image" for earlier in turns for media in earlier.media)
+            self._images[entry, turn] = sum(message.images for message in self.conversation(entry).messages(turn))
         return self._images[entry, turn]
 
     def _packed(self, entry: int) -> bytes:

@@ -6,15 +6,19 @@ endpoint modules, so these must stay light: msgspec is already loaded, pydantic 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf.errors import BadResponse
-from aiperf.sdk.model import Delta, HttpRequest, Turn
+from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, Turn
 from aiperf.sdk.options import OptionsT, WithOptions
+
+if TYPE_CHECKING:
+    from aiperf.sdk.plan import TargetPlan
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
@@ -23,7 +27,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     path: below the base URL; "" leaves the URL as it is.  streaming_path: path of streamed requests, None is the same path.
     title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
-    with each piece of a stream.
+    with each piece of a stream.  verbatim: sends tools and verbatim messages (``Turn.tools``, ``Message.item``) as they are.
     """
 
     path: str = ""
@@ -38,6 +42,14 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     per_chunk_usage: bool = False
     title: str = "LLM Metrics"
     service_kind: str = "openai"
+    verbatim: bool = False
+
+
+class Prompt(Struct, frozen=True):
+    """What counts as input tokens of a request: *texts*, which are joined with spaces, and *ids*, each a token."""
+
+    texts: Sequence[str] = ()
+    ids: Sequence[int] = ()
 
 
 class Endpoint(WithOptions[OptionsT]):
@@ -49,10 +61,14 @@ class Endpoint(WithOptions[OptionsT]):
     *repeats_envelope* promises: where events differ only inside one JSON string, and one of them decodes to that string as
     its text (or as its reasoning) and nothing else, all of them do.  The kernel then decodes a series of such events at a
     part of the cost.
+
+    *plain_prompts* promises: the prompt of a plain turn (``Turn.plain``) is the texts of its messages.  The kernel then calls
+    ``prompt_of`` for the other turns alone.
     """
 
     capabilities: ClassVar[Capabilities]
     repeats_envelope: ClassVar[bool] = False
+    plain_prompts: ClassVar[bool] = False
 
     def path(self, *, streaming: bool) -> str:
         """The path of a request below the base URL."""
@@ -62,6 +78,13 @@ class Endpoint(WithOptions[OptionsT]):
     def encode(self, turn: Turn) -> HttpRequest:
         """The request for a turn.  Deterministic: the same turn gives the same bytes."""
         raise NotImplementedError(f"{type(self).__name__} must define encode(turn)")
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        """What counts as input tokens of a request that this endpoint encoded; for a turn with a payload, of that body.
+
+        Called in the builder, and in workers for turns behind an answer.  None: the texts of the turn's messages.
+        """
+        return None
 
     def decode(self, event: bytes) -> Delta | None:
         """The content of one event: of a server-sent event's data, or of the whole body of an answer without streaming.
@@ -116,6 +139,35 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def completed(
+    conversation: Conversation, index: int, target: TargetPlan, model: str, history: Sequence[Message] = ()
+) -> Turn:
+    """Turn *index* as an endpoint encodes it.  *history*: of this session, behind the opening messages."""
+    turn = conversation.turns[index]
+    tools = turn.tools
+    if tools is None and index and not conversation.alone:
+        tools = next((earlier.tools for earlier in reversed(conversation.turns[:index]) if earlier.tools is not None), None)
+    return replace(
+        turn, model=turn.model or model, stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
+        history=(*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before), tools=tools,
+        extra={**target.extra, **turn.extra}, run_extra=target.extra, row_extra=turn.extra,
+    )  # fmt: skip
+
+
+def prompt(endpoint: Endpoint, turn: Turn, request: HttpRequest) -> Prompt:
+    """What counts as input tokens of the request for the turn.
+
+    Raises:
+        TypeError: The endpoint returned something else.
+    """
+    own = None if endpoint.plain_prompts and turn.plain else endpoint.prompt_of(request)
+    if own is None:
+        return Prompt([text for message in turn.messages for text in message.words])
+    if not isinstance(own, Prompt):
+        raise TypeError(f"prompt_of returned {type(own).__name__}, not Prompt")
+    return own
+
+
 def encoded(endpoint: Endpoint, turn: Turn) -> HttpRequest:
     """The request of *endpoint* for the turn; the turn's payload, where it has one, replaces the body.
 
@@ -125,7 +177,10 @@ def encoded(endpoint: Endpoint, turn: Turn) -> HttpRequest:
     request = endpoint.encode(turn)
     if not isinstance(request, HttpRequest):
         raise TypeError(f"encode returned {type(request).__name__}, not HttpRequest")
-    return request if turn.payload is None else replace(request, body=msgspec.json.encode(turn.payload))
+    payload = turn.payload
+    if payload is None:
+        return request
+    return replace(request, body=payload if isinstance(payload, bytes) else msgspec.json.encode(payload))
 
 
-__all__ = ["Capabilities", "Endpoint", "encoded", "in_band_error", "unreadable"]
+__all__ = ["Capabilities", "Endpoint", "Prompt", "encoded", "in_band_error", "unreadable"]

@@ -5,7 +5,9 @@ All types are frozen msgspec structures and cheap to import, because workers use
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
@@ -13,45 +15,93 @@ from msgspec import Struct, field
 LENGTH_FIELDS = frozenset(("ignore_eos", "min_tokens"))
 """Body fields with which some servers hold an answer to the requested length."""
 
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+_IMAGE_PARTS = ("image_url", "input_image", "image")
+
 
 class Media(Struct, frozen=True, omit_defaults=True):
     """One image, audio clip or video.
 
     *kind* is ``image``, ``audio`` or ``video``; *value* a URL, a ``data:`` URI, or for audio ``format,base64``.
+    *seconds*: length of audio or video; None where the data set doesn't know it.
     """
 
     kind: str
     value: str
     uuid: str | None = None
+    seconds: float | None = None
 
 
 class Message(Struct, frozen=True, omit_defaults=True):
-    """One message of a chat."""
+    """One message of a chat.
+
+    item: the message as the API writes it (tool calls, ids, thinking blocks), which the endpoint sends as it is, in place of
+    *texts* and *media*; None leaves the form to the endpoint.
+    """
 
     role: str
     texts: tuple[str, ...] = ()
     media: tuple[Media, ...] = ()
+    item: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, item: dict[str, Any]) -> Message:
+        """A message that is sent as it is: one of ``messages``, or an item of a Responses ``input``."""
+        role = item.get("role")
+        return cls(role if isinstance(role, str) else "", item=item)
 
     @property
     def text(self) -> str:
         """The text parts joined without a separator."""
-        return self.texts[0] if len(self.texts) == 1 else "".join(self.texts)
+        words = self.words
+        return words[0] if len(words) == 1 else "".join(words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The text parts, those of *item* where there is one."""
+        if self.item is None:
+            return self.texts
+        content = self.item.get("content")
+        if isinstance(content, str):
+            return (content,)
+        texts = (part.get("text") for part in _parts(content))
+        return tuple(text for text in texts if isinstance(text, str))
+
+    @property
+    def images(self) -> int:
+        """Number of pictures, those of *item* where there is one."""
+        if self.item is None:
+            return sum(media.kind == "image" for media in self.media)
+        return sum(part.get("type") in _IMAGE_PARTS for part in _parts(self.item.get("content")))
+
+
+def _parts(content: Any) -> Iterable[dict[str, Any]]:
+    return (part for part in content if isinstance(part, dict)) if isinstance(content, list | tuple) else ()
 
 
 class Turn(Struct, frozen=True, omit_defaults=True):
     """The content of one request.
 
-    A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage* and *history* before the endpoint
-    encodes the turn.
+    A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *history*, *run_extra* and *row_extra*
+    before the endpoint encodes the turn.
 
     texts: text parts (several for batched embeddings).
+    named: texts by the name of their field (``query``, ``passages``); they stand in *texts*, too, for endpoints without fields.
+    items: the turn's messages, in place of the one made of *role*, *texts* and *media*; () adds none, None leaves that one.
+    before: messages that join the history before this turn; the kernel puts those of silent turns here.
+    tools: definitions of tools, as the API writes them; None keeps those of the turn before, () sends none.
     max_tokens: requested output length; None leaves it to the model.
     per_chunk_usage: each piece of a stream shall carry the token counts so far.
     delay_ms: think time after the previous answer; None is no delay.
     timestamp_ms: send time in a recorded trace; None outside traces.
     input_tokens: length of the texts in the run's tokenizer, where the data set knows it; None lets the kernel count.
-    extra: fields merged over the top level of the request's body.
-    payload: the whole body of the request; None lets the endpoint make it.
+    extra: fields merged over the top level of the request's body.  When an endpoint encodes, *extra* has both the run's
+    (``--extra-inputs``, alone in *run_extra*) and the data set's, which win (alone in *row_extra*).
+    payload: the whole body of the request, bytes or a JSON object, sent as it is; None lets the endpoint make it.
+    blocks: hashes of the prompt's blocks, the first block first; equal hashes are equal text.
+    silent: sends no request: its messages join the history of the next turn, and its *delay_ms* is added to that turn's.
+    Behind a silent turn of role ``assistant`` see :class:`Answers`.
+    reset: drops the turns and answers before this one from the history; opening messages stay.
     expected: expected answer for the grader; None is not graded.  task: group of the turn, for results by task.
     history: earlier messages: system prompt, context, earlier turns and their live answers.
     """
@@ -69,25 +119,64 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     extra: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     history: tuple[Message, ...] = ()
-    payload: dict[str, Any] | None = None
+    payload: dict[str, Any] | bytes | None = None
     expected: str | None = None
     task: str | None = None
+    named: Mapping[str, str | tuple[str, ...]] = _EMPTY
+    items: tuple[Message, ...] | None = None
+    before: tuple[Message, ...] = ()
+    tools: tuple[dict[str, Any], ...] | None = None
+    blocks: tuple[int, ...] = ()
+    silent: bool = False
+    reset: bool = False
+    run_extra: Mapping[str, Any] = _EMPTY
+    row_extra: Mapping[str, Any] = _EMPTY
+
+    @property
+    def own(self) -> tuple[Message, ...]:
+        """The messages of the turn itself."""
+        return (Message(self.role, self.texts, self.media),) if self.items is None else self.items
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The whole chat, this turn last."""
-        return (*self.history, Message(self.role, self.texts, self.media))
+        return (*self.history, *self.own)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the chat's texts and media say everything: no tools, no verbatim message, no payload."""
+        return (
+            self.tools is None and self.payload is None and self.items is None
+            and all(message.item is None for message in self.history)
+        )  # fmt: skip
 
     @property
     def text(self) -> str:
         return self.texts[0] if len(self.texts) == 1 else "".join(self.texts)
 
+    def texts_of(self, *names: str) -> tuple[str, ...]:
+        """The texts of the first of these fields that the turn has; () where it has none."""
+        value = next((self.named[name] for name in names if name in self.named), ())
+        return (value,) if isinstance(value, str) else tuple(value)
+
+
+class Answers(StrEnum):
+    """What stands in the history for the assistant's answers.
+
+    live: the server's answers.  authored: the silent turns of role ``assistant``, answers of the data set; the server's are
+    left out.  none: neither.  With ``live`` and ``none`` silent turns of role ``assistant`` are left out.
+    """
+
+    LIVE = "live"
+    AUTHORED = "authored"
+    NONE = "none"
+
 
 class Conversation(Struct, frozen=True, omit_defaults=True):
     """A data set's entry: an ordered list of turns, reusable any number of times.
 
-    *system* and *context* become messages before the first turn; None adds none.  *alone*: each turn is sent without earlier
-    turns and their answers.
+    *system*, *opening* (few-shot examples, a chat so far) and *context* become messages before the first turn, in this order;
+    None adds none.  *alone*: each turn is sent without earlier turns and their answers.
     """
 
     id: str
@@ -95,13 +184,21 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
     system: str | None = None
     context: str | None = None
     alone: bool = False
+    opening: tuple[Message, ...] = ()
+    answers: Answers = Answers.LIVE
 
     @property
     def prelude(self) -> tuple[Message, ...]:
         """The messages before the first turn."""
-        return tuple(
-            Message(role, (text,)) for role, text in (("system", self.system), ("user", self.context)) if text is not None
-        )
+        system = () if self.system is None else (Message("system", (self.system,)),)
+        context = () if self.context is None else (Message("user", (self.context,)),)
+        return (*system, *self.opening, *context)
+
+    def messages(self, index: int) -> tuple[Message, ...]:
+        """The chat that turn *index* sends, without live answers."""
+        turns = self.turns[index if self.alone else 0 : index + 1]
+        start = max((at for at, turn in enumerate(turns) if turn.reset), default=0)
+        return (*self.prelude, *(message for turn in turns[start:] for message in (*turn.before, *turn.own)))
 
 
 class HttpRequest(Struct, frozen=True):
@@ -165,6 +262,6 @@ def names(words: Sequence[str]) -> str:
 
 
 __all__ = [
-    "LENGTH_FIELDS", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn", "join_url",
+    "LENGTH_FIELDS", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn", "join_url",
     "names",
 ]  # fmt: skip

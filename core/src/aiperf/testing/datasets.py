@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from aiperf.prepare.build import without_silent_turns
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.model import Conversation
 from aiperf.testing.manifests import check_row
@@ -65,6 +66,27 @@ class DatasetContract:
         assert conversations
         assert len({conversation.id for conversation in conversations}) == len(conversations)
         assert all(conversation.turns for conversation in conversations)
+
+    def test_conversations_send_requests_and_contradict_nothing(self) -> None:
+        for conversation in self._first(3, 11):
+            assert without_silent_turns(conversation).turns, f"every turn of {conversation.id!r} is silent"
+
+    def test_named_texts_are_among_the_texts(self) -> None:
+        for conversation in self._first(3, 11):
+            for turn in conversation.turns:
+                named = [text for name in turn.named for text in turn.texts_of(name)]
+                assert set(named) <= set(turn.texts), "endpoints without fields read Turn.texts, which lacks a named text"
+
+    def test_verbatim_contents_are_json(self) -> None:
+        for conversation in self._first(3, 11):
+            for turn in conversation.turns:
+                verbatim = [message.item for message in (*conversation.opening, *turn.before, *turn.own)]
+                msgspec.json.encode([verbatim, turn.tools, None if isinstance(turn.payload, bytes) else turn.payload])
+
+    def test_media_have_lengths_that_exist(self) -> None:
+        for conversation in self._first(3, 11):
+            for media in (media for turn in conversation.turns for media in turn.media):
+                assert media.seconds is None or media.seconds >= 0, "Media.seconds is a length; None where it is unknown"
 
     def test_conversations_can_be_stored(self) -> None:
         for conversation in self._first(3, 11):

@@ -13,11 +13,13 @@ import pytest
 
 from aiperf.errors import BadResponse
 from aiperf.reduce.envelopes import read_envelopes
-from aiperf.sdk.endpoint import Capabilities, Endpoint
-from aiperf.sdk.model import Delta, Turn
+from aiperf.sdk.endpoint import Capabilities, Endpoint, prompt
+from aiperf.sdk.model import Delta, Message, Turn
 from aiperf.sdk.sse import Splitter
 from aiperf.testing.manifests import check_row
 
+_ITEM = {"role": "user", "content": "18 degrees", "name": "sensor", "marks": [{"at": 1}]}
+_TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}, "mark": 1}
 _HEAVY = ("pydantic", "typer", "numpy", "stevedore", "tiktoken", "transformers")
 
 
@@ -31,6 +33,14 @@ def _alike(event: bytes, delta: Delta | None) -> Iterator[list[bytes]]:
         quoted = msgspec.json.encode(string)
         if string and event.count(quoted) == 1:
             yield [event, *(event.replace(quoted, b'"%b"' % text.encode()) for text in _TEXTS)]
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """The value and every value inside it."""
+    yield value
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inside:
+        yield from _values(one)
 
 
 class EndpointContract:
@@ -78,6 +88,32 @@ class EndpointContract:
         assert request.method.isupper()
         if request.content_type == "application/json":
             msgspec.json.decode(request.body)
+
+    def test_what_counts_as_input_can_be_counted(self) -> None:
+        endpoint, turns = self.endpoint, [self.turn]
+        if endpoint.capabilities.verbatim:
+            turns.append(msgspec.structs.replace(self.turn, tools=(_TOOL,), items=(Message.of(_ITEM),)))
+        for turn in turns:
+            request = endpoint.encode(turn)
+            counted = prompt(endpoint, turn, request)
+            assert counted == prompt(endpoint, turn, request)
+            assert all(isinstance(text, str) for text in counted.texts), "texts of a prompt are texts"
+            assert all(isinstance(token, int) for token in counted.ids), "ids of a prompt are whole numbers"
+
+    def test_a_plain_prompt_is_the_texts_of_its_messages(self) -> None:
+        endpoint = self.endpoint
+        counted = endpoint.prompt_of(endpoint.encode(self.turn))
+        if not endpoint.plain_prompts or counted is None:
+            pytest.skip("this endpoint makes no such promise")
+        assert ([*counted.texts], [*counted.ids]) == ([*self.turn.texts], [])
+
+    def test_tools_and_verbatim_messages_are_sent_as_they_are(self) -> None:
+        if not self.endpoint.capabilities.verbatim:
+            pytest.skip("this endpoint does not claim to")
+        turn = msgspec.structs.replace(self.turn, tools=(_TOOL,), items=(Message.of(_ITEM),))
+        sent = list(_values(msgspec.json.decode(self.endpoint.encode(turn).body)))
+        assert _ITEM in sent, "the verbatim message is not in the body"
+        assert _TOOL in sent, "the tool is not in the body"
 
     def test_the_path_is_the_declared_one(self) -> None:
         for stream in {False, self.endpoint.capabilities.streaming}:

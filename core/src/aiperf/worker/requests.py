@@ -9,8 +9,6 @@ from itertools import takewhile
 from time import monotonic_ns
 from typing import Any
 
-import msgspec
-
 from aiperf import __version__, environment
 from aiperf.errors import ENDPOINT_ERROR
 from aiperf.redaction import shown_headers
@@ -21,9 +19,9 @@ from aiperf.rundir.store import Store
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
-from aiperf.sdk.endpoint import Endpoint, encoded
+from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import ErrorDetails, Message, join_url
+from aiperf.sdk.model import Answers, ErrorDetails, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
 from aiperf.sdk.sse import Splitter
 from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED, Exchange, Shape, Transport
@@ -50,16 +48,12 @@ class Turns:
         """Body and shape of the session's current turn; *request* is the number it will have."""
         plan = self._plan
         conversation = self._store.conversation(session.entry)
-        authored = conversation.turns[session.turn]
-        turn = msgspec.structs.replace(
-            authored, model=authored.model or plan.target.models[session.model],
-            stream=plan.target.streaming, per_chunk_usage=plan.target.per_chunk_usage,
-            history=(*conversation.prelude, *(() if conversation.alone else session.history)),
-            extra={**plan.target.extra, **authored.extra},
-        )  # fmt: skip
+        turn = completed(conversation, session.turn, plan.target, plan.target.models[session.model], session.history)
         prepared = encoded(self._endpoint, turn)
         if session.turn and not conversation.alone:
-            self._logbook.text(request, "prompt", " ".join(text for message in turn.messages for text in message.texts))
+            counted = prompt(self._endpoint, turn, prepared)
+            text = " ".join(counted.texts)
+            self._logbook.text(request, "prompt", [text, len(counted.ids)] if counted.ids else text)
         shape = self.shapes[session.url][self._store.shape(session.entry, session.turn)]
         if self._prepare is not None:
             changed = self._prepare(prepared, turn)
@@ -89,10 +83,13 @@ class Turns:
 
     def append(self, session: Session, *, good: bool, streamed: bool) -> None:
         """Append the current turn and its collected answer; a failed turn adds no answer."""
-        authored = self._store.conversation(session.entry).turns[session.turn]
-        session.history.append(Message(authored.role, authored.texts, authored.media))
+        conversation = self._store.conversation(session.entry)
+        turn = conversation.turns[session.turn]
+        if turn.reset:
+            session.history.clear()
+        session.history += (*turn.before, *turn.own)
         pieces, session.collected = session.collected, []
-        if good:
+        if good and conversation.answers == Answers.LIVE:
             answer = self._text(pieces, streamed=streamed)
             if answer:
                 session.history.append(Message("assistant", (answer,)))

@@ -43,6 +43,7 @@ def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
     named = '{"texts": [{"name": "query", "contents": ["c"]}, {"contents": ["d", "e"]}]}'
     found = read(tmp_path, f'{{"texts": ["a", "b"]}}\n{named}\n')
     assert [each.turns[0].texts for each in found] == [("a", "b"), ("c", "d", "e")]
+    assert [dict(each.turns[0].named) for each in found] == [{}, {"query": ("c",)}]
 
 
 def test_the_text_field_of_genai_perf_is_accepted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf import BadDataset, BadResponse, ConfigError, Delta, Media, Message, Turn
+from aiperf import BadDataset, BadResponse, ConfigError, Delta, HttpRequest, Media, Message, Turn
 from aiperf_endpoint_chat import Chat
 from aiperf_endpoint_chat.contract import USAGE, ChatContract, chunk
 
@@ -55,6 +55,52 @@ def test_extras_overwrite_the_top_level_and_bring_tools() -> None:
         Turn(texts=("Hi",), model="m", max_tokens=7, extra={"model": "other", "max_completion_tokens": 9, "tools": tools})
     )
     assert (body["model"], body["max_completion_tokens"], body["tools"]) == ("other", 9, tools)
+
+
+TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{"x":1}'}}]}
+RESULT = {"role": "tool", "tool_call_id": "1", "content": "18"}
+
+
+def test_tools_and_verbatim_messages_are_sent_as_they_are() -> None:
+    turn = Turn(model="m", items=(Message.of(RESULT),), tools=(TOOL,), history=(Message("user", ("Hi",)), Message.of(CALL)))
+    body = sent(turn)
+    assert body["messages"] == [{"role": "user", "content": "Hi"}, CALL, RESULT]
+    assert body["tools"] == [TOOL]
+    assert "tools" not in sent(Turn(texts=("Hi",), model="m", tools=()))
+
+
+def test_an_empty_list_of_messages_adds_none() -> None:
+    assert sent(Turn(("unused",), model="m", items=(), history=(Message("user", ("Hi",)),)))["messages"] == [
+        {"role": "user", "content": "Hi"}
+    ]
+
+
+@pytest.mark.parametrize(("second", "messages"), [
+    ({"role": "system", "content": "two"}, [{"role": "system", "content": "one\n\ntwo"}]),
+    ({"role": "system", "content": "two", "name": "n"}, [{"role": "system", "content": "one"},
+                                                        {"role": "system", "content": "two", "name": "n"}]),
+])  # fmt: skip
+def test_a_verbatim_system_message_joins_the_first_where_it_is_text_alone(second: Any, messages: Any) -> None:
+    assert sent(Turn(model="m", items=(Message.of(second),), history=(Message("system", ("one",)),)))["messages"] == messages
+
+
+@pytest.mark.parametrize(("body", "texts"), [
+    ({"messages": [{"role": "user", "content": "a"}, CALL, RESULT]}, ["a", "f", '{"x":1}', "18"]),
+    ({"messages": [{"content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "u"}}]}]}, ["a"]),
+    ({"messages": [], "tools": [TOOL]}, ["f", "d", '{"type":"object"}']),
+    ({"messages": [], "tools": [{"name": "g", "parameters": {}}]}, ["g", "{}"]),
+    ({"messages": ["odd", {"content": 7}], "tools": "odd"}, []),
+    ({"prompt": "a"}, None),
+    ([], None),
+])  # fmt: skip
+def test_the_prompt_is_what_the_body_says(body: Any, texts: list[str] | None) -> None:
+    counted = Chat().prompt_of(HttpRequest("/", msgspec.json.encode(body)))
+    assert (None if counted is None else [*counted.texts]) == texts
+
+
+def test_a_body_that_is_no_json_has_no_prompt_of_its_own() -> None:
+    assert Chat().prompt_of(HttpRequest("/", b"\xff{")) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ ANY_FORMAT = "dataset"
 _TOKENIZER = "builtin"
 _EVERYTHING = Capabilities(
     streaming=True, produces_tokens=True, tokenizes_input=True, media_in=("image", "audio", "video"), system_message=True,
-    multi_turn=True,
+    multi_turn=True, verbatim=True,
 )  # fmt: skip
 """Of an endpoint that takes whatever a row may hold."""
 

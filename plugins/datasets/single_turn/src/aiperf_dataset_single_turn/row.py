@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Media, Turn
+from msgspec.structs import replace
 
 _FIELDS = {"text": "texts", "image": "images", "audio": "audios", "video": "videos"}
 _ALIASES = {"text_input": "text"}
@@ -40,7 +41,7 @@ class Rows:
         if timestamp is not None and delay is not None:
             raise self.wrong(line, "timestamp and delay exclude each other: a turn has a time or follows the previous turn")
         length = self.whole(row, "output_length", line)
-        return Turn(
+        turn = Turn(
             texts=texts,
             media=media,
             role=self.string(row, "role", line) or "user",
@@ -50,6 +51,8 @@ class Rows:
             timestamp_ms=timestamp,
             extra=self.mapping(row, "extra", line) or {},
         )
+        named = _named(row)
+        return replace(turn, named=named) if named else turn
 
     def wrong(self, line: int, why: str) -> BadDataset:
         return BadDataset(f"{self.path}:{line}: {why}")
@@ -142,6 +145,16 @@ class Rows:
         except OSError as error:  # includes names that are too long, such as inline data
             raise self.wrong(line, f"the {kind} file {shown(value)} can't be read: {error.strerror or error}") from error
         return f"{ending[1:]},{data}" if kind == "audio" else f"data:{_MIME[ending]};base64,{data}"
+
+
+def _named(row: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The texts of ``{name, contents}`` by their names; a name may come several times."""
+    named: dict[str, tuple[str, ...]] = {}
+    texts = row.get("texts")
+    for given in texts if isinstance(texts, list) else ():
+        if isinstance(given, dict) and isinstance(name := given.get("name"), str) and name:
+            named[name] = (*named.get(name, ()), *given["contents"])
+    return named
 
 
 def shown(value: object) -> str:

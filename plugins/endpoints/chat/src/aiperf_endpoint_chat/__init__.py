@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 from aiperf import Capabilities, ConfigError, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
+from aiperf.sdk.endpoint import Prompt
 from msgspec import Struct
 
 from aiperf_endpoint_chat.messages import rendered
 from aiperf_endpoint_chat.options import ChatOptions
+from aiperf_endpoint_chat.prompt import prompt_of
 
 _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
@@ -71,8 +73,10 @@ class Chat(Endpoint[ChatOptions]):
         system_message=True,
         multi_turn=True,
         per_chunk_usage=True,
+        verbatim=True,
     )
     repeats_envelope = True
+    plain_prompts = True
 
     def __init__(self, options: ChatOptions | None = None) -> None:
         super().__init__(options or ChatOptions())
@@ -88,6 +92,8 @@ class Chat(Endpoint[ChatOptions]):
             "model": turn.model,
             "stream": turn.stream,
         }
+        if turn.tools:
+            body["tools"] = turn.tools
         if turn.max_tokens is not None:
             body[self.length_field] = turn.max_tokens
         body.update(turn.extra)
@@ -97,6 +103,9 @@ class Chat(Endpoint[ChatOptions]):
                 defaults = {"include_usage": True} | ({"continuous_usage_stats": True} if turn.per_chunk_usage else {})
                 body["stream_options"] = defaults | given
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return prompt_of(request.body)
 
     def decode(self, event: bytes) -> Delta | None:
         try:

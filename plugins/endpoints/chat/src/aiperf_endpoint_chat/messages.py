@@ -12,16 +12,27 @@ _AUDIO_FORMATS = {"mpeg": "mp3", "mpga": "mp3", "x-wav": "wav", "wave": "wav", "
 
 
 def rendered(messages: Sequence[Message], *, parts: bool = False) -> list[dict[str, Any]]:
-    """The ``messages`` array.  *parts*: write a single text as a list of parts, too.
+    """The ``messages`` array; verbatim messages as they are.  *parts*: write a single text as a list of parts, too.
 
     Two system messages at the start (of the run and of the data set) become one, because servers accept only one.
 
     Raises:
         BadDataset: The chat dialect can't send the media.
     """
-    if len(messages) > 1 and messages[0].role == messages[1].role == "system" and not (messages[0].media or messages[1].media):
+    if len(messages) > 1 and messages[0].role == messages[1].role == "system" and _mergeable(messages[0], messages[1]):
         messages = [Message("system", ("\n\n".join((messages[0].text, messages[1].text)),)), *messages[2:]]
-    return [{"role": message.role, "content": _content(message, parts)} for message in messages]
+    return [
+        {"role": message.role, "content": _content(message, parts)} if message.item is None else message.item
+        for message in messages
+    ]
+
+
+def _mergeable(*messages: Message) -> bool:
+    """Whether the messages are a role and text alone."""
+    items = (message.item or {} for message in messages)
+    return not any(message.media or message.images for message in messages) and not any(
+        item.keys() - {"role", "content"} for item in items
+    )
 
 
 def _content(message: Message, parts: bool) -> str | list[dict[str, Any]]:

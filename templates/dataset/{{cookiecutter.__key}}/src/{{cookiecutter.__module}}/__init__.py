@@ -18,7 +18,10 @@ class {{ cookiecutter.__class }}(Dataset):
             yield self.entry(number)
 
     def entry(self, number: int) -> Conversation:
-        """Conversation *number*, from 0.  Of endpoints without a history only the first turn is asked."""
+        """Conversation *number*, from 0.  Of endpoints without a history only the first turn is asked.
+
+        A turn may also have media, tools, verbatim messages (``items``) or a whole body (``payload``); see ``aiperf.Turn``.
+        """
         draw = random.Random(f"{self.context.seed}:{number}")
         left, right = draw.randint(2, _LARGEST), draw.randint(2, _LARGEST)
         turns = [Turn(texts=(f"What is {left} + {right}?",), max_tokens=32, expected=str(left + right))]

@@ -50,16 +50,19 @@ class {{ cookiecutter.__class }}(Endpoint):
         tokenizes_input=True,
         system_message=True,
         multi_turn=True,
+        verbatim=True,
     )
 
     def encode(self, turn: Turn) -> HttpRequest:
         body: dict[str, Any] = {
             "model": turn.model,
-            "messages": [{"role": message.role, "content": message.text} for message in turn.messages],
+            "messages": [message.item or {"role": message.role, "content": message.text} for message in turn.messages],
             "stream": turn.stream,
         }
         if turn.stream:
             body["stream_options"] = {"include_usage": True}
+        if turn.tools:
+            body["tools"] = turn.tools
         if turn.max_tokens is not None:
             body["max_tokens"] = turn.max_tokens
         body.update(turn.extra)

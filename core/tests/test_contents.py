@@ -1,0 +1,239 @@
+"""Contents of turns besides text: verbatim messages, tools, silent turns, authored answers; and what counts as a prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest, Media, Message, Turn
+from aiperf.prepare.build import Encoder, without_silent_turns
+from aiperf.rundir.store import Store, StoreWriter
+from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
+from aiperf.sdk.model import Answers
+from aiperf.sdk.plan import TargetPlan
+from aiperf.testing.plans import sample_plan
+
+TARGET = TargetPlan(models=("m",), urls=("http://h",), path="/", streaming=True, timeout_ns=1, extra={"a": 1, "b": 1})
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]}
+TOOL = {"type": "function", "function": {"name": "f"}}
+
+
+def said(role: str, *texts: str) -> Message:
+    return Message(role, texts)
+
+
+class Plain(Endpoint):
+    capabilities = Capabilities(multi_turn=True, verbatim=True, tokenizes_input=True, media_in=("image",))
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        return HttpRequest("/", msgspec.json.encode([message.text for message in turn.messages]))
+
+
+class Counting(Plain):
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return Prompt(["sent", *msgspec.json.decode(request.body)], [7, 7])
+
+
+class Promising(Counting):
+    plain_prompts = True
+
+
+class Words:
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+# Silent turns and answers
+
+
+TALK = (
+    Turn(("How?",), delay_ms=5.0), Turn(("Thus.",), role="assistant", silent=True),
+    Turn(("A note.",), silent=True, delay_ms=20.0, tools=(TOOL,)), Turn(("Why?",), delay_ms=10.0),
+    Turn(("The end.",), role="assistant", silent=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("answers", "before"), [
+    (Answers.LIVE, [said("user", "A note.")]),
+    (Answers.AUTHORED, [said("assistant", "Thus."), said("user", "A note.")]),
+    (Answers.NONE, [said("user", "A note.")]),
+])  # fmt: skip
+def test_silent_turns_stand_before_the_next_request(answers: Answers, before: list[Message]) -> None:
+    first, second = without_silent_turns(Conversation("c", TALK, answers=answers)).turns
+    assert (first, second.texts, [*second.before]) == (TALK[0], ("Why?",), before)
+    assert (second.delay_ms, second.tools) == (30.0, (TOOL,))
+
+
+def test_a_silent_turn_may_be_verbatim_whoever_speaks() -> None:
+    turns = (Turn(items=(Message.of(CALL),), role="assistant", silent=True), Turn(("x",)))
+    (turn,) = without_silent_turns(Conversation("c", turns)).turns
+    assert turn.before == (Message.of(CALL),)
+
+
+def test_a_reset_drops_the_silent_turns_before_it() -> None:
+    turns = (Turn(("a",), silent=True), Turn(("b",), silent=True, reset=True), Turn(("c",)))
+    (turn,) = without_silent_turns(Conversation("c", turns)).turns
+    assert (turn.before, turn.reset) == ((said("user", "b"),), True)
+
+
+def test_a_conversation_without_silent_turns_stays_the_same_object() -> None:
+    conversation = Conversation("c", (Turn(("x",)),))
+    assert without_silent_turns(conversation) is conversation
+
+
+@pytest.mark.parametrize(("conversation", "sentence"), [
+    (Conversation("c", (Turn(silent=True), Turn()), alone=True), "has silent turns, and its turns are sent without history"),
+    (Conversation("c", (Turn(),), answers="both"), "the answers of conversation 'c' are 'both'"),  # type: ignore[arg-type]
+])  # fmt: skip
+def test_a_contradiction_is_refused(conversation: Conversation, sentence: str) -> None:
+    with pytest.raises(BadDataset, match=sentence):
+        without_silent_turns(conversation)
+
+
+# What the endpoint gets
+
+
+def test_the_opening_stands_between_system_prompt_and_context() -> None:
+    conversation = Conversation("c", (Turn(("x",)),), "S", "C", opening=(said("user", "2+2?"), said("assistant", "4")))
+    texts = [message.text for message in completed(conversation, 0, TARGET, "m").messages]
+    assert texts == ["S", "2+2?", "4", "C", "x"]
+
+
+def test_a_reset_keeps_the_opening_alone() -> None:
+    conversation = Conversation("c", (Turn(("a",)), Turn(("b",), reset=True, before=(said("user", "n"),))), "S")
+    turn = completed(conversation, 1, TARGET, "m", [said("user", "a"), said("assistant", "live")])
+    assert [message.text for message in turn.messages] == ["S", "n", "b"]
+
+
+def test_both_extras_reach_the_endpoint_together_and_apart() -> None:
+    turn = completed(Conversation("c", (Turn(extra={"b": 2}),)), 0, TARGET, "m")
+    assert (turn.extra, turn.run_extra, turn.row_extra) == ({"a": 1, "b": 2}, {"a": 1, "b": 1}, {"b": 2})
+
+
+@pytest.mark.parametrize(("alone", "tools"), [(False, [(TOOL,), (TOOL,), ()]), (True, [(TOOL,), None, ()])])
+def test_tools_stay_until_others_come(alone: bool, tools: list[Any]) -> None:
+    conversation = Conversation("c", (Turn(tools=(TOOL,)), Turn(), Turn(tools=())), alone=alone)
+    assert [completed(conversation, i, TARGET, "m").tools for i in range(3)] == tools
+
+
+def test_named_texts_are_found_by_any_of_their_names() -> None:
+    turn = Turn(("q", "p", "r"), named={"query": "q", "passages": ("p", "r")})
+    assert (turn.texts_of("queries", "query"), turn.texts_of("passages"), turn.texts_of("x")) == (("q",), ("p", "r"), ())
+
+
+@pytest.mark.parametrize("payload", [b"\x00not JSON", {"k": [1]}])
+def test_a_payload_is_the_body(payload: Any) -> None:
+    body = encoded(Plain(), Turn(("x",), payload=payload)).body
+    assert body == (payload if isinstance(payload, bytes) else b'{"k":[1]}')
+
+
+@pytest.mark.parametrize(("item", "words", "images"), [
+    (CALL, (), 0),
+    ({"role": "user", "content": "a"}, ("a",), 0),
+    ({"content": [{"type": "input_text", "text": "a"}, {"type": "input_image"}, {"type": "text", "text": "b"}, 7]},
+     ("a", "b"), 1),
+])  # fmt: skip
+def test_a_verbatim_message_tells_its_texts_and_pictures(item: dict[str, Any], words: tuple[str, ...], images: int) -> None:
+    message = Message.of(item)
+    assert (message.words, message.images, message.role) == (words, images, item.get("role", ""))
+
+
+# The store
+
+
+def test_everything_survives_the_store(tmp_path: Path) -> None:
+    turns = (
+        Turn(("q",), named={"query": "q", "passages": ("p",)}, media=(Media("audio", "wav,AA", seconds=1.5),), blocks=(3, 9)),
+        Turn(items=(Message.of(CALL),), tools=(TOOL,), payload=b"\xff", reset=True, before=(said("tool", "18"),)),
+    )
+    conversation = Conversation("c", turns, opening=(Message.of({"role": "user", "content": "o"}),), answers=Answers.AUTHORED)
+    with StoreWriter(tmp_path) as writer:
+        writer.add(conversation, [[HttpRequest("/", b"")]] * 2)
+    assert Store(tmp_path).conversation(0) == conversation
+
+
+def test_what_a_conversation_does_not_use_takes_no_room() -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Conversation("c", (Turn(("x",)),)))) == {
+        "id": "c", "turns": [{"texts": ["x"]}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "images"), [({}, [2, 4]), ({"alone": True}, [2, 3]), ({"reset": True}, [2, 3])])
+def test_the_pictures_of_a_request_are_those_that_it_sends(tmp_path: Path, changes: dict[str, bool], images: list[int]) -> None:
+    picture, part = Media("image", "u"), {"role": "user", "content": [{"type": "image_url"}, {"type": "image_url"}]}
+    turns = (Turn(("a",), (picture,)), Turn(items=(Message.of(part),), reset=changes.get("reset", False)))
+    conversation = Conversation("c", turns, opening=(Message("user", (), (picture,)),), alone=changes.get("alone", False))
+    with StoreWriter(tmp_path) as writer:
+        writer.add(conversation, [[HttpRequest("/", b"")]] * 2)
+    assert [Store(tmp_path).images(0, turn) for turn in range(2)] == images
+
+
+# Input tokens
+
+
+@pytest.mark.parametrize(("endpoint", "turn", "counted"), [
+    (Plain(), Turn(("a b",), history=(said("user", "c"),)), Prompt(["c", "a b"])),
+    (Counting(), Turn(("a b",)), Prompt(["sent", "a b"], [7, 7])),
+    (Promising(), Turn(("a b",)), Prompt(["a b"])),
+    (Promising(), Turn(("a b",), tools=(TOOL,)), Prompt(["sent", "a b"], [7, 7])),
+    (Promising(), Turn(("a",), history=(Message.of({"content": "h"}),)), Prompt(["sent", "h", "a"], [7, 7])),
+])  # fmt: skip
+def test_the_endpoint_says_what_counts(endpoint: Endpoint, turn: Turn, counted: Prompt) -> None:
+    assert prompt(endpoint, turn, encoded(endpoint, turn)) == counted
+
+
+def test_a_wrong_answer_is_named() -> None:
+    class Wrong(Plain):
+        def prompt_of(self, request: HttpRequest) -> Any:
+            return "all"
+
+    with pytest.raises(TypeError, match="prompt_of returned str, not Prompt"):
+        prompt(Wrong(), Turn(), HttpRequest("/", b""))
+
+
+@pytest.mark.parametrize(("endpoint", "turn", "tokens"), [
+    (Plain(), Turn(("a b",), input_tokens=9), 9),
+    (Counting(), Turn(("a b",), input_tokens=9), 5),
+    (Promising(), Turn(("a b",), input_tokens=9), 9),
+    (Promising(), Turn(("a b",), input_tokens=9, tools=(TOOL,)), 5),
+    (Plain(), Turn(("a b",), input_tokens=9, before=(said("tool", "18"),)), 3),
+])  # fmt: skip
+def test_input_tokens_are_what_the_endpoint_counts(tmp_path: Path, endpoint: Endpoint, turn: Turn, tokens: int) -> None:
+    tokenizer: Any = Words()
+    encoder = Encoder(sample_plan(tmp_path), endpoint, tokenizer)
+    conversation = Conversation("c", (turn,))
+    ((request,),) = encoder.requests(conversation)
+    assert encoder.input_tokens(conversation, 0, request) == tokens
+
+
+# What an endpoint can't send
+
+
+class Old(Plain):
+    capabilities = Capabilities(multi_turn=True)
+
+
+class Single(Plain):
+    capabilities = Capabilities(verbatim=True)
+
+
+@pytest.mark.parametrize(("endpoint", "conversation", "sentence"), [
+    (Old(), Conversation("c", (Turn(tools=(TOOL,)),)), "has tools or verbatim messages"),
+    (Old(), Conversation("c", (Turn(),), opening=(Message.of(CALL),)), "has tools or verbatim messages"),
+    (Old(), Conversation("c", (Turn(items=(Message.of(CALL),)),)), "has tools or verbatim messages"),
+    (Single(), Conversation("c", (Turn(),), opening=(said("user", "x"),)), "has earlier messages"),
+    (Single(), Conversation("c", (Turn(before=(said("user", "x"),)),)), "has earlier messages"),
+])  # fmt: skip
+def test_contents_that_an_endpoint_cannot_send_are_refused(
+    tmp_path: Path, endpoint: Endpoint, conversation: Conversation, sentence: str
+) -> None:
+    with pytest.raises(BadDataset, match=sentence):
+        Encoder(sample_plan(tmp_path), endpoint, None).requests(conversation)
+
+
+def test_a_payload_needs_no_endpoint_that_sends_tools(tmp_path: Path) -> None:
+    turn = Turn(tools=(TOOL,), payload={"tools": [TOOL]})
+    ((request,),) = Encoder(sample_plan(tmp_path), Old(), None).requests(Conversation("c", (turn,)))
+    assert msgspec.json.decode(request.body) == {"tools": [TOOL]}
