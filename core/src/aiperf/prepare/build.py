@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,13 +28,15 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.headers import check_header_name, check_header_value, merged
-from aiperf.sdk.model import LENGTH_FIELDS, Answers, Conversation, HttpRequest, Turn, names
+from aiperf.sdk.model import LENGTH_FIELDS, Answers, Conversation, HttpRequest, Message, Turn, names
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
 from aiperf.sdk.tokenizer import Tokenizer
 from aiperf.statistics.catalogue import catalogue
 
 log = logging.getLogger(__name__)
 
+_READ_AHEAD = 16
+"""Conversations whose media are read at once."""
 _ANSWERS = f"the answers in a history are {names([*Answers])}"
 
 
@@ -110,7 +112,9 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
         store = stack.enter_context(StoreWriter(Path(plan.output.journal), models))
         exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in chosen]
         with blamed(plan.plugins.dataset, "failed after 0 conversations"):
-            conversations = islice(dataset, plan.data.first)
+            conversations: Iterator[Conversation] = islice(dataset, plan.data.first)
+            if encoder.capabilities.inline_media:
+                conversations = with_inlined_media(conversations, plan.data.source)
         while True:
             with blamed(plan.plugins.dataset, f"failed after {store.entries} conversations"):
                 conversation = next(conversations, end)
@@ -202,8 +206,8 @@ class Encoder:
 
     def __init__(self, plan: Plan, endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
         self._plan, self._endpoint = plan, endpoint
-        self._capabilities = endpoint.capabilities
-        counts = self._capabilities.tokenizes_input and not plan.target.use_server_token_count
+        self.capabilities = endpoint.capabilities
+        counts = self.capabilities.tokenizes_input and not plan.target.use_server_token_count
         self._tokenizer = tokenizer if counts else None
         self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
 
@@ -248,7 +252,7 @@ class Encoder:
 
     def unenforced_length(self, conversation: Conversation) -> bool:
         """Whether a turn asks for an output length without a field that makes the server keep to it."""
-        if not self._capabilities.produces_tokens or LENGTH_FIELDS & self._plan.target.extra.keys():
+        if not self.capabilities.produces_tokens or LENGTH_FIELDS & self._plan.target.extra.keys():
             return False
         return any(
             turn.max_tokens is not None and turn.payload is None and not LENGTH_FIELDS & turn.extra.keys()
@@ -259,22 +263,22 @@ class Encoder:
         where, kind = f"conversation {conversation.id!r}", self._plan.plugins.endpoint.name
         if not conversation.turns:
             raise BadDataset(f"{where} has no turns that send a request")
-        if not self._capabilities.verbatim and _has_items(conversation):
+        if not self.capabilities.verbatim and _has_items(conversation):
             raise BadDataset(
                 f"{where} has tools or verbatim messages, and the endpoint type {kind!r} can't send them",
                 "use an endpoint type with the capability verbatim (chat)",
             )
         earlier = conversation.opening or any(turn.before for turn in conversation.turns)
-        if earlier and not self._capabilities.multi_turn:
+        if earlier and not self.capabilities.multi_turn:
             raise BadDataset(
                 f"{where} has earlier messages, and the endpoint type {kind!r} takes no history", "use --endpoint-type chat"
             )
-        if len(conversation.turns) > 1 and not conversation.alone and not self._capabilities.multi_turn:
+        if len(conversation.turns) > 1 and not conversation.alone and not self.capabilities.multi_turn:
             raise BadDataset(
                 f"{where} has {len(conversation.turns)} turns, and the endpoint type {kind!r} sends single turns only",
                 "use an endpoint type with a history (chat), or a data set with one turn per conversation",
             )
-        accepted = self._capabilities.media_in
+        accepted = self.capabilities.media_in
         for index, turn in enumerate(conversation.turns):
             for media in turn.media:
                 if media.kind not in accepted:
@@ -286,6 +290,33 @@ class Encoder:
                     check_header_value(name, value)
                 except ConfigError as error:
                     raise BadDataset(f"turn {index} of {where}: {error.message}", *error.hints) from error
+
+
+def with_inlined_media(conversations: Iterator[Conversation], source: str | None) -> Iterator[Conversation]:
+    """The conversations with their media as ``data:`` URIs; those of several are read at once.
+
+    *source*: the input file; paths may be relative to its folder.
+
+    Raises:
+        BadDataset: A medium can't be read.
+    """
+    from aiperf.sdk.media import MediaReader  # threads, only for such an endpoint
+
+    reader = MediaReader(None if source is None else Path(source).parent)
+
+    def inlined(message: Message) -> Message:
+        return replace(message, media=reader.inlined(message.media)) if message.media else message
+
+    while some := list(islice(conversations, _READ_AHEAD)):
+        reader.inlined([media for one in some if isinstance(one, Conversation) for turn in one.turns for media in turn.media])
+        for one in some:
+            if not isinstance(one, Conversation):
+                yield one
+                continue
+            turns = tuple(
+                replace(turn, media=reader.inlined(turn.media), before=tuple(map(inlined, turn.before))) for turn in one.turns
+            )
+            yield replace(one, turns=turns, opening=tuple(map(inlined, one.opening)))
 
 
 def _has_items(conversation: Conversation) -> bool:

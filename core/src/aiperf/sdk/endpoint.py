@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 class Capabilities(Struct, frozen=True, omit_defaults=True):
     """The abilities of an endpoint; the manifest repeats them, so that they are known without an import.
 
+    takes: keys of ``--extra-inputs`` that are fields of the endpoint's options, in every process, and not of the body.
+    inline_media: local files and http(s) URLs among the media are read by the build and arrive as ``data:`` URIs.
+
     path: below the base URL; "" leaves the URL as it is.  streaming_path: path of streamed requests, None is the same path.
     title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
@@ -43,6 +46,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     title: str = "LLM Metrics"
     service_kind: str = "openai"
     verbatim: bool = False
+    takes: tuple[str, ...] = ()
+    inline_media: bool = False
 
 
 class Prompt(Struct, frozen=True):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Media, Turn
+from aiperf.sdk.media import MediaReader
 from msgspec.structs import replace
 
 _FIELDS = {"text": "texts", "image": "images", "audio": "audios", "video": "videos"}
@@ -25,6 +25,7 @@ class Rows:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._reader = MediaReader()
 
     def turn(self, row: dict[str, Any], line: int, what: str = "row") -> Turn:
         """A row, or a turn within one, as a turn.
@@ -141,9 +142,13 @@ class Rows:
             known = _AUDIO if kind == "audio" else tuple(suffix for suffix, mime in _MIME.items() if mime.startswith(kind))
             if ending not in known:
                 raise self.wrong(line, f"{value} is no supported {kind} file; use {', '.join(known)}")
-            data = base64.b64encode(path.read_bytes()).decode()
         except OSError as error:  # includes names that are too long, such as inline data
             raise self.wrong(line, f"the {kind} file {shown(value)} can't be read: {error.strerror or error}") from error
+        try:
+            (medium,) = self._reader.inlined((Media(kind, str(path)),))
+        except BadDataset as error:
+            raise self.wrong(line, error.message) from error
+        data = medium.value.partition(",")[2]
         return f"{ending[1:]},{data}" if kind == "audio" else f"data:{_MIME[ending]};base64,{data}"
 
 
