@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
@@ -27,6 +28,7 @@ from aiperf.registry.third_party import blamed
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.headers import check_header_name, check_header_value, merged
+from aiperf.sdk.model import names
 from aiperf.sdk.plan import PluginPlan, TargetPlan, TlsPlan
 
 _EXAMPLE = "give it as http://host:port"
@@ -177,13 +179,44 @@ def endpoint(draft: Draft) -> EndpointChoice:
         return EndpointChoice(descriptor, Capabilities(), models)
 
 
-def target_plan(draft: Draft, choice: EndpointChoice, base_urls: tuple[str, ...], weights: Weights) -> TargetPlan:
-    """Where requests go, and how."""
-    kernel, streaming = draft.kernel, _streaming(draft, choice)
+def extra_inputs(draft: Draft, choice: EndpointChoice) -> dict[str, Any]:
+    """The fields of every body.  Those that the endpoint takes become its options instead."""
     extra: dict[str, Any] = {}
-    for text in kernel.extra_inputs:
+    for text in draft.kernel.extra_inputs:
         with draft.collected(draft.flag("extra_inputs")):
             extra |= body_fields(text)
+    taken = {name: extra.pop(name) for name in choice.can.takes if name in extra}
+    if taken and choice.descriptor is not None:
+        with draft.collected():
+            _become_options(draft, choice.descriptor, taken)
+    return extra
+
+
+def _become_options(draft: Draft, endpoint: Descriptor, taken: dict[str, Any]) -> None:
+    from aiperf.registry.option_specs import validate
+
+    options_class, settings, key = draft.registry.load_options_model(endpoint), draft.settings, endpoint.key
+    if options_class is None:
+        raise PluginError(f"the manifest of {endpoint.package} takes {names(list(taken))} and has no options_model")
+    typed = {name: f"{draft.flag('extra_inputs')} {name}" for name in taken}
+    given = settings.plugins.get(key)
+    values = {} if given is None else {name: getattr(given, name) for name in given.fields_set}
+    for name in values.keys() & taken.keys():
+        draft.refuse_both(settings.flag(f"{key}.{name}", name), typed[name], "they are the same option", "keep one of them")
+    for name, value in taken.items():
+        values[name] = value if isinstance(value, str | bool | list) else msgspec.json.encode(value).decode()
+    options, errors = validate(options_class, endpoint.options, values, typed)
+    draft.errors += errors
+    if options is not None:
+        flags = {f"{key}.{name}": flag for name, flag in typed.items()}
+        draft.settings = replace(settings, plugins={**settings.plugins, key: options}, typed={**settings.typed, **flags})
+
+
+def target_plan(
+    draft: Draft, choice: EndpointChoice, base_urls: tuple[str, ...], weights: Weights, extra: dict[str, Any]
+) -> TargetPlan:
+    """Where requests go, and how."""
+    kernel, streaming = draft.kernel, _streaming(draft, choice)
     _check_usage(draft, choice)
     return TargetPlan(
         models=choice.models, model_strategy=kernel.model_selection_strategy, urls=base_urls,

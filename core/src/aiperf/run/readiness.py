@@ -62,7 +62,8 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
         endpoint = load(ref)(plan.plugins.options_of(ref))
         for model in to.models:
             try:
-                request = endpoint.encode(Turn(("Hello",), model=model, max_tokens=1, stream=to.streaming, extra=to.extra))
+                turn = Turn(("Hello",), model=model, max_tokens=1, stream=to.streaming, extra=to.extra, run_extra=to.extra)
+                request = endpoint.encode(turn)
             except Exception as error:  # code of a plugin, or a dialect that needs more than text
                 hint = "pass --wait-for-model-mode models"
                 raise ConfigError(f"{ref} can't encode the request to ask with: {why(error)}", hint) from error

@@ -16,7 +16,7 @@ from aiperf.reduce.envelopes import read_envelopes
 from aiperf.sdk.endpoint import Capabilities, Endpoint, prompt
 from aiperf.sdk.model import Delta, Message, Turn
 from aiperf.sdk.sse import Splitter
-from aiperf.testing.manifests import check_row
+from aiperf.testing.manifests import check_row, check_taken
 
 _ITEM = {"role": "user", "content": "18 degrees", "name": "sensor", "marks": [{"at": 1}]}
 _TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}, "mark": 1}
@@ -123,6 +123,7 @@ class EndpointContract:
     def test_the_capabilities_are_the_manifests(self) -> None:
         row = check_row("endpoints", type(self.endpoint))
         assert msgspec.convert(row.capabilities, Capabilities) == self.endpoint.capabilities
+        check_taken(row)
 
     def test_the_transcript_is_the_answer(self) -> None:
         assert self._text(self._decoded(self.transcript)) == self.answer

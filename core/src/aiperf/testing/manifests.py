@@ -56,6 +56,14 @@ def check_row(category: str, plugin: Any) -> manifest.Row:
     return row
 
 
+def check_taken(row: manifest.Row) -> None:
+    """What an endpoint takes of ``--extra-inputs`` are fields of its options."""
+    taken = set(row.capabilities.get("takes", ()))
+    fields = set() if row.options_model is None else set(load(PluginRef("", "", row.options_model, "", "")).option_defaults)
+    missing = ", ".join(sorted(taken - fields))
+    assert not missing, f"endpoints:{row.name} takes {missing}, and its options_model has no such field"
+
+
 def check_exporter_row(exporter: type[Exporter]) -> None:
     """The row of an exporter declares the files of its class."""
     row = check_row("exporters", exporter)
