@@ -262,7 +262,7 @@ HELD = {
     "`AIPERF_SERVICE_START_TIMEOUT`": ("test_load_options.py::test_what_the_environment_leaves_open",),
     "`AIPERF_HTTP_SO_RCVBUF`, `_SO_SNDBUF`": (
         "test_load_options.py::test_what_the_environment_leaves_open",
-        "test_kernel_transport.py::test_a_peer_that_is_gone_is_noticed_as_the_environment_says",
+        "test_transport_sockets.py::test_a_peer_that_is_gone_is_noticed_as_the_environment_says",
     ),
     "`AIPERF_HTTP_IP_VERSION`": (
         "test_wrong_numbers.py::test_a_server_on_ipv6_alone_is_reached",

@@ -47,8 +47,7 @@ from aiperf.testing import (
     absent,
     sample_batch,
 )
-from aiperf.testing.manifests import check_row, row_of
-from aiperf.worker.http.transport import KernelTransport
+from aiperf.testing.manifests import row_of
 
 _NEEDS_A_PACKAGE = {
     "test_the_capabilities_are_the_manifests",
@@ -522,11 +521,6 @@ def test_a_bad_tokenizer_is_caught(tokenizer: Any, caught: set[str]) -> None:
 
 
 # Manifests
-
-
-def test_the_kernels_own_transport_is_in_its_manifest() -> None:
-    row = check_row("transports", KernelTransport)
-    assert (row.name, row.aliases) == ("kernel", ("http",))
 
 
 def test_a_plugin_that_no_package_registers_has_no_row() -> None:

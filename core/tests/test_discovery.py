@@ -277,7 +277,6 @@ def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(mon
 
 def test_the_kernel_registers_its_own_the_way_a_stranger_would() -> None:
     found = Registry.discover(cache=False)
-    mine = [each for category in ("schedules", "arrivals", "transports") for each in found.all(category)]
-    assert {"burst", "request_rate", "poisson", "kernel"} <= {each.name for each in mine}
+    mine = [each for category in ("schedules", "arrivals", "url_strategies") for each in found.all(category)]
+    assert {"burst", "request_rate", "poisson", "round_robin"} <= {each.name for each in mine}
     assert all(each.summary for each in mine if each.distribution == "aiperf-core")
-    assert found.descriptor("transports", "http").name == "kernel"

@@ -82,4 +82,4 @@ def test_a_run_imports_no_typer(tmp_path: Path) -> None:
 
 def test_a_worker_stays_small(tmp_path: Path) -> None:
     got = tops(imported("import aiperf.worker.process", tmp_path))
-    assert not got & {"typer", "pydantic", "numpy", "stevedore", "yaml", "rich", *TOKENIZERS}
+    assert not got & {"typer", "pydantic", "numpy", "stevedore", "yaml", "rich", "httptools", *TOKENIZERS}

@@ -9,12 +9,12 @@ import aiperf
 import aiperf.sdk
 import aiperf.testing
 import pytest
-from aiperf.doors import by_name
+from aiperf.doors import by_name, door
 from aiperf.sdk.categories import CATEGORIES, singular
 
 
 def test_what_is_promised_is_what_can_be_loaded() -> None:
-    assert set(aiperf.__all__) == {"__version__", *by_name(aiperf._WHERE)}
+    assert set(aiperf.__all__) == {"__version__", *by_name(aiperf._WHERE), *aiperf._PACKAGES}
 
 
 def test_every_public_name_loads_from_its_module() -> None:
@@ -35,6 +35,7 @@ def test_names_of_before_are_those_of_today() -> None:
         ("from aiperf.telemetry import Point", "aiperf.sdk.telemetry"),
         ("from aiperf.engine.contract import Transport", "aiperf.worker"),
         ("from aiperf.run import profile", "aiperf.run.run"),
+        ("from aiperf.worker.http.transport import KernelTransport", "aiperf_transport_sockets"),
     ],
 )
 def test_an_import_of_a_moved_module_names_the_new_place(line: str, new: str) -> None:
@@ -59,7 +60,13 @@ def test_a_module_of_the_sdk_promises_what_it_lists(name: str) -> None:
     assert [listed for listed in classes if not inspect.getdoc(public[listed])] == []
 
 
-@pytest.mark.parametrize("door", [aiperf, aiperf.testing])
-def test_every_public_class_and_function_says_what_it_is(door: ModuleType) -> None:
-    public = {name: getattr(door, name) for name in door.__all__}
+@pytest.mark.parametrize("module", [aiperf, aiperf.testing])
+def test_every_public_class_and_function_says_what_it_is(module: ModuleType) -> None:
+    public = {name: getattr(module, name) for name in module.__all__ if name not in aiperf._PACKAGES}
     assert [name for name, found in public.items() if callable(found) and not inspect.getdoc(found)] == []
+
+
+def test_a_public_name_of_a_package_that_is_not_installed_names_the_package() -> None:
+    absent = door("somewhere", {}, packages={"Wire": "acme_wires"})
+    with pytest.raises(ImportError, match=r"Wire is in the package acme-wires, which is not installed: pip install acme-"):
+        absent("Wire")

@@ -31,9 +31,10 @@ _WHERE = {
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
     "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series", "processes.local": "LocalProcess",
     "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink Transport TransportSettings tls_context",
-    "worker.http.transport": "KernelTransport",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
+_PACKAGES = {"KernelTransport": "aiperf_transport_sockets"}
+"""Public names that a package of their own has."""
 _ALIASES = {"Declared": "MetricDeclaration", "Fold": "Aggregation", "Kept": "RawValues"}
 """Names of before, for one version."""
 
@@ -58,7 +59,7 @@ if Finder not in sys.meta_path:
     sys.meta_path.append(Finder)
 
 
-__getattr__ = door(__name__, _WHERE, _ALIASES)
+__getattr__ = door(__name__, _WHERE, _ALIASES, _PACKAGES)
 
 if TYPE_CHECKING:
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.transport import (  # isort: skip
         NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, Transport, TransportSettings, tls_context,
     )  # fmt: skip
+    from aiperf_transport_sockets import KernelTransport
+
     from aiperf.sdk.ui import Snapshot, Ui
     from aiperf.sdk.url_strategy import UrlStrategy
-    from aiperf.worker.http.transport import KernelTransport

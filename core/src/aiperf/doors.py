@@ -8,19 +8,31 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def door(name: str, where: Mapping[str, str], aliases: Mapping[str, str] = MappingProxyType({})) -> Callable[[str], Any]:
+
+def door(
+    name: str, where: Mapping[str, str], aliases: Mapping[str, str] = _NONE, packages: Mapping[str, str] = _NONE
+) -> Callable[[str], Any]:
     """The ``__getattr__`` of the module *name*.
 
     *where*: by module below ``aiperf``, its public names, separated by spaces.  *aliases*: earlier names, with those of today.
+    *packages*: public names that other packages have, with the module.
     """
-    modules = by_name(where)
+    modules = {public: f"aiperf.{module}" for public, module in by_name(where).items()} | dict(packages)
 
     def load(attribute: str) -> Any:
         today = aliases.get(attribute, attribute)
         if today not in modules:
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        value = getattr(import_module(f"aiperf.{modules[today]}"), today)
+        try:
+            value = getattr(import_module(modules[today]), today)
+        except ModuleNotFoundError as error:
+            if error.name not in packages.values():
+                raise
+            package = modules[today].replace("_", "-")
+            message = f"{name}.{today} is in the package {package}, which is not installed: pip install {package}"
+            raise ImportError(message, name=error.name) from error
         setattr(sys.modules[name], attribute, value)
         return value
 

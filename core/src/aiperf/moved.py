@@ -27,9 +27,9 @@ addresses=planning.target advice=report.trust argv=cli.commandline certificates=
 aside=processes.local balance=sdk.url_strategy
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
-engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook engine.poller=worker.http.transport
+engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook
 engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
-engine.transport=worker.http.transport engine.worker=worker.process errorkinds=statistics.phase_counts
+engine.worker=worker.process errorkinds=statistics.phase_counts
 findings=planning.problems helptext=cli.help_text ids=rundir.journal intfile=rundir.store
 hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
 limits=prepare.due_times loadchecks=planning.load_checks observation=rundir.shard_reader
@@ -42,8 +42,10 @@ selection=planning.problems settings=planning.problems sizing=planning.processes
 _PACKAGES = {
     "application": "aiperf_command_completion", "comparison": "aiperf_command_report.comparison",
     "configfile": "aiperf_configuration_yaml", "conformance": "aiperf_command_plugins.contracts",
+    "engine.poller": "aiperf_transport_sockets", "engine.transport": "aiperf_transport_sockets",
     "inspection": "aiperf_command_plugins.listing", "metricpage": "aiperf_command_plugins.metric_page",
     "optionpage": "aiperf_command_plugins.option_page", "scaffold": "aiperf_command_plugins.scaffold",
+    "worker.http": "aiperf_transport_sockets",
 }  # fmt: skip
 """Modules that have left the kernel."""
 _MODULES = _PACKAGES | {name: f"aiperf.{room}.{name}" for room, names in _KEPT_NAMES.items() for name in names.split()}

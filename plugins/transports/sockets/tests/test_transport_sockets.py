@@ -1,4 +1,4 @@
-"""The kernel's transport keeps the contract, on both loops it may run on."""
+"""The default transport keeps the contract, on both loops it may run on."""
 
 import asyncio
 import errno
@@ -6,12 +6,15 @@ import os
 import socket
 from typing import Any
 
+import aiperf
 import pytest
 import uvloop
+from aiperf.registry.registry import Registry
 from aiperf.testing import TransportContract
+from aiperf.testing.manifests import check_row
 from aiperf.testing.server import UntilClosed
 from aiperf.testing.transports import OK, Stage, play
-from aiperf.worker.http.transport import KernelTransport
+from aiperf_transport_sockets import KernelTransport
 
 
 class TestKernelTransportOnUvloop(TransportContract):
@@ -22,6 +25,13 @@ class TestKernelTransportOnUvloop(TransportContract):
 class TestKernelTransportOnAsyncio(TransportContract):
     transport = KernelTransport
     loop_factory = asyncio.new_event_loop
+
+
+def test_its_name_is_that_of_the_time_in_the_kernel() -> None:
+    row = check_row("transports", KernelTransport)
+    assert (row.name, row.aliases) == ("kernel", ("http",))
+    assert Registry.discover(cache=False).descriptor("transports", "http").name == "kernel"
+    assert aiperf.KernelTransport is KernelTransport
 
 
 def test_a_peer_that_is_gone_is_noticed_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +66,7 @@ class NoFileLeft(socket.socket):
 @pytest.mark.parametrize(("kind", "limit"), [(NoPortLeft, "net.ipv4.ip_local_port_range"), (NoFileLeft, "ulimit -n")])
 def test_a_limit_of_the_machine_is_named(monkeypatch: pytest.MonkeyPatch, kind: type[socket.socket], limit: str) -> None:
     async def scene(stage: Stage) -> None:
-        monkeypatch.setattr("aiperf.worker.http.connection.socket.socket", kind)
+        monkeypatch.setattr("aiperf_transport_sockets.connection.socket.socket", kind)
         exchange, error = await stage.fail()
         assert exchange.status == 0
         assert limit in error.message and str(stage.server.port) in error.message

@@ -7,10 +7,11 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from aiperf.sdk.model import ErrorDetails
-from aiperf.worker.http.connection import READ_BYTES, WRITE_BYTES, Connection
+
+from aiperf_transport_sockets.connection import READ_BYTES, WRITE_BYTES, Connection
 
 if TYPE_CHECKING:
-    from aiperf.worker.http.transport import KernelTransport, Origin
+    from aiperf_transport_sockets import KernelTransport, Origin
 
 
 class TlsConnection(Connection):

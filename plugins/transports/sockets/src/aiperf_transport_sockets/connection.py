@@ -25,12 +25,11 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 import httptools
-
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import END_MARKER, NO_STAMP, RECONNECTED, REFUSED, REUSED, STREAMED, Exchange, connect_error
 
 if TYPE_CHECKING:
-    from aiperf.worker.http.transport import KernelTransport, Origin, RequestHead
+    from aiperf_transport_sockets import KernelTransport, Origin, RequestHead
 
 # asm-generic/socket.h; the few architectures that number it differently fall back to read stamps.
 SO_TIMESTAMPNS = 35 if os.uname().machine in ("x86_64", "aarch64", "riscv64") else 0

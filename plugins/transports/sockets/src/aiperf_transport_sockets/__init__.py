@@ -1,4 +1,4 @@
-"""The kernel's transport: HTTP/1.1 on non-blocking sockets, every read stamped by the kernel."""
+"""The default transport: HTTP/1.1 on non-blocking sockets, every read stamped by the operating system's kernel."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from time import monotonic_ns
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiperf import environment
+from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import REFUSED, REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
-from aiperf.worker.http.connection import SO_TIMESTAMPNS, Connection
-from aiperf.worker.http.tls import TlsConnection
+
+from aiperf_transport_sockets.connection import SO_TIMESTAMPNS, Connection
+from aiperf_transport_sockets.tls import TlsConnection
 
 _BATCH = 64
 """Sockets served before the loop continues: its timers keep the due times."""
@@ -138,7 +139,7 @@ class KernelTransport:
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
         self.stamps = settings.stamps and SO_TIMESTAMPNS != 0
-        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *environment.socket_options()]
+        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *socket_options()]
         if self.stamps:
             self.socket_options.append((socket.SOL_SOCKET, SO_TIMESTAMPNS, 1))
         self.open_connections: set[Connection] = set()
@@ -276,3 +277,6 @@ class KernelTransport:
             return
         # IPv4 first: servers under test listen there more often than not, and a refused IPv6 attempt costs a round trip.
         origin.addresses = [(entry[0], entry[4]) for entry in sorted(entries, key=lambda entry: entry[0] != socket.AF_INET)]
+
+
+__all__ = ["KernelTransport"]

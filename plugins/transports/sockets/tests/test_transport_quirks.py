@@ -30,8 +30,8 @@ from aiperf.testing.server import (
     chunked_head,
 )
 from aiperf.testing.transports import Scene, Stage, play
-from aiperf.worker.http.connection import SO_TIMESTAMPNS
-from aiperf.worker.http.transport import KernelTransport
+from aiperf_transport_sockets import KernelTransport
+from aiperf_transport_sockets.connection import SO_TIMESTAMPNS
 
 BODY = b'{"a":1}'
 ANSWER = answer(BODY)

@@ -1,1 +1,0 @@
-"""The kernel's own transport: HTTP/1.1 on stamped sockets."""
