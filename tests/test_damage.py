@@ -11,7 +11,7 @@ from aiperf_command_simulate.testing import Simulator
 from program import Done, Program
 
 REQUESTS = 12
-ENDS = ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown")
+ENDS = ("completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown")
 
 
 @pytest.fixture

@@ -73,11 +73,12 @@ def arrivals(
     """
     by, expected = counts.outcomes, planned(phase)
     sent, (cancelled, aborted, unfinished, damaged) = sum(by.values()), (by.get(outcome, 0) for outcome in KINDS[-4:])
-    rest = 0 if expected is None else max(0, expected - sent)
+    rest, cut = 0 if expected is None else max(0, expected - sent), by.get("cut", 0)
     late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
     return Arrivals(
-        sent + rest, sent, late, counts.valid, counts.failed - cancelled, cancelled, aborted, unfinished,
-        never_sent=rest if known else 0, held=0 if held is None else held.count, damaged=damaged, unknown=0 if known else rest,
+        sent + rest, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
+        held=0 if held is None else held.count, damaged=damaged, cut=cut,
+        never_sent=rest if known else 0, unknown=0 if known else rest,
     )  # fmt: skip
 
 

@@ -64,7 +64,8 @@ class Quantiles(Struct, frozen=True):
 class Arrivals(Struct, frozen=True):
     """Outcomes of the planned arrivals of the profiling phases.
 
-    planned = completed + errors + cancelled + aborted_in_flight + unfinished + damaged + never_sent + unknown.
+    planned = completed + errors + cut + cancelled + aborted_in_flight + unfinished + damaged + never_sent + unknown.
+    cut: the answer began and broke off; errors has none of these.
     damaged: the journal may have lost a part of what was observed.  unknown: they may have been sent.
     held: arrivals that waited, after their due times, for a slot or for the answer before.
     """
@@ -81,6 +82,7 @@ class Arrivals(Struct, frozen=True):
     held: int = 0
     damaged: int = 0
     unknown: int = 0
+    cut: int = 0
 
 
 class Measurement(Struct, frozen=True):

@@ -207,9 +207,10 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
         (change("ledger", 1, "record_line", to=1), "arrivals.jsonl:2: record_line 1 is another arrival's, too"),
         (change("ledger", 0, "outcome", to="aborted"), "arrivals.jsonl:1: is aborted and has record_line 1"),
         (change("ledger", 3, "outcome", to="unfinished"), "has 1 arrivals unfinished, the summary 0"),
+        (change("summary", "outcomes", "cut", to=1), "outcomes has 1 cut, the arrivals 0 cut"),
         (
-            change("summary", "outcomes", "cut", to=1),
-            "outcomes has 2 failed + cut + empty + client_limit, the arrivals 1 errors",
+            change("summary", "outcomes", "empty", to=1),
+            "outcomes has 2 failed + empty + client_limit, the arrivals 1 errors",
         ),
         (change("summary", "urls", 0, "started", to=2), "the URLs' started requests are 4, those sent 3"),
         (change("summary", "urls", 1, "outcomes", "failed", to=0), "the URLs' failed requests are 0, the run's 1"),

@@ -17,7 +17,9 @@ from aiperf_command_validate.records import Records
 _STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 _PERCENTILES = ("p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
 _SINGLE = {"unit", "avg"}
-_ENDS = ("completed", "errors", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown")
+_ENDS = (
+    "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
+)  # fmt: skip
 
 
 def summary_alone(summary: dict[str, Any], name: str, faults: Faults, *, ours: bool) -> None:

@@ -10,7 +10,8 @@ from aiperf_command_validate.faults import Faults
 
 _ARRIVALS = {
     "completed": ("completed",),
-    "errors": ("failed", "cut", "empty", "client_limit"),
+    "errors": ("failed", "empty", "client_limit"),
+    "cut": ("cut",),
     "cancelled": ("cancelled",),
     "aborted_in_flight": ("aborted",),
     "unfinished": ("unfinished",),

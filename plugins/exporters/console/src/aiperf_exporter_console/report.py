@@ -35,8 +35,10 @@ _FROM_DUE = ("schedule_slip", "response_latency", "effective_latency")
 _SLIP_MS = 1.0
 _FAILED = ("failed", "cut", "empty", "client_limit", "cancelled")
 """Outcomes of failed requests: together the summary's count of them."""
-_NAMED = {"completed": "completed", "errors": "errors", "cancelled": "cancelled", "aborted_in_flight": "aborted in flight",
-          "unfinished": "unfinished", "damaged": "damaged", "never_sent": "never sent", "unknown": "unknown"}  # fmt: skip
+_ENDS = (
+    "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
+)  # fmt: skip
+"""Outcomes of arrivals, in the order in which they are shown."""
 
 
 def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False) -> str:
@@ -278,13 +280,14 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
 
 
 def _counts(arrivals: Arrivals) -> list[tuple[str, int]]:
-    found = [(name, getattr(arrivals, name)) for name in arrivals.__struct_fields__]
-    return [(name, count) for name, count in found if count or name not in ("held", "damaged", "unknown")]
+    others = [name for name in arrivals.__struct_fields__ if name not in _ENDS]
+    found = [(name, getattr(arrivals, name)) for name in (*others, *_ENDS)]
+    return [(name, count) for name, count in found if count or name not in ("held", "cut", "damaged", "unknown")]
 
 
 def _arrivals(arrivals: Arrivals) -> str:
-    counts = [(name, count) for name, count in _counts(arrivals) if name in _NAMED]
-    ends = [f"{count:,} {_NAMED[name]}" for name, count in counts if count or name == "completed"]
+    counts = [(name, count) for name, count in _counts(arrivals) if name in _ENDS]
+    ends = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts if count or name == "completed"]
     late = f"; {arrivals.late:,} sent late" if arrivals.late else ""
     return f"{arrivals.planned:,} planned: {', '.join(ends)}{late}"
 
