@@ -14,7 +14,7 @@ from aiperf_command_validate.numbers import close
 from aiperf_command_validate.records import Lines, Records, rising
 
 _TIMES = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns")
-_ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns")
+_ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
 _RECORDED = ("completed", "error", "cut", "cancelled")
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
@@ -32,6 +32,8 @@ class Ledger:
         self.record_lines: set[int] = set()
         self.starts: dict[str, array[int]] = {}
         """Starts by name of phase, in ns since 1970."""
+        self.ends: dict[str, array[int]] = {}
+        """Ends of the same arrivals; -1 where one is unknown."""
         self.late_ns: dict[str, array[float]] = {}
         """Delays of starts behind their due times, by name of phase."""
 
@@ -44,7 +46,9 @@ class Ledger:
             rising(self.name, row, _ANSWER_TIMES, number, self.faults)
             due, started = row.get("due_ns"), row.get("started_ns")
             if isinstance(started, int):
+                ended = row.get("ended_ns")
                 self.starts.setdefault(phase, array("q")).append(started)
+                self.ends.setdefault(phase, array("q")).append(ended if isinstance(ended, int) else -1)
                 if isinstance(due, int):
                     self.late_ns.setdefault(phase, array("d")).append(started - due)
             self._record(number, row, outcome, records)
@@ -67,8 +71,12 @@ class Ledger:
         """The row says what its record says."""
         at = line - 1
         identity = row.get("x_request_id")
+        last = row.get("last_byte_ns")
+        # A failed request may be over later than its last byte.
+        ends = records.cancelled_ns if outcome == "cancelled" else records.end_ns
+        ended = ends[at] if outcome in ("completed", "cancelled") or last is None else row.get("ended_ns")
         told = {"due_ns": (row.get("due_ns"), records.due_ns[at]), "started_ns": (row.get("started_ns"), records.start_ns[at]),
-                "last_byte_ns": (row.get("last_byte_ns"), records.end_ns[at])}  # fmt: skip
+                "last_byte_ns": (last, records.end_ns[at]), "ended_ns": (row.get("ended_ns"), ended)}  # fmt: skip
         wrong = [name for name, (own, other) in told.items() if own is not None and other >= 0 and own != other]
         if records.ends[at] != ("error" if outcome == "cut" else outcome):
             wrong.append("outcome")
@@ -105,10 +113,19 @@ class Ledger:
 
     def starts_of(self, summary: dict[str, Any]) -> Sequence[int]:
         """Starts of the summary's profiling requests, in ns since 1970."""
-        names = [phase["name"] for phase in summary.get("phases", ()) if phase.get("kind") == "profiling"]
-        return self.starts.get(names[0], ()) if names else ()
+        return self.starts.get(_profiling(summary), ())
+
+    def profiling_times(self, summary: dict[str, Any]) -> tuple[Any, Any]:
+        """Starts and ends of the summary's profiling requests, in ns since 1970; -1 where one is unknown."""
+        starts, ends = (of.get(_profiling(summary), array("q")) for of in (self.starts, self.ends))
+        return np.frombuffer(starts, dtype=np.int64), np.frombuffer(ends, dtype=np.int64)
 
     def all_records(self, records: Records) -> None:
         """Every record has its row."""
         if self.record_lines != set(range(1, records.lines + 1)):
             self.faults.add(self.name, f"has rows for {len(self.record_lines):,} records, there are {records.lines:,}")
+
+
+def _profiling(summary: dict[str, Any]) -> str:
+    """Name of the first profiling phase."""
+    return next((str(phase["name"]) for phase in summary.get("phases", ()) if phase.get("kind") == "profiling"), "")

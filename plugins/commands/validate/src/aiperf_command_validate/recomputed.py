@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from aiperf.results import metrics_of
 
 from aiperf_command_validate.faults import Faults
+from aiperf_command_validate.ledger import Ledger
 from aiperf_command_validate.numbers import CLOSE, close, value_of
 from aiperf_command_validate.records import Records
 from aiperf_command_validate.values import Values
@@ -185,24 +187,28 @@ def _instant(text: Any) -> float | None:
         return None
 
 
-def from_requests(summary: dict[str, Any], records: Records, name: str, faults: Faults) -> None:
-    """Duration, requests in flight and errors, from the times and errors of all requests."""
+def from_requests(summary: dict[str, Any], records: Records, ledger: Ledger | None, name: str, faults: Faults) -> None:
+    """Duration, requests in flight and errors, from the times and errors of all requests.
+
+    The ledger has the end of each; in the per-request file alone, a failed request may be over later than its last byte.
+    """
     arrivals = summary.get("measurement", {}).get("arrivals", {})
-    unseen = sum(arrivals.get(end, 0) for end in ("aborted_in_flight", "unfinished", "damaged"))
-    _errors(summary, records, unseen, name, faults)
+    lost, aborted = arrivals.get("unfinished", 0) + arrivals.get("damaged", 0), arrivals.get("aborted_in_flight", 0)
+    _errors(summary, records, lost + aborted, name, faults)
     metrics = metrics_of(summary)
-    span = records.profiling_span()
-    if span is None or unseen:
-        return  # the ends of requests that were cut off are in no file
-    failed = bool(records.errors)  # a failed request may be over later than its last byte
-    duration, expected = value_of(metrics, "benchmark_duration"), (span[1] - span[0]) / 1e9
+    starts, ends = records.profiling_times() if ledger is None else ledger.profiling_times(summary)
+    if lost or (ledger is None and aborted) or not len(starts) or min(starts.min(), ends.min()) < 0:
+        return  # some ends are in no file
+    failed = ledger is None and bool(records.errors)
+    duration, expected = value_of(metrics, "benchmark_duration"), int(ends.max() - starts.min()) / 1e9
     if duration is not None and not _agrees(duration, expected, CLOSE, at_least=failed):
         faults.add(name, f"benchmark_duration is {duration:g} s, the requests take {expected:g} s")
     mean, window = value_of(metrics, "effective_concurrency"), summary.get("observation_window", {}).get("avg")
     begin_s = _instant(summary.get("start_time"))
     if mean is not None and window and begin_s is not None:
-        expected = records.in_flight_ns(round(begin_s * 1e6) * 1000) / 1e9 / window
-        if not _agrees(mean, expected, _MEAN, at_least=failed):
+        starts = starts if ledger is not None else np.maximum(starts, round(begin_s * 1e6) * 1000)
+        expected = int((ends - starts).sum()) / 1e9 / window
+        if not _agrees(mean, expected, CLOSE if ledger is not None else _MEAN, at_least=failed):
             faults.add(name, f"effective_concurrency is {mean:g} on average, the times of the requests give {expected:g}")
 
 

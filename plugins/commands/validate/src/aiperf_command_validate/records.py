@@ -62,7 +62,7 @@ class Records:
         """Each conversation's highest turn."""
         self.line_of: dict[str, int] = {}
         """The line of each x_request_id."""
-        self.due_ns, self.start_ns, self.end_ns = array("q"), array("q"), array("q")
+        self.due_ns, self.start_ns, self.end_ns, self.cancelled_ns = array("q"), array("q"), array("q"), array("q")
         """Times by line, from 1; -1 where a line has none."""
         self.ends: list[str] = []
         """``completed``, ``cancelled`` or ``error`` by line."""
@@ -110,7 +110,10 @@ class Records:
         if conversation is not None:
             turn = data.get("turn_index", 0)
             self.conversations[conversation] = max(turn, self.conversations.get(conversation, 0))
-        times = ((self.due_ns, "due_ns"), (self.start_ns, "request_start_ns"), (self.end_ns, "request_end_ns"))
+        times = (
+            (self.due_ns, "due_ns"), (self.start_ns, "request_start_ns"), (self.end_ns, "request_end_ns"),
+            (self.cancelled_ns, "cancellation_time_ns"),
+        )  # fmt: skip
         for column, field in times:
             column.extend([_ABSENT] * (number - 1 - len(column)))  # lines that are no records
             value = data.get(field)
@@ -172,17 +175,8 @@ class Records:
                     follows = f"{tag} is {told:.10g}, which is {value:.10g} by {' and '.join(names)}"
                     self.faults.add(self.name, follows, number, kind="metrics that contradict others")
 
-    def profiling_span(self) -> tuple[int, int] | None:
-        """Earliest start and latest end of a profiling request, in ns since 1970; None where one is unknown."""
-        starts, ends = self._profiling_times()
-        return (int(starts.min()), int(ends.max())) if len(starts) and starts.min() >= 0 and ends.min() >= 0 else None
-
-    def in_flight_ns(self, begin_ns: int) -> int:
-        """Time in flight of all profiling requests together, from *begin_ns* on."""
-        starts, ends = self._profiling_times()
-        return int((ends - np.maximum(starts, begin_ns)).sum())
-
-    def _profiling_times(self) -> tuple[Any, Any]:
+    def profiling_times(self) -> tuple[Any, Any]:
+        """Starts and ends of the profiling requests, in ns since 1970; -1 where one is unknown."""
         of = np.frombuffer(self._profiling, dtype=np.bool_)
         starts, ends = (np.frombuffer(column, dtype=np.int64)[of] for column in (self.start_ns, self.end_ns))
         return starts, ends

@@ -111,7 +111,7 @@ class _Checks:
             agreement.records(summary, records, self.name("jsonl"), faults)
             if self.run.ours and _phases(summary, "profiling") == 1:
                 recomputed.entries(metrics_of(summary), records.metrics, sum(records.errors.values()), name, faults)
-                recomputed.from_requests(summary, records, name, faults)
+                recomputed.from_requests(summary, records, ledger, name, faults)
             if self.run.ours and _phases(summary, "warmup") == 1:
                 warmup = summary.get("warmup_metrics", {})
                 recomputed.entries(warmup, records.warmup, records.warmup_failed, name, faults, "warmup_metrics.")
