@@ -34,6 +34,11 @@ def due_times(done: Done) -> list[int]:
     return [at - due[0] for at in due]
 
 
+def used(done: Done) -> set[tuple[str, str]]:
+    """Category and name of each plugin that the results name."""
+    return {(plugin["category"], plugin["name"]) for plugin in done.json()["plugins"]["used"]}
+
+
 def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> None:
     example(aiperf.folder)
     aiperf.environment["SERVER"] = simulator.url
@@ -44,6 +49,7 @@ def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> 
     due = due_times(done)
     assert results["goodput"]["avg"] > 0 and (done.artifacts / "profile_export_aiperf_timeslices.csv").exists()
     assert "CLI Command: aiperf profile --config run.yaml" in done.out
+    assert ("configurations", "yaml") in used(done)
     seen = sorted(simulator.truth()["requests"], key=lambda row: row["received_mono_ns"])
     assert len(seen) == 44 and all(row["completion_tokens"] == 16 for row in seen)
 
@@ -51,6 +57,7 @@ def test_the_commands_of_the_page_run(aiperf: Program, simulator: Simulator) -> 
     assert typed.code == 0, typed.err
     assert (typed.artifacts / "inputs.json").read_text() == bodies
     assert due_times(typed) == due
+    assert not [name for category, name in used(typed) if category == "configurations"]
     assert typed.json()["input_config"]["phases"] == results["input_config"]["phases"]
 
     faster = aiperf.line(second)

@@ -18,7 +18,7 @@ from aiperf.errors import UsageError
 from aiperf.redaction import REDACTED, redact
 from aiperf.registry.registry import same
 from aiperf.sdk.configuration import Option, OptionValue, Target
-from aiperf.sdk.descriptor import Descriptor, OptionSpec
+from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
 _HELP = ("--help", "-h")
@@ -47,7 +47,7 @@ FIRST = (PINS, DISABLED, CONFIG)
 class Scan(Struct):
     """A command line with its options resolved.
 
-    shown: the line as typed, secrets redacted.  words: positional words.
+    shown: the line as typed, secrets redacted.  words: positional words.  configuration: the plugin that read a file.
     """
 
     given: list[OptionValue]
@@ -55,6 +55,7 @@ class Scan(Struct):
     errors: list[UsageError]
     shown: list[str]
     help: bool = False
+    configuration: PluginRef | None = None
 
     def add(self, values: Iterable[OptionValue | UsageError]) -> None:
         """Add a file's values of options that are not on the line, and the file's errors."""

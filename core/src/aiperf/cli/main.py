@@ -105,6 +105,7 @@ def _main(words: list[str], registry: Registry | None) -> int:
     for problem in registry.problems:
         warn(problem)
     if file is not None:
+        scan.configuration = file.plugin
         scan.add(file.values(command.options))
     errors += [*scan.errors, *command.miscounted(scan)]
     scan.shown.insert(0, name)
@@ -171,6 +172,7 @@ class _File:
             message = f"--config {path}: no installed package reads such a file"
             causes = [f"{each.key}: {each.broken}" for each in registry.broken if each.category == "configurations"]
             raise UsageError(message, *(causes or ["pip install aiperf-configuration-yaml"]))
+        self.plugin = plugin.ref
         self._configuration: Configuration = made(plugin.ref, path)
         self._blamed = partial(blamed, plugin, "failed")
 
@@ -315,4 +317,4 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     plugins = _validated(registry, _run_plugins(registry), scan, errors)
     _raise_all(errors)
     assert kernel is not None  # its errors are raised above
-    return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]))
+    return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]), scan.configuration)

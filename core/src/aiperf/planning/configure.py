@@ -98,6 +98,7 @@ def _plugins(
         drivers={plugin.name: plugin for plugin in draft.everything("drivers")},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
+        configuration=draft.settings.configuration,
     )  # fmt: skip
 
 

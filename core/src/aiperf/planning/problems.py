@@ -30,13 +30,14 @@ class Settings(Struct, frozen=True):
 
     plugins: the options of installed plugins, by ``category:name``.
     typed: the flag as typed, by field (``request_rate``, or ``datasets:synthetic.isl`` for a plugin's).
-    command: the command line as typed, secrets redacted.
+    command: the command line as typed, secrets redacted.  configuration: the plugin that read --config.
     """
 
     kernel: KernelOptions
     plugins: dict[str, Options]
     typed: dict[str, str]
     command: str
+    configuration: PluginRef | None = None
 
     def flag(self, field: str, canonical: str) -> str:
         """The flag to name in a message: as typed, else *canonical*."""

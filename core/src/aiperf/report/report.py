@@ -287,7 +287,7 @@ class _Merging:
 
     def _plugins(self) -> tuple[PluginUsed, ...]:
         plan, chosen = self.plan, self.plan.plugins
-        single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy)
+        single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
         refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
         refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
         refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]

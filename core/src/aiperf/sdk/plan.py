@@ -207,7 +207,7 @@ class OutputPlan(Struct, frozen=True):
 class PluginPlan(Struct, frozen=True):
     """Every plugin the run uses.  Workers and reducers load from these references, without discovery.
 
-    tokenizer, grader, ui: None where the run needs none.  engine: None runs shards as local processes.
+    tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
     url_strategy: None takes URLs in turn.  schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
@@ -223,6 +223,7 @@ class PluginPlan(Struct, frozen=True):
     ui: PluginRef | None = None
     engine: PluginRef | None = None
     url_strategy: PluginRef | None = None
+    configuration: PluginRef | None = None
     metrics: tuple[PluginRef, ...] = ()
     exporters: tuple[PluginRef, ...] = ()
     hooks: tuple[PluginRef, ...] = ()

@@ -74,9 +74,9 @@ class Ledger:
         last = row.get("last_byte_ns")
         # A failed request may be over later than its last byte.
         ends = records.cancelled_ns if outcome == "cancelled" else records.end_ns
-        ended = ends[at] if outcome in ("completed", "cancelled") or last is None else row.get("ended_ns")
+        ended = row.get("ended_ns") if outcome in ("completed", "cancelled") or last is None else None
         told = {"due_ns": (row.get("due_ns"), records.due_ns[at]), "started_ns": (row.get("started_ns"), records.start_ns[at]),
-                "last_byte_ns": (last, records.end_ns[at]), "ended_ns": (row.get("ended_ns"), ended)}  # fmt: skip
+                "last_byte_ns": (last, records.end_ns[at]), "ended_ns": (ended, ends[at])}  # fmt: skip
         wrong = [name for name, (own, other) in told.items() if own is not None and other >= 0 and own != other]
         if records.ends[at] != ("error" if outcome == "cut" else outcome):
             wrong.append("outcome")
