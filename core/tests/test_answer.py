@@ -219,7 +219,7 @@ def test_bytes_of_another_dialect_are_a_bad_response() -> None:
 
 def test_an_unreadable_event_between_readable_ones_is_passed_over() -> None:
     answer = streamed(
-        read(10, event(text="a")), read(20, b"data: keep-alive\n\n"), read(30, event(text="b")), read(40, b"data: {")
+        read(10, event(text="a")), read(20, b"data: <html>\n\n"), read(30, event(text="b")), read(40, b"data: {")
     )
     assert (answer.text, answer.stamps, answer.error) == ("ab", [10, 30], None)
     assert (answer.unreadable, answer.unreadable_ns) == (2, None)
@@ -229,6 +229,32 @@ def test_unreadable_events_before_the_first_content_bound_its_instant() -> None:
     bad = read(20, b'data: {"text": NaN}\n\n'), read(25, b"data: {\n\n")
     answer = streamed(read(10, event()), *bad, read(30, event(text="b")))
     assert (answer.stamps, answer.unreadable, answer.unreadable_ns) == ([30], 2, 20)
+
+
+@pytest.mark.parametrize(
+    ("sent", "unreadable"),
+    [
+        (b"data:\n\n", 0),
+        (b"data:  \n\n", 0),
+        (b"data: keep-alive\n\n", 0),
+        (b"data: PING\n\n", 0),
+        (b"event: ping\ndata: 2026-11-22 16:00:00\n\n", 0),
+        (b"event: heartbeat\ndata:\n\n", 0),
+        (b": keep-alive\n\n", 0),
+        (b"data: pin\n\n", 1),
+        (b"data: ping pong\n\n", 1),
+        (b"event: message\ndata: 2026-11-22\n\n", 1),
+        (b'event: ping\ndata: {"text": "c"}\n\n', None),  # content is content
+    ],
+)
+def test_heartbeats_are_no_unreadable_events(sent: bytes, unreadable: int | None) -> None:
+    answer = streamed(read(5, sent), read(10, event(text="a")), read(20, event(text="b")), read(30, DONE), read(40, sent))
+    if unreadable is None:
+        assert answer.text == "cabc"
+        return
+    assert (answer.text, answer.stamps, answer.error) == ("ab", [10, 20], None)
+    assert (answer.unreadable, answer.unreadable_ns) == (2 * unreadable, 5 if unreadable else None)
+    assert (answer.end_marker, answer.first_event_ns) == (not unreadable, 5 if unreadable else 10)
 
 
 @pytest.mark.parametrize("streamed", [True, False])

@@ -32,6 +32,8 @@ _KINDS = {
 _END = (0, 0, 0, None)
 """Behind the last read: the end of the stream completes an event that lacks its blank line."""
 _END_MARKER = b"[DONE]"
+_HEARTBEATS = (b"ping", b"heartbeat", b"keepalive", b"keep-alive")
+"""Names, or data, of events that servers and proxies send through a quiet stream, where they send no comment."""
 _MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
 
 
@@ -221,7 +223,6 @@ def _take_events(
             count += 1
             if count == 1:
                 began = now
-            answer.end_marker = event == _END_MARKER
             if name == b"error":
                 raise _in_band_error(event, decode)
             try:
@@ -229,11 +230,16 @@ def _take_events(
             except BadResponse as bad:
                 if not bad.unreadable:
                     raise
+                if name.lower() in _HEARTBEATS or event.strip().lower() in (b"", *_HEARTBEATS):
+                    count -= 1
+                    continue
+                answer.end_marker = False
                 unreadable = unreadable or bad
                 answer.unreadable += 1
                 if not stamps and answer.unreadable_ns is None:
                     answer.unreadable_ns = now
                 continue
+            answer.end_marker = event == _END_MARKER
             if not isinstance(delta, Delta):
                 if delta is None:
                     continue
