@@ -205,14 +205,16 @@ def test_ids_are_unique_and_the_user_s_headers_win_without_case(tmp_path: Path) 
 def test_requests_leave_no_reference_cycles_behind(tmp_path: Path) -> None:
     async def check() -> None:
         plan = make_plan(tmp_path)
-        phase = msgspec.structs.replace(plan.load.phases[0], request_count=500)
+        requests = 5000  # what pytest and threads leave behind meanwhile is little beside a cycle in every tenth request
+        phase = msgspec.structs.replace(plan.load.phases[0], request_count=requests)
         engine = make_engine(plan.replacing(phases=(phase,)), asyncio.get_running_loop())
-        gc.collect()
+        for _ in range(3):  # finalizers may leave more
+            gc.collect()
         gc.disable()
         try:
             transport = run_to_end(engine)
             transport.sent.clear()
-            assert gc.collect() < 50
+            assert gc.collect() < requests / 10
         finally:
             gc.enable()
         engine.logbook.close()
