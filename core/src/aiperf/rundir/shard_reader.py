@@ -226,7 +226,7 @@ class ShardReader:
 
     def _take_ends(self, frame: journal.Frame) -> Iterator[JournalRequest]:
         rows = array("q", frame.payload).tolist()
-        self._numbered = max(self._numbered, *(number + 1 for number in rows[::_DONE]))
+        self._numbered = max(self._numbered, max(rows[::_DONE]) + 1)
         for i in range(0, len(rows), _DONE):
             if rows[i] in self._open:
                 yield self._ended(rows[i : i + _DONE])
@@ -248,7 +248,7 @@ class ShardReader:
         elif frame.kind == journal.SENT:
             rows = array("q", frame.payload).tolist()
             width = len(rows) // frame.count
-            self._numbered = max(self._numbered, *(number + 1 for number in rows[::width]))
+            self._numbered = max(self._numbered, max(rows[::width]) + 1)
             for i in range(0, len(rows), width):
                 number = rows[i]
                 if number >= len(self._stored) or not self._stored[number]:

@@ -60,7 +60,7 @@ class UsageColumns(Struct):
     usage_audio_s: Annotated[float, "s", "audio of the input"] = ABSENT
 
 
-class Row(JournalColumns, kw_only=True):
+class Row(JournalColumns):
     """The numbers of one finished request, beside :class:`UsageColumns`: name, unit and meaning of each column.
 
     The only declaration of these columns: a batch is stored as the float64 values of the fields of both, in this order.
