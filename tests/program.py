@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ class Done:
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.artifacts / name).read_text().splitlines()]
+
+    def copy(self, folder: Path) -> Done:
+        """The same with a copy of its results in *folder*, for a test that changes them."""
+        return replace(self, artifacts=shutil.copytree(self.artifacts, folder))
 
 
 class Program:

@@ -14,15 +14,20 @@ REQUESTS = 12
 ENDS = ("completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown")
 
 
-@pytest.fixture
-def done(aiperf: Program, simulator: Simulator) -> Done:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, shared_simulator: Simulator) -> Done:
     """A run that kept what it saw, in several flushes of the journal (one each 50 ms)."""
-    done = aiperf(
-        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", "10", "--osl",
-        "6", "--request-rate", "50", "--request-count", str(REQUESTS), "--export-level", "raw", "--ui", "none",
+    done = Program(tmp_path_factory.mktemp("kept"))(
+        "profile", "--model", "m", "--url", shared_simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", "10",
+        "--osl", "6", "--request-rate", "50", "--request-count", str(REQUESTS), "--export-level", "raw", "--ui", "none",
     )  # fmt: skip
     assert done.code == 0, done.err
     return done
+
+
+@pytest.fixture
+def done(kept: Done, tmp_path: Path) -> Done:
+    return kept.copy(tmp_path / "damaged")
 
 
 def cut(path: Path, share: float) -> None:
@@ -42,18 +47,18 @@ def drop(done: Done, *patterns: str) -> None:
         path.unlink()
 
 
-@pytest.mark.parametrize("name", ["profile_export.jsonl", "profile_export_raw.jsonl", "profile_export_arrivals.jsonl"])
-def test_a_cut_file_is_named_and_a_report_restores_it(
-    aiperf: Program, done: Done, name: str
-) -> None:
-    before = done.lines(name)
-    cut(done.artifacts / name, 0.6)
-    whole = len((done.artifacts / name).read_bytes().splitlines()) - 1
+def test_files_that_are_cut_are_named_and_a_report_restores_them(aiperf: Program, done: Done) -> None:
+    names = ["profile_export.jsonl", "profile_export_raw.jsonl", "profile_export_arrivals.jsonl"]
+    before = [done.lines(name) for name in names]
+    for name in names:
+        cut(done.artifacts / name, 0.6)
+    whole = [len((done.artifacts / name).read_bytes().splitlines()) - 1 for name in names]
     judged = aiperf("validate", done.artifacts)
     assert judged.code == 1
-    assert f"{name}:{whole + 1}: " in judged.out
+    for name, lines in zip(names, whole, strict=True):
+        assert f"{name}:{lines + 1}: " in judged.out
     assert aiperf("report", done.artifacts).code == 0
-    assert done.lines(name) == before
+    assert [done.lines(name) for name in names] == before
     assert aiperf("validate", done.artifacts).code == 0
 
 
@@ -162,16 +167,21 @@ def test_a_report_over_results_warns_that_it_replaces_them(aiperf: Program, done
     assert f"{elsewhere} holds results already, which these replace" in second.err
 
 
-@pytest.fixture
-def reduced(aiperf: Program, simulator: Simulator) -> Done:
+@pytest.fixture(scope="module")
+def columns_alone(tmp_path_factory: pytest.TempPathFactory, shared_simulator: Simulator) -> Done:
     """A run whose answers are gone, as usual: only columns are left."""
-    done = aiperf(
-        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", "10", "--osl",
-        "6", "--request-rate", "20", "--request-count", str(REQUESTS), "--ui", "none",
+    done = Program(tmp_path_factory.mktemp("columns"))(
+        "profile", "--model", "m", "--url", shared_simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", "10",
+        "--osl", "6", "--request-rate", "20", "--request-count", str(REQUESTS), "--ui", "none",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert segments(done) == [] and done.json()["is_complete"] is True
     return done
+
+
+@pytest.fixture
+def reduced(columns_alone: Done, tmp_path: Path) -> Done:
+    return columns_alone.copy(tmp_path / "damaged")
 
 
 def flip(path: Path, at: int) -> None:

@@ -121,7 +121,7 @@ def test_a_run_that_is_stopped_and_continued_says_so(aiperf: Program) -> None:
     with running(first_token_ms=20, decode_ms=20, decode_batch_us=0, tokens=20) as simulator:
         run = aiperf.start(
             "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10,
-            "--concurrency", STREAMS, "--request-count", 100, "--ui", "none",
+            "--concurrency", STREAMS, "--request-count", 32, "--ui", "none",
         )  # fmt: skip
         wait_for(lambda: bool(simulator.summary()["requests"] > 2 * STREAMS))
         run.signal_all(signal.SIGSTOP)

@@ -27,11 +27,11 @@ def assert_valid(aiperf: Program, done: Done) -> None:
     assert judged.code == 0, judged.out
 
 
-@pytest.fixture
-def done(aiperf: Program) -> Done:
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """A run at two URLs, the second of which cuts every answer short."""
     with running(first_token_ms=15, decode_ms=5) as whole, running(first_token_ms=15, faults=["cut=3"]) as cutting:
-        done = aiperf(
+        done = Program(tmp_path_factory.mktemp("sliced"))(
             "profile", "--model", "sim", "--url", whole.url, "--url", cutting.url, "--tokenizer", "builtin", "--isl", "20",
             "--osl", "12", "--streaming", "--request-rate", "80", "--request-count", "80", "--random-seed", "5",
             "--slice-duration", "0.25", "--ui", "none",
@@ -81,6 +81,7 @@ def test_urls_and_kinds_of_failure_have_their_own_numbers(
 
 
 def test_a_report_changes_slices_without_a_server(aiperf: Program, done: Done) -> None:
+    done = done.copy(aiperf.folder / "again")
     before, slices = done.json(), sliced(done)
     again = aiperf("report", done.artifacts, "--slice-duration", "0.125")
     assert again.code == 0, again.err
