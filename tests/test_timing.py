@@ -1,7 +1,8 @@
 """When requests leave, as the server saw it: every mode, limit, ramp and cancellation, compressed in time.
 
 The server's clock is this machine's, and so is the client's: what lies between them is the loopback and two schedulers.
-Bounds on single gaps are wide, because tests share their cores; those on counts, orders and limits are exact.
+Bounds on single gaps are wide, because tests share their cores; those on counts, orders and limits are exact.  Tests of
+gaps are marked ``timing``: nothing else of ours runs beside them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from typing import Any
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program, wait_for
-
-pytestmark = pytest.mark.timing
 
 MS = 1_000_000
 SLACK_MS = 25.0
@@ -89,6 +88,7 @@ def test_a_burst_keeps_its_concurrency_on_as_many_connections(aiperf: Program, s
     assert (len(found), steady.summary()["in_flight_max"], len({row["connection"] for row in found})) == (12, 4, 4)
 
 
+@pytest.mark.timing
 def test_constant_arrivals_are_one_gap_apart_and_begin_with_one(aiperf: Program, simulator: Simulator) -> None:
     done = profile(aiperf, simulator.url, "--request-rate", "50", "--arrival-pattern", "constant", "--request-count", "40")
     gaps = gaps_ms(rows(simulator))
@@ -97,6 +97,7 @@ def test_constant_arrivals_are_one_gap_apart_and_begin_with_one(aiperf: Program,
     assert due_ms(done)[0] == 20.0
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("pattern", "variation"), [
     (["--arrival-pattern", "poisson"], 1.0), (["--arrival-smoothness", "4"], 0.5), (["--arrival-smoothness", "0.25"], 2.0),
 ])  # fmt: skip
@@ -123,12 +124,14 @@ def test_a_session_keeps_its_slot_while_it_thinks(aiperf: Program, steady: Simul
             assert after["received_mono_ns"] - before["ended_mono_ns"] >= 149 * MS
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("steady", [{"first_token_ms": 2500}], indirect=True)
 def test_a_ramped_concurrency_reaches_each_level_in_its_time(aiperf: Program, steady: Simulator) -> None:
     profile(aiperf, steady.url, "--concurrency", "8", "--concurrency-ramp-duration", "1.4", "--request-count", "8")
     assert starts_ms(rows(steady)) == pytest.approx([200 * k for k in range(8)], abs=SLACK_MS)
 
 
+@pytest.mark.timing
 def test_a_ramped_rate_delivers_its_integral(aiperf: Program, simulator: Simulator) -> None:
     ramp = ["--request-rate", "400", "--request-rate-ramp-duration", "2", "--benchmark-duration", "2"]
     done = profile(aiperf, simulator.url, *ramp, "--arrival-pattern", "constant")
@@ -138,6 +141,7 @@ def test_a_ramped_rate_delivers_its_integral(aiperf: Program, simulator: Simulat
     assert sum(at < 1000 for at in found) == pytest.approx(115, abs=4)
 
 
+@pytest.mark.timing
 def test_users_keep_their_pace_and_follow_each_other(aiperf: Program, simulator: Simulator) -> None:
     profile(aiperf, simulator.url, "--user-centric-rate", "20", "--num-users", "5", "--session-turns-mean", "4",
             "--request-count", "30")  # fmt: skip
@@ -149,6 +153,7 @@ def test_users_keep_their_pace_and_follow_each_other(aiperf: Program, simulator:
     assert order[:12] == [0, 1, 2, 3, 4, 0, 1, 2, 5, 4, 0, 6]
 
 
+@pytest.mark.timing
 def test_users_with_conversations_of_any_length_miss_no_slot(aiperf: Program, simulator: Simulator) -> None:
     done = profile(aiperf, simulator.url, "--user-centric-rate", "40", "--num-users", "5", "--session-turns-mean", "5",
                    "--session-turns-stddev", "4", "--request-count", "50")  # fmt: skip
@@ -159,6 +164,7 @@ def test_users_with_conversations_of_any_length_miss_no_slot(aiperf: Program, si
 TRACE = [1000, 1200, 1500, 2500]
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("words", "due"), [
     ([], [0, 200, 500, 1500]),
     (["--fixed-schedule-start-offset", "1100", "--fixed-schedule-end-offset", "1500"], [100, 400]),
@@ -209,6 +215,7 @@ def test_the_sent_rate_is_the_servers_own_count(aiperf: Program, steady: Simulat
     assert rate == pytest.approx(len(found) / ((end_ns - found[0]["received_mono_ns"]) / 1e9), rel=0.2)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("steady", [{"first_token_ms": 935}], indirect=True)
 def test_what_the_grace_period_cuts_is_aborted_and_counted(aiperf: Program, steady: Simulator) -> None:
     timed = ["--benchmark-duration", "1.5", "--benchmark-grace-period", "0.5"]
@@ -224,6 +231,7 @@ def test_what_the_grace_period_cuts_is_aborted_and_counted(aiperf: Program, stea
     assert all((row["ended_mono_ns"] - begun_ns) / MS == pytest.approx(2000, abs=SLACK_MS) for row in cut)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("steady", [{"first_token_ms": 400}], indirect=True)
 def test_cancelled_requests_are_cut_off_when_they_were_to_be(aiperf: Program, steady: Simulator) -> None:
     cancelling = ["--request-cancellation-rate", "50", "--request-cancellation-delay", "0.1"]
@@ -248,6 +256,7 @@ def test_no_more_requests_than_allowed_wait_for_their_first_token(aiperf: Progra
     assert steady.summary()["in_flight_max"] > 2
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("steady", [{"first_token_ms": 49}], indirect=True)
 def test_under_a_ceiling_an_arrival_leaves_the_moment_a_slot_frees(aiperf: Program, steady: Simulator) -> None:
     load = ["--request-rate", "40", "--arrival-pattern", "constant", "--concurrency", "1", "--request-count", "20"]
