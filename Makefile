@@ -9,7 +9,7 @@ PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugi
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test nightly check bench packages clean
+.PHONY: demo test isolated nightly check bench packages clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
@@ -20,8 +20,11 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-tests
 	$(BIN)/python tests/suite_run.py -m 'not timing' -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python tests/suite_run.py -m timing
+	@$(MAKE) --no-print-directory -j2 isolated check
+
+# Tests of each package in an environment of its own.
+isolated: $(VENV)/.installed-tests
 	$(BIN)/python tests/isolated.py
-	@$(MAKE) --no-print-directory check
 
 # Every cell of the fault table and of the kill table; writes docs/reliability.md.  Words for the script: make nightly NIGHTLY="--keep"
 nightly: $(VENV)/.installed-tests
