@@ -10,6 +10,7 @@ import aiperf.sdk
 import aiperf.testing
 import pytest
 from aiperf.doors import by_name, door
+from aiperf.moved import Finder
 from aiperf.sdk.categories import CATEGORIES, singular
 
 
@@ -41,6 +42,12 @@ def test_names_of_before_are_those_of_today() -> None:
 def test_an_import_of_a_moved_module_names_the_new_place(line: str, new: str) -> None:
     with pytest.raises(ImportError, match=f"has moved to {new}"):
         exec(line)
+
+
+def test_bytecode_left_in_a_folder_that_moved_changes_nothing() -> None:
+    with pytest.raises(ImportError, match="has moved to aiperf_transport_sockets"):
+        Finder.find_spec("aiperf.worker.http.transport")
+    Finder.find_spec("aiperf.worker.process")
 
 
 MODULES = sorted(f"aiperf.sdk.{path.stem}" for path in Path(aiperf.sdk.__path__[0]).glob("[!_]*.py"))

@@ -66,8 +66,9 @@ class Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         """Raises ImportError, naming the new place, where *name* is a module that moved."""
         package, _, module = name.partition(".")
-        if package == "aiperf" and module in _MODULES:
-            raise ImportError(_sentence(name, _MODULES[module]), name=name)
+        # A folder that moved is still a package where bytecode was left in it, so its modules are asked for.
+        if package == "aiperf" and (new := _MODULES.get(module) or _PACKAGES.get(module.rpartition(".")[0])):
+            raise ImportError(_sentence(name, new), name=name)
 
 
 def absent(room: str) -> Callable[[str], NoReturn]:
