@@ -224,6 +224,48 @@ def test_aliases_resolve_to_the_plugin() -> None:
     assert (found.plugins.endpoint.name, found.plugins.transport.name) == ("chat", "kernel")
 
 
+FRAMES = [
+    row("transports", "frames", capabilities={"schemes": ["frames", "framess"]}),
+    row("transports", "crates", capabilities={"schemes": ["crates"]}),
+    row("transports", "boxes", capabilities={"schemes": ["crates"]}),
+    row("transports", "odd", capabilities={"schemes": 7}),
+    row("endpoints", "framed", "fake_plugins:Speaks", capabilities={**CHAT, "transport": "frames"}),
+    row("endpoints", "orphan", "fake_plugins:Speaks", capabilities={**CHAT, "transport": "telex"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "name"), [
+    ({"urls": ["http://h", "https://h"]}, "kernel"), ({"urls": ["frames://h:1"]}, "frames"),
+    ({"urls": ["FRAMES://h:1"]}, "frames"), ({"endpoint_type": "framed", "urls": ["framess://h:1"]}, "frames"),
+    ({"endpoint_type": "orphan", "transport": "http"}, "kernel"),
+    ({"endpoint_type": "framed", "transport": "boxes", "urls": ["crates://h"]}, "boxes"),
+])  # fmt: skip
+def test_the_typed_transport_wins_then_the_endpoints_then_the_urls(given: dict[str, Any], name: str) -> None:
+    assert plan(installed=[*PLUGINS, *FRAMES], **given).plugins.transport.name == name
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"urls": ["ftp://h"]}, "--url: 'ftp://h' has the scheme 'ftp'; only crates, frames, framess, http and https are known"),
+    ({"urls": ["crates://h"]}, "boxes and crates serve crates URLs\n  name one with --transport"),
+    ({"urls": ["http://h", "frames://h"]}, "--url has the scheme frames; the transport 'kernel' serves http and https"),
+    ({"urls": ["frames://h"], "transport": "http"}, "--url has the scheme frames; the transport 'kernel' serves http and"),
+    ({"endpoint_type": "framed"}, "--url has the scheme http; the transport 'frames' serves frames and framess"),
+    ({"endpoint_type": "orphan"}, "--endpoint-type orphan needs the transport 'telex', which is not installed"),
+    ({"urls": ["frames://h"], "ready_timeout_s": 5.0}, "--wait-for-model-timeout 5 asks over HTTP, and frames is not HTTP"),
+])  # fmt: skip
+def test_a_transport_that_does_not_fit_is_refused(given: dict[str, Any], said: str) -> None:
+    assert only_error(installed=[*PLUGINS, *FRAMES], **given).startswith(said)
+
+
+def test_another_transport_serves_where_the_usual_one_is_not_installed() -> None:
+    registry = Registry([*(each for each in KERNEL if each.category != "transports"), *PLUGINS, row("transports", "spare")],
+        kernel_options=())  # fmt: skip
+    kernel, _ = validate(KernelOptions, KERNEL_SPECS, GOOD, {})
+    assert kernel is not None
+    models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions()}
+    assert configure.plan(Settings(kernel, models, {}, ""), registry)[0].plugins.transport.name == "spare"
+
+
 def test_a_seed_is_kept_and_without_one_each_run_has_its_own() -> None:
     assert (plan(random_seed=7).run.seed, plan(random_seed=7).run.seeded) == (7, True)
     assert plan().run.seed != plan().run.seed

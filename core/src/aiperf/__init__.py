@@ -30,7 +30,7 @@ _WHERE = {
     "sdk.engine": "Shard ShardEngine ShardStart", "sdk.plan": "PhasePlan Plan", "sdk.options": "Options option",
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
     "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series", "processes.local": "LocalProcess",
-    "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink Transport TransportSettings tls_context",
+    "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings tls_context",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
 _PACKAGES = {"KernelTransport": "aiperf_transport_sockets"}
@@ -48,10 +48,10 @@ __all__ = [
     "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged",
     "RawValues", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored",
     "Series", "SeriesKind", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot",
-    "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "Tokenizer", "TokenizerSource", "Totals",
-    "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "__version__", "atomic", "hookimpl",
-    "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform", "uniforms",
-    "unreadable",
+    "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource",
+    "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "__version__", "atomic",
+    "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform",
+    "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
     from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource
     from aiperf.sdk.transport import (  # isort: skip
-        NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, Transport, TransportSettings, tls_context,
+        NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings, tls_context,
     )  # fmt: skip
     from aiperf_transport_sockets import KernelTransport
 

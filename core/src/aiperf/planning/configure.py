@@ -47,7 +47,10 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     workers, reducers = processes.counts(draft, engine, planned)
     base_urls, weights = target.base_urls(draft)
     strategy = target.url_strategy(draft, weights, workers)
-    plugins = _plugins(draft, choice, source, planned, tokenizer=tokenizer, engine=engine, strategy=strategy)
+    transport = target.transport(draft, choice, base_urls)
+    plugins = _plugins(
+        draft, choice, source, planned, tokenizer=tokenizer, engine=engine, strategy=strategy, transport=transport or _MISSING
+    )
     extra = target.extra_inputs(draft, choice)
     plugins = replace(plugins, **_options(draft))
     requests = target.target_plan(draft, choice, base_urls, weights, extra)
@@ -81,14 +84,14 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
 
 def _plugins(
     draft: Draft, choice: EndpointChoice, source: Source, planned: tuple[PhasePlan, ...], *,
-    tokenizer: PluginRef | None, engine: PluginRef | None, strategy: PluginRef | None,
+    tokenizer: PluginRef | None, engine: PluginRef | None, strategy: PluginRef | None, transport: PluginRef,
 ) -> PluginPlan:  # fmt: skip
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
     return PluginPlan(
         endpoint=_MISSING if choice.descriptor is None else choice.descriptor.ref,
-        transport=draft.chosen("transports", draft.kernel.transport, "transport") or _MISSING,
+        transport=transport,
         dataset=source.dataset or _MISSING,
         tokenizer=tokenizer, grader=_grader(draft, choice), ui=processes.ui(draft),
         schedules=named["schedules"], arrivals=named["arrivals"], ramps=named["ramps"], engine=engine, url_strategy=strategy,

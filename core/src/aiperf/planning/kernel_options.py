@@ -58,7 +58,8 @@ class KernelOptions(Options):
     per_chunk_usage: bool = option("--per-chunk-usage", default=False, group="Endpoint", place="endpoint.per_chunk_usage",
         help="Ask for the token counts so far with every piece of a stream: inter-token latency leaves out those of the first.")
     transport: Word = option("--transport", "--transport-type", default="kernel", group="Endpoint", metavar="NAME",
-        place="endpoint.transport", help="What moves the bytes: the name of an installed transport plugin.")
+        shown="the endpoint's, else one for the URL: kernel", place="endpoint.transport",
+        help="What moves the bytes: the name of an installed transport plugin.")
     connection_reuse: ConnectionReuse = option("--connection-reuse-strategy", default=ConnectionReuse.POOLED, group="Endpoint",
         place="endpoint.connection_reuse",
         help="Keep connections open between requests, open one for each, or one for each session.")

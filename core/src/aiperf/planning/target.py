@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -32,6 +32,7 @@ from aiperf.sdk.model import names
 from aiperf.sdk.plan import PluginPlan, TargetPlan, TlsPlan
 
 _EXAMPLE = "give it as http://host:port"
+_HTTP = ("http", "https")
 _WEIGHTED = re.compile(r"(?P<url>[^?#]*)=(?P<weight>[+-]?[\d.]+(?:[eE][+-]?\d+)?)")
 
 Weights = Sequence[float | None]
@@ -40,14 +41,14 @@ Weights = Sequence[float | None]
 
 def base_urls(draft: Draft) -> tuple[tuple[str, ...], Weights]:
     """Base URLs and their weights; errors go to *draft*."""
-    flag = draft.flag("urls")
+    flag, schemes = draft.flag("urls"), _served(draft.registry.all("transports")) or _HTTP
     if not draft.kernel.urls:
         draft.refuse(f"{flag} is given no URL", "give it as http://host:port")
     bases, weights = [], []
     for text in draft.kernel.urls:
         with draft.collected(flag):
             url, weight = without_weight(text)
-            bases.append(base_url(url))
+            bases.append(base_url(url, schemes))
             weights.append(weight)
     return tuple(bases), weights
 
@@ -75,6 +76,45 @@ def url_strategy(draft: Draft, weights: Weights, workers: int) -> PluginRef | No
     return ref if len(weights) > 1 else None
 
 
+def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> PluginRef | None:
+    """What moves the bytes: the typed transport, else the endpoint's, else one that serves the schemes of *urls*."""
+    schemes, own, registry = sorted({urlsplit(url).scheme for url in urls}), choice.can.transport, draft.registry
+    flag = draft.flag("transport")
+    if draft.typed("transport"):
+        ref = draft.chosen("transports", draft.kernel.transport, "transport")
+    elif own is not None and registry.find("transports", own) is None:
+        installed = names(registry.names("transports"))
+        draft.refuse(
+            f"{draft.flag('endpoint_type')} {draft.kernel.endpoint_type} needs the transport {own!r}, which is not installed",
+            f"install its package, or name one of {installed} with {flag}",
+        )
+        return None
+    else:
+        usual = own or draft.kernel.transport
+        serving = [each.name for each in registry.all("transports") if _served([each]).issuperset(schemes)]
+        if own is None and usual not in serving and len(serving) > 1:
+            draft.refuse(f"{names(serving)} serve {names(schemes)} URLs", f"name one with {flag}")
+            return None
+        ref = draft.chosen("transports", serving[0] if own is None and serving and usual not in serving else usual)
+    if ref is None:
+        return None
+    served = _served([registry.descriptor("transports", ref.name)])
+    if foreign := [scheme for scheme in schemes if scheme not in served]:
+        draft.refuse(
+            f"{draft.flag('urls')} has the scheme {names(foreign)}; the transport {ref.name!r} serves {names(sorted(served))}",
+            f"give URLs that one transport serves, or name another with {flag}",
+        )
+    if (asking := draft.kernel.ready_timeout_s) and not set(schemes) <= set(_HTTP):
+        draft.refuse(f"{draft.flag('ready_timeout_s')} {asking:g} asks over HTTP, and {names(schemes)} is not HTTP", "drop it")
+    return ref
+
+
+def _served(transports: Iterable[Descriptor]) -> set[str]:
+    """The URL schemes of the transports: ``schemes`` in the capabilities of a manifest, http and https without it."""
+    listed = (each.capabilities.get("schemes", _HTTP) for each in transports)
+    return {str(scheme).lower() for schemes in listed if isinstance(schemes, list | tuple) for scheme in schemes}
+
+
 def without_weight(text: str) -> tuple[str, float | None]:
     """The URL and weight of ``URL=weight``; a URL with a query has no weight, because its ``=`` belongs to the query.
 
@@ -93,8 +133,8 @@ def without_weight(text: str) -> tuple[str, float | None]:
     return match["url"], weight
 
 
-def base_url(text: str) -> str:
-    """A typed base URL with its scheme, ``http://`` by default, and without its fragment, which is never sent.
+def base_url(text: str, schemes: Collection[str] = _HTTP) -> str:
+    """A typed base URL with its scheme, one of *schemes* and http by default; without its fragment, which is never sent.
 
     Raises:
         ConfigError: The text is no base URL; the message never shows a password.
@@ -112,8 +152,8 @@ def base_url(text: str) -> str:
         port = parts.port
     except ValueError as error:
         raise ConfigError(f"{shown} is no URL: {str(error).lower()}", _EXAMPLE) from None
-    if parts.scheme not in ("http", "https"):
-        raise ConfigError(f"{shown} has the scheme {parts.scheme!r}; only http and https are known", _EXAMPLE)
+    if parts.scheme not in schemes:
+        raise ConfigError(f"{shown} has the scheme {parts.scheme!r}; only {names(sorted(schemes))} are known", _EXAMPLE)
     if not parts.hostname:
         raise ConfigError(f"{shown} names no host", _EXAMPLE)
     if port == 0:
@@ -297,7 +337,7 @@ def _tls(draft: Draft) -> TlsPlan:
     draft.needs("client_key", ["client_cert"], "a key belongs to a certificate")
     files: dict[str, Path | None] = {field: getattr(kernel, field) for field in ("ca_file", "client_cert", "client_key")}
     given = [field for field in (*files, "insecure") if draft.given(field)]
-    if given and not any(url.startswith("https://") for url in kernel.urls):
+    if given and all(url.startswith("http://") or "://" not in url for url in kernel.urls):
         draft.warn(f"{draft.flag(given[0])} changes nothing: no URL begins with https://")
     readable = {field: path for field, path in files.items() if path is not None and _readable(draft, field, path)}
     if readable:

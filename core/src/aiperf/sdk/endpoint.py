@@ -31,6 +31,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
     with each piece of a stream.  verbatim: sends tools and verbatim messages (``Turn.tools``, ``Message.item``) as they are.
+    transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
     """
 
     path: str = ""
@@ -48,6 +49,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     verbatim: bool = False
     takes: tuple[str, ...] = ()
     inline_media: bool = False
+    transport: str | None = None
 
 
 class Prompt(Struct, frozen=True):

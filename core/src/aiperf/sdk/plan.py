@@ -105,6 +105,12 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
 
 
 class TlsPlan(Struct, frozen=True, omit_defaults=True):
+    """How servers are verified and how the client shows itself.  Files are in PEM form.
+
+    verify: check certificates and host names.  ca_file: trusted certificates, None is the system's.  client_cert: the client's
+    own, None for none.  client_key: its key, None where the certificate's file has it.
+    """
+
     verify: bool = True
     ca_file: str | None = None
     client_cert: str | None = None

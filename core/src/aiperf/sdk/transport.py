@@ -17,6 +17,7 @@ from aiperf.sdk.plan import TlsPlan
 if TYPE_CHECKING:  # readers of journals use the flags below, and need neither
     import asyncio
     import ssl
+    from collections.abc import Sequence
 
 REUSED, RECONNECTED, STREAMED, NO_STAMP = 1, 2, 4, 8
 """Bits of ``Exchange.flags`` and of the journal's rows: an open connection was used; it had closed and one retry was made;
@@ -77,8 +78,8 @@ class TransportSettings(Struct, frozen=True):
     end_s: float = 1.0
 
 
-def tls_context(plan: TlsPlan) -> ssl.SSLContext:
-    """Trusted certificates and the client's own; HTTP/1.1 by ALPN.
+def tls_context(plan: TlsPlan, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
+    """Trusted certificates and the client's own, and the *protocols* for ALPN, the preferred one first.
 
     Raises:
         OSError: A file is missing or invalid.
@@ -91,7 +92,7 @@ def tls_context(plan: TlsPlan) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     if plan.client_cert is not None:
         context.load_cert_chain(plan.client_cert, plan.client_key)
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(list(protocols))
     return context
 
 
@@ -149,7 +150,11 @@ class Sink(Protocol):
 
 
 class Transport(Protocol):
-    """Moves bytes.  A worker makes one transport, of a class registered under ``aiperf.transports``."""
+    """Moves bytes.  A worker makes one transport, of a class registered under ``aiperf.transports``.
+
+    A class attribute *stamps* says whose stamps its reads have: ``kernel``, as of a class without it, where the operating
+    system's kernel stamps them, and a read without such a stamp is reported; ``read`` where the transport has none to give.
+    """
 
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None: ...
 
@@ -178,5 +183,5 @@ class Transport(Protocol):
 
 __all__ = [
     "END_MARKER", "EXHAUSTED", "NO_STAMP", "RECONNECTED", "REFUSED", "REUSED", "STREAMED", "Exchange", "Shape", "Sink",
-    "Transport", "TransportSettings", "connect_error", "tls_context",
+    "TlsPlan", "Transport", "TransportSettings", "connect_error", "tls_context",
 ]  # fmt: skip

@@ -351,7 +351,10 @@ class Worker:
             self._send(control.Counters(self.place.index, *row))
 
     def _write_loop_frame(self, share: Share) -> None:
-        statistics = {"reads": share.logbook.reads} | share.requests.transport.statistics
+        transport = share.requests.transport
+        statistics = {"reads": share.logbook.reads} | transport.statistics
+        if getattr(transport, "stamps", "kernel") == "read":  # classes of before lack the attribute
+            statistics["stamps_missing"] = 0
         times = {
             "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
             "encode_ns": share.requests.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),

@@ -71,6 +71,8 @@ class _Flight:
 class AiohttpTransport:
     """Registered as ``aiohttp`` under ``aiperf.transports``.  One task per request."""
 
+    stamps = "read"
+
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
         self._pool: aiohttp.ClientSession | None = None

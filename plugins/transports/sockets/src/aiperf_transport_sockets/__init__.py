@@ -136,11 +136,13 @@ def _is_quiet(sock: socket.socket) -> bool:
 class KernelTransport:
     """The default transport, registered as ``kernel`` under ``aiperf.transports``."""
 
+    stamps = "kernel"
+
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
-        self.stamps = settings.stamps and SO_TIMESTAMPNS != 0
+        self.stamped = settings.stamps and SO_TIMESTAMPNS != 0
         self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *socket_options()]
-        if self.stamps:
+        if self.stamped:
             self.socket_options.append((socket.SOL_SOCKET, SO_TIMESTAMPNS, 1))
         self.open_connections: set[Connection] = set()
         self.just_read: Connection | None = None
@@ -158,7 +160,7 @@ class KernelTransport:
         return {"stamps_missing": self.stamps_missing, "coalesced_reads": self.coalesced_reads, "opened": self.opened}
 
     async def open(self) -> None:
-        if self.stamps:
+        if self.stamped:
             # Linux enables stamping globally with the first socket that asks, and lazily: keep such a socket open.
             self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)

@@ -274,7 +274,7 @@ class Connection:
             self.kernel_ns = seconds * 1_000_000_000 + nanoseconds
         else:
             self.kernel_ns = 0
-            if self.transport.stamps:
+            if self.transport.stamped:
                 self.transport.stamps_missing += 1
                 if self.exchange is not None:
                     self.exchange.flags |= NO_STAMP
