@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
 from aiperf.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer
 from aiperf.rundir.shard_reader import Read
+from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.model import Delta
 from aiperf.testing.journals import Plain, event
 from hypothesis import given
 from hypothesis import strategies as st
 
 DONE = b"data: [DONE]\n\n"
-decode = Plain().decode
+new_reader = Plain().reader
 
 
 def read(stamp: int, body: bytes, hidden: int = 0) -> Read:
@@ -22,7 +24,7 @@ def read(stamp: int, body: bytes, hidden: int = 0) -> Read:
 
 
 def streamed(*reads: Read) -> Answer:
-    return read_answer(list(reads), decode, streamed=True)
+    return read_answer(list(reads), new_reader, streamed=True)
 
 
 def test_events_in_reads_of_their_own_have_instants_of_their_own() -> None:
@@ -144,20 +146,21 @@ def test_an_endpoint_that_fails_is_an_error_of_this_answer_alone() -> None:
         raise KeyError("choices")
 
     for whole in (True, False):
-        answer = read_answer([read(10, event(text="a"))], fails, streamed=not whole)
+        answer = read_answer([read(10, event(text="a"))], partial(DecodingReader, fails), streamed=not whole)
         assert answer.error is not None
         assert answer.error.message == "the endpoint can't read the answer: KeyError: 'choices'"
         assert answer.error.kind == "EndpointError"
 
 
 def test_an_answer_that_does_not_stream_came_with_its_last_read() -> None:
-    answer = read_answer([read(10, b'{"text":"a b",'), read(20, b'"reasoning":"c","usage":{"n":1}}')], decode, streamed=False)
+    reads = [read(10, b'{"text":"a b",'), read(20, b'"reasoning":"c","usage":{"n":1}}')]
+    answer = read_answer(reads, new_reader, streamed=False)
     assert (answer.text, answer.reasoning, answer.stamps, answer.first_output_ns) == ("a b", "c", [20], 20)
     assert answer.usage == {"n": 1}
 
 
 def test_an_answer_that_does_not_stream_and_shows_nothing_has_no_instant() -> None:
-    assert read_answer([read(10, b'{"usage":{"n":1}}')], decode, streamed=False).stamps == []
+    assert read_answer([read(10, b'{"usage":{"n":1}}')], new_reader, streamed=False).stamps == []
 
 
 def test_the_last_event_needs_no_blank_line() -> None:
@@ -167,7 +170,7 @@ def test_the_last_event_needs_no_blank_line() -> None:
 
 def test_stamps_of_one_answer_never_go_back() -> None:
     # A read stamp in place of a missing kernel stamp may be behind the kernel's stamp of the next read.
-    answer = read_answer([(15, 15, 0, event(text="a")), (12, 16, 0, event(text="b"))], decode, streamed=True)
+    answer = read_answer([(15, 15, 0, event(text="a")), (12, 16, 0, event(text="b"))], new_reader, streamed=True)
     assert answer.stamps == [15, 15]
 
 
@@ -260,6 +263,6 @@ def test_heartbeats_are_no_unreadable_events(sent: bytes, unreadable: int | None
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_decoder_that_returns_another_type_is_an_error(streamed: bool) -> None:
     decode: Any = lambda event: "Hi"  # noqa: E731
-    answer = read_answer([(5, 5, 0, b"data: {}\n\ndata: {}\n\n")], decode, streamed=streamed)
+    answer = read_answer([(5, 5, 0, b"data: {}\n\ndata: {}\n\n")], partial(DecodingReader, decode), streamed=streamed)
     assert answer.error is not None and answer.error.kind == "EndpointError"
     assert answer.error.message == "the endpoint can't read the answer: decode returned str, not Delta"

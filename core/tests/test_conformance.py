@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 import numpy as np
@@ -29,7 +29,7 @@ from aiperf import (
 from aiperf.run.display import Simple
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext
-from aiperf.sdk.endpoint import Capabilities, Prompt, in_band_error, unreadable
+from aiperf.sdk.endpoint import Capabilities, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.grader import Grade, Grader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
@@ -304,6 +304,67 @@ def _remembering(self: Any, event: bytes) -> Delta | None:
 )
 def test_a_bad_endpoint_is_caught(methods: dict[str, Any], caught: str) -> None:
     assert caught in verdicts(with_endpoint(**methods))
+
+
+class Whole(Reader):
+    """Reads ``{"t": text}``; the text of the first event comes with the end."""
+
+    first = ""
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        return [self._one(event) for event in events]
+
+    def _one(self, event: bytes) -> Delta | None:
+        delta = Plain().decode(event)
+        if delta is None or self.first:
+            return delta
+        self.first = delta.text
+        return None
+
+    def close(self) -> Delta | None:
+        return Delta(self.first) if self.first else None
+
+
+def with_reader(reader: Callable[[Any], Reader] = lambda self: Whole(), **methods: Any) -> EndpointContract:
+    capabilities = msgspec.structs.replace(Plain.capabilities, multi_turn=True)
+    made = with_endpoint(reader=reader, capabilities=capabilities, **methods)
+    return cast(EndpointContract, type("Read", (type(made),), {"answer": "ba", "whole": None})())
+
+
+def _reading(**methods: Any) -> Callable[[Any], Reader]:
+    made = type("BadReader", (Whole,), methods)
+    return lambda self: cast(Reader, made())
+
+
+def _of_one(self: Any) -> Reader:
+    self.only = getattr(self, "only", None) or Whole()
+    return cast(Reader, self.only)
+
+
+def _by_batch(self: Whole, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+    return [Plain().decode(event) if at else None for at, event in enumerate(events)]
+
+
+def test_a_good_reader_passes() -> None:
+    assert verdicts(with_reader()) == set()
+
+
+@pytest.mark.parametrize(
+    ("reader", "caught"),
+    [
+        (_of_one, "test_two_answers_at_a_time_keep_apart"),
+        (_reading(feed=_by_batch), "test_the_size_of_a_batch_says_nothing"),
+        (_reading(feed=lambda self, events, names: [Delta("ba")]), "test_the_transcript_is_the_answer"),
+        (_reading(feed=lambda self, events, names: 1 / 0), "test_the_transcript_is_the_answer"),
+        (_reading(close=None), "test_the_transcript_is_the_answer"),
+        (_reading(close=lambda self: None), "test_the_transcript_is_the_answer"),
+        (_reading(close=lambda self: self.first), "test_the_transcript_is_the_answer"),
+        (_reading(replay=lambda self: ["Hi"]), "test_the_next_turn_can_repeat_the_answer"),
+        (_reading(state=lambda self: "Hi"), "test_the_next_turn_can_repeat_the_answer"),
+    ],
+)
+def test_a_bad_reader_is_caught(reader: Callable[[Any], Reader], caught: str) -> None:
+    assert caught in verdicts(with_reader(reader))
 
 
 # Metrics

@@ -11,6 +11,7 @@ import pytest
 from aiperf.errors import BadResponse
 from aiperf.reduce.answer import read_answer
 from aiperf.reduce.envelopes import read_envelopes
+from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.model import Delta
 from aiperf.testing.journals import Plain
 from hypothesis import given
@@ -37,7 +38,7 @@ def wrapped(text: str, **more: Any) -> bytes:
 
 
 def agrees(events: Sequence[bytes]) -> None:
-    found, deltas = read_envelopes(events, decode), [decode(event) or Delta() for event in events]
+    found, deltas = read_envelopes(events, Plain().reader().feed), [decode(event) or Delta() for event in events]
     if found is not None:
         assert found.texts == [delta.text for delta in deltas]
         assert found.reasonings == [delta.reasoning for delta in deltas]
@@ -65,7 +66,7 @@ def test_bytes_that_no_writer_of_json_makes_are_never_taken_for_text(insides: li
         deltas = [decode(event) for event in events]
     except (BadResponse, UnicodeDecodeError):
         with contextlib.suppress(BadResponse, UnicodeDecodeError):
-            assert read_envelopes(events, decode) is None
+            assert read_envelopes(events, Plain().reader().feed) is None
         return
     assert len(deltas) == len(events)
     agrees(events)
@@ -73,7 +74,7 @@ def test_bytes_that_no_writer_of_json_makes_are_never_taken_for_text(insides: li
 
 def test_a_run_costs_three_decodings() -> None:
     counting = Counting()
-    found = read_envelopes([wrapped(f"word {i}") for i in range(100)], counting)
+    found = read_envelopes([wrapped(f"word {i}") for i in range(100)], DecodingReader(counting).feed)
     assert found is not None and found.texts[99] == "word 99"
     assert counting.calls == 2
 
@@ -88,7 +89,7 @@ def test_a_run_costs_three_decodings() -> None:
     ids=["something else differs", "the string stands there twice", "tool calls"],
 )
 def test_where_events_are_not_alike_each_is_decoded(events: list[bytes]) -> None:
-    assert read_envelopes(events, decode) is None
+    assert read_envelopes(events, Plain().reader().feed) is None
 
 
 def test_a_promise_that_is_not_kept_is_noticed_at_the_last_event() -> None:
@@ -96,13 +97,13 @@ def test_a_promise_that_is_not_kept_is_noticed_at_the_last_event() -> None:
         delta = decode(event)
         return delta and Delta(delta.text.upper() if delta.text == "end" else delta.text)
 
-    assert read_envelopes([wrapped(text) for text in ("one", "two", "end")], shouts) is None
+    assert read_envelopes([wrapped(text) for text in ("one", "two", "end")], DecodingReader(shouts).feed) is None
 
 
 def test_an_answer_is_the_same_with_and_without_the_promise() -> None:
     events = [wrapped("a"), *(wrapped(f" {i}") for i in range(20))]
     events += [msgspec.json.encode({"reasoning": "hm"}), wrapped("", finish="stop")]
     reads = [(10 + i, 11 + i, 0, b"data: " + event + b"\n\n") for i, event in enumerate(events)]
-    plain, quick = (read_answer(reads, decode, streamed=True, repeats=repeats) for repeats in (False, True))
+    plain, quick = (read_answer(reads, Plain().reader, streamed=True, repeats=repeats) for repeats in (False, True))
     for name in ("text", "reasoning", "stamps", "kinds", "finish", "usage", "first_output_ns", "items"):
         assert getattr(plain, name) == getattr(quick, name), name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
-from aiperf.reduce.usage import Usage, read_usage
+from aiperf.reduce.usage import Usage, merged_usage, read_usage
 
 PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input_token_count")
 COMPLETION = ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "generated_token_count")
@@ -92,3 +93,23 @@ def test_what_is_no_count_is_unknown(value: Any) -> None:
 
 def test_a_count_that_is_unknown_leaves_the_next_name_to_say_it() -> None:
     assert read_usage({"prompt_tokens": None, "input_token_count": 4.0}) == Usage(prompt=4)
+
+
+@pytest.mark.parametrize(
+    ("said", "merged"),
+    [
+        ([], None),
+        ([{"a": 1}], {"a": 1}),
+        ([{"a": 1, "b": 2}, {"a": 3, "b": 4}], {"a": 3, "b": 4}),
+        ([{"a": 1, "b": 2}, {"a": 3}], {"a": 3, "b": 2}),
+        ([{"a": 1}, {"a": None, "b": 2}], {"a": 1, "b": 2}),
+        ([{"a": None}, {"b": 2}], {"a": None, "b": 2}),
+        ([{"a": {"x": 1, "y": 2}}, {"a": {"x": None, "y": 3}}, {"a": None}], {"a": {"x": 1, "y": 3}}),
+        ([{"a": None}, {"a": {"x": 1}}], {"a": {"x": 1}}),
+        ([{"a": {"x": 1}}, {"a": 5}], {"a": 5}),
+    ],
+)
+def test_the_usage_of_several_events_is_one(said: list[dict[str, Any]], merged: dict[str, Any] | None) -> None:
+    before = copy.deepcopy(said)
+    assert merged_usage(said) == merged
+    assert said == before

@@ -3,20 +3,24 @@
 Nearly all events of an answer differ in one JSON string, the piece of text; the bytes around it, the envelope, are the same.
 Where an endpoint promises that such events say nothing but that string (``Endpoint.repeats_envelope``), the first is decoded to
 find its string, the strings of the others are cut out and read together, and the last is decoded and must agree.  This takes a
-third of the time of decoding each event.
+third of the time of decoding each event.  Named events are alike only under one name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice, repeat
-from typing import Any, NamedTuple
+from operator import eq
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import astuple
 
+from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.model import Delta
 
+Feed: TypeAlias = Callable[[Sequence[bytes], Sequence[str | None]], Sequence[Delta | None]]
+"""The ``feed`` of a Reader."""
 _MISSES = 3
 """After so many events whose neighbour has another envelope, every event is decoded."""
 NOTHING = Delta()
@@ -28,6 +32,8 @@ class EventFields(NamedTuple):
     """Fields of the events of a stream.
 
     The first four have a value for each event, in order; the others may leave out None.  first_usage: with the first content.
+    telling: number of events up to the last that says more than usage.  An event with usage alone closes a stream; a server
+    that sends usage with every event sends content with it.
     """
 
     texts: Sequence[str]
@@ -38,20 +44,51 @@ class EventFields(NamedTuple):
     finishes: Sequence[str | None]
     extras: Sequence[dict[str, float] | None]
     first_usage: dict[str, Any] | None
+    telling: int
 
 
-def read_envelopes(events: Sequence[bytes], decode: Callable[[bytes], Delta | None]) -> EventFields | None:
-    """The fields of the events, as *decode* gives them; None where every event must be decoded."""
+class MiscountedError(BadResponse):
+    """A Reader gave another number of Deltas than it got events."""
+
+    def __init__(self, deltas: int, events: int) -> None:
+        message = f"the endpoint can't read the answer: feed returned {deltas} Deltas for {events} events"
+        super().__init__(message, kind=ENDPOINT_ERROR)
+
+
+def tells(delta: Delta | None) -> bool:
+    """Whether an event says more than usage."""
+    return delta is not None and (delta.usage is None or delta.content or delta.finish is not None)
+
+
+def one_delta(feed: Feed, event: bytes, name: str | None) -> Delta | None:
+    """The Delta of one event.
+
+    Raises:
+        MiscountedError: *feed* gave none, or several.
+    """
+    deltas = feed((event,), (name,))
+    if len(deltas) != 1:
+        raise MiscountedError(len(deltas), 1)
+    return deltas[0]
+
+
+def read_envelopes(events: Sequence[bytes], feed: Feed, names: Sequence[str | None] = ()) -> EventFields | None:
+    """The fields of the events, as *feed* gives them; None where every event must be decoded, from the first one on."""
     count = len(events)
+    names = names or (None,) * count
+    mixed = names.count(names[0]) != count
     texts, reasonings = [""] * count, [""] * count
     usages: list[dict[str, Any] | None] = []
     finishes: list[str | None] = []
     extras: list[dict[str, float] | None] = []
     first_usage: dict[str, Any] | None = None
     shown = False
-    at = misses = 0
+    at = misses = telling = 0
     while at < count:
-        delta = decode(events[at]) or NOTHING
+        read = one_delta(feed, events[at], names[at])
+        if tells(read):
+            telling = at + 1
+        delta = read or NOTHING
         if delta.tool or delta.items:
             return None
         texts[at], reasonings[at] = delta.text, delta.reasoning
@@ -65,26 +102,35 @@ def read_envelopes(events: Sequence[bytes], decode: Callable[[bytes], Delta | No
         string = delta.reasoning if is_reasoning else delta.text
         if not string or delta != _delta(string, reasoning=is_reasoning):
             continue
-        strings = _following_strings(events[at - 1], string, events[at:])
+        alike = at + _count_fitting(eq, names[at:], names[at - 1]) if mixed else count
+        strings = _following_strings(events[at - 1], string, events[at:alike])
         if not strings:
             misses += 1
             if misses == _MISSES:
                 return None
             continue
         end = at + len(strings)
-        if decode(events[end - 1]) != _delta(strings[-1], reasoning=is_reasoning):
+        if one_delta(feed, events[end - 1], names[end - 1]) != _delta(strings[-1], reasoning=is_reasoning):
             return None
         (reasonings if is_reasoning else texts)[at:end] = strings
-        at = end
-    return EventFields(texts, reasonings, [""] * count, [0] * count, usages, finishes, extras, first_usage)
+        at = telling = end
+    return EventFields(texts, reasonings, [""] * count, [0] * count, usages, finishes, extras, first_usage, telling)
 
 
-def decode_events(events: Sequence[bytes], decode: Callable[[bytes], Delta | None]) -> EventFields:
-    """The fields of the events, each decoded."""
-    deltas = [delta or NOTHING for delta in map(decode, events)]
+def decode_events(events: Sequence[bytes], feed: Feed, names: Sequence[str | None]) -> EventFields:
+    """The fields of the events, each decoded.
+
+    Raises:
+        MiscountedError: *feed* gave another number of Deltas.
+    """
+    read = feed(events, names)
+    if len(read) != len(events):
+        raise MiscountedError(len(read), len(events))
+    telling = next((count for count in range(len(read), 0, -1) if tells(read[count - 1])), 0)
+    deltas = [delta or NOTHING for delta in read]
     texts, reasonings, tools, usages, finishes, items, extras = islice(zip(*map(astuple, deltas), strict=True), 7)
     first_usage = next((delta.usage for delta in deltas if delta.content), None) if any(usages) else None
-    return EventFields(texts, reasonings, tools, items, usages, finishes, extras, first_usage)
+    return EventFields(texts, reasonings, tools, items, usages, finishes, extras, first_usage, telling)
 
 
 def _delta(string: str, *, reasoning: bool) -> Delta:
@@ -116,7 +162,7 @@ def _following_strings(event: bytes, string: str, following: Sequence[bytes]) ->
     return strings if len(strings) == len(events) else []
 
 
-def _count_fitting(fits: Callable[[bytes, bytes], bool], events: Sequence[bytes], part: bytes) -> int:
-    """Number of the first events that fit."""
-    fitting = list(map(fits, events, repeat(part)))
+def _count_fitting(fits: Callable[[Any, Any], bool], values: Sequence[Any], part: Any) -> int:
+    """Number of the first values that fit."""
+    fitting = list(map(fits, values, repeat(part)))
     return fitting.index(False) if False in fitting else len(fitting)

@@ -91,7 +91,7 @@ class RowMaker:
             streamed = bool(flags & STREAMED or (ending == journal.UNFINISHED and self._plan.target.streaming))
             repeats = self._endpoint.repeats_envelope
             began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
-            answer = read_answer(reads, self._endpoint.decode, streamed=streamed, repeats=repeats, began=began)
+            answer = read_answer(reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began)
         else:
             answer, streamed = Answer(), False
         error = self._error(request, answer)

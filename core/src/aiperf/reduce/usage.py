@@ -6,7 +6,7 @@ Keys and containers are those of real servers (OpenAI, Anthropic, Gemini, Bedroc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -56,6 +56,33 @@ class Usage(Struct, frozen=True):
     rejected: int | None = None
     tool: int | None = None
     audio_s: float | None = None
+
+
+def merged_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The usage of an answer whose events have these, in order: nested, key by key, later values win.  A value of None says
+    nothing."""
+    if not usages:
+        return None
+    last = usages[-1]
+    if len(usages) == 1:
+        return last
+    # The usual counts with each chunk: plain numbers under the same keys.
+    if all(type(value) is int for value in last.values()) and all(map(set(last).issuperset, usages)):
+        return last
+    merged: dict[str, Any] = {}
+    for usage in usages:
+        _merge(merged, usage)
+    return merged
+
+
+def _merge(merged: dict[str, Any], usage: Mapping[str, Any]) -> None:
+    for key, value in usage.items():
+        if isinstance(value, dict):
+            inner = merged.get(key)
+            merged[key] = inner = {**inner} if isinstance(inner, dict) else {}
+            _merge(inner, value)
+        elif value is not None or key not in merged:
+            merged[key] = value
 
 
 def read_usage(usage: Mapping[str, Any]) -> Usage:

@@ -7,7 +7,7 @@ runs on a worker's measuring loop as plain callbacks.  It never awaits, blocks o
 from __future__ import annotations
 
 from collections.abc import Callable, MutableSequence
-from typing import TYPE_CHECKING, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from msgspec import Struct
 
@@ -30,13 +30,13 @@ class Session:
     number: of the session in its phase.  entry: of the data set.  turns: how many the session makes, at most those of its
     conversation.  turn: the next or current turn, from 0; the driver counts it up.  first, base_ns: for the driver's own use.
     prefilling: the current request holds a prefill slot.
-    history, collected, listen: for the kernel alone: the turns and answers so far, the bytes of the answer that a later turn
-    needs, and the callback for each piece of the answer.
+    history, state, collected, listen: for the kernel alone: the turns and answers so far, the values of the last answer, the
+    bytes of the answer that a later turn needs, and the callback for each piece of the answer.
     """
 
     __slots__ = (
-        "base_ns", "collected", "entry", "first", "history", "id", "listen", "model", "number", "phase", "prefilling", "turn",
-        "turns", "url",
+        "base_ns", "collected", "entry", "first", "history", "id", "listen", "model", "number", "phase", "prefilling", "state",
+        "turn", "turns", "url",
     )  # fmt: skip
 
     def __init__(self, phase: int, number: int, entry: int, turns: int, model: int, url: int, identity: str) -> None:
@@ -46,6 +46,7 @@ class Session:
         self.turn = self.first = self.base_ns = 0
         self.prefilling = False
         self.history: list[Message] = []
+        self.state: dict[str, Any] = {}
         self.collected: list[bytes] = []
         self.listen: Callable[[bytes], None] | None = None
 

@@ -6,7 +6,7 @@ endpoint modules, so these must stay light: msgspec is already loaded, pydantic 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -59,6 +59,53 @@ class Prompt(Struct, frozen=True):
     ids: Sequence[int] = ()
 
 
+class Reader:
+    """Reads one answer.  ``Endpoint.reader`` makes it for that answer alone: it keeps what it needs in itself.
+
+    The reducer reads every answer; a worker reads those that a later turn needs, to call ``replay`` and ``state``.
+    """
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        """A Delta, or None, for each event: server-sent data, a message of another framing, or the whole body.
+
+        *names*: of server-sent events, None where one has no name.  Events come in batches of any size, which say nothing.
+
+        Raises:
+            BadResponse: As :meth:`Endpoint.decode`.  The kernel then reads the answer again, one event at a time.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define feed(events, names)")
+
+    def close(self) -> Delta | None:
+        """The last Delta of the answer, which is over, whole or not; None adds nothing.
+
+        Raises:
+            BadResponse: The answer must not end so.
+        """
+        return None
+
+    def replay(self) -> Sequence[Message] | None:
+        """The messages for the answer in the next turn's history, asked for behind ``close``.
+
+        None: one message of the assistant with the answer's text, or its reasoning where it has no text.  ``Message.of`` makes
+        one of the API's own form.
+        """
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Values for the session's next request, its ``Turn.state``."""
+        return {}
+
+
+class DecodingReader(Reader):
+    """Reads each event by itself."""
+
+    def __init__(self, decode: Callable[[bytes], Delta | None]) -> None:
+        self.decode = decode
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        return list(map(self.decode, events))
+
+
 class Endpoint(WithOptions[OptionsT]):
     """One API's dialect.
 
@@ -67,7 +114,7 @@ class Endpoint(WithOptions[OptionsT]):
 
     *repeats_envelope* promises: where events differ only inside one JSON string, and one of them decodes to that string as
     its text (or as its reasoning) and nothing else, all of them do.  The kernel then decodes a series of such events at a
-    part of the cost.
+    part of the cost: the reducer shows a Reader the first and the last of a series.
 
     *plain_prompts* promises: the prompt of a plain turn (``Turn.plain``) is the texts of its messages.  The kernel then calls
     ``prompt_of`` for the other turns alone.
@@ -102,6 +149,10 @@ class Endpoint(WithOptions[OptionsT]):
             BadResponse: The event is not of this dialect, or carries an in-band error.
         """
         raise NotImplementedError(f"{type(self).__name__} must define decode(event)")
+
+    def reader(self) -> Reader:
+        """A new Reader for one answer, where events mean something only together; unless overridden, it decodes each event."""
+        return DecodingReader(self.decode)
 
     def auth_headers(self, key: str) -> dict[str, str]:
         """The headers that carry an API key."""
@@ -147,9 +198,10 @@ def _short(value: Any) -> str:
 
 
 def completed(
-    conversation: Conversation, index: int, target: TargetPlan, model: str, history: Sequence[Message] = ()
-) -> Turn:
-    """Turn *index* as an endpoint encodes it.  *history*: of this session, behind the opening messages."""
+    conversation: Conversation, index: int, target: TargetPlan, model: str, history: Sequence[Message] = (),
+    state: dict[str, Any] | None = None,
+) -> Turn:  # fmt: skip
+    """Turn *index* as an endpoint encodes it.  Of this session: *history*, behind the opening messages, and *state*."""
     turn = conversation.turns[index]
     tools = turn.tools
     if tools is None and index and not conversation.alone:
@@ -157,6 +209,7 @@ def completed(
     return replace(
         turn, model=turn.model or model, stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
         history=(*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before), tools=tools,
+        state={} if state is None or turn.reset or conversation.alone else state,
         extra={**target.extra, **turn.extra}, run_extra=target.extra, row_extra=turn.extra,
     )  # fmt: skip
 
@@ -190,4 +243,6 @@ def encoded(endpoint: Endpoint, turn: Turn) -> HttpRequest:
     return replace(request, body=payload if isinstance(payload, bytes) else msgspec.json.encode(payload))
 
 
-__all__ = ["Capabilities", "Endpoint", "Prompt", "encoded", "in_band_error", "unreadable"]
+__all__ = [
+    "Capabilities", "DecodingReader", "Endpoint", "Prompt", "Reader", "encoded", "in_band_error", "unreadable",
+]  # fmt: skip

@@ -82,8 +82,8 @@ def _parts(content: Any) -> Iterable[dict[str, Any]]:
 class Turn(Struct, frozen=True, omit_defaults=True):
     """The content of one request.
 
-    A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *history*, *run_extra* and *row_extra*
-    before the endpoint encodes the turn.
+    A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *history*, *state*, *run_extra* and
+    *row_extra* before the endpoint encodes the turn.
 
     texts: text parts (several for batched embeddings).
     named: texts by the name of their field (``query``, ``passages``); they stand in *texts*, too, for endpoints without fields.
@@ -104,6 +104,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     reset: drops the turns and answers before this one from the history; opening messages stay.
     expected: expected answer for the grader; None is not graded.  task: group of the turn, for results by task.
     history: earlier messages: system prompt, context, earlier turns and their live answers.
+    state: values of the answer before, from :meth:`aiperf.sdk.endpoint.Reader.state`; empty in a first turn, after a failure
+    and in a conversation whose turns are sent alone.
     """
 
     texts: tuple[str, ...] = ()
@@ -119,6 +121,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     extra: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     history: tuple[Message, ...] = ()
+    state: dict[str, Any] = field(default_factory=dict)
     payload: dict[str, Any] | bytes | None = None
     expected: str | None = None
     task: str | None = None

@@ -18,6 +18,11 @@ class Event(NamedTuple):
     data: bytes
     event: bytes = b""
 
+    @property
+    def name(self) -> str | None:
+        """The event's name as text; None where the stream has none."""
+        return self.event.decode("utf-8", "replace") if self.event else None
+
 
 _new = tuple.__new__  # costs half of Event(…), and runs once per token
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from itertools import cycle, repeat
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,7 +13,8 @@ import pytest
 
 from aiperf.errors import BadResponse
 from aiperf.reduce.envelopes import read_envelopes
-from aiperf.sdk.endpoint import Capabilities, Endpoint, prompt
+from aiperf.reduce.usage import merged_usage
+from aiperf.sdk.endpoint import Capabilities, Endpoint, Reader, prompt
 from aiperf.sdk.model import Delta, Message, Turn
 from aiperf.sdk.sse import Splitter
 from aiperf.testing.manifests import check_row, check_taken
@@ -52,13 +53,15 @@ class EndpointContract:
             answer = "Hi"
 
     transcript: data of the events of a streamed answer; of an endpoint without streaming, its one body.
-    answer: text, reasoning and tool calls of the whole transcript, in order.  usage: its last usage.
+    names: their names, where the server names its events.
+    answer: text, reasoning and tool calls of the whole transcript, in order.  usage: of all its events, merged.
     whole: the same answer without streaming; None skips its test.
     silent: events without visible content.  garbage: bytes that are no answer.
     """
 
     endpoint: ClassVar[Endpoint]
     transcript: ClassVar[Sequence[bytes]]
+    names: ClassVar[Sequence[str | None]] = ()
     answer: ClassVar[str]
     usage: ClassVar[dict[str, Any] | None] = None
     whole: ClassVar[bytes | None] = None
@@ -70,8 +73,23 @@ class EndpointContract:
     def _text(self, deltas: list[Delta | None]) -> str:
         return "".join(delta.reasoning + delta.text + delta.tool for delta in deltas if delta is not None)
 
+    def _named(self, events: Sequence[bytes]) -> list[tuple[bytes, str | None]]:
+        return list(zip(events, self.names if events is self.transcript and self.names else repeat(None), strict=False))
+
+    def _read(self, *batches: Sequence[tuple[bytes, str | None]]) -> list[Delta | None]:
+        """The Deltas of one answer, whose events come in batches, and that of its end where it has one."""
+        reader, deltas = self.endpoint.reader(), list[Delta | None]()
+        for batch in filter(None, batches):
+            read = reader.feed([event for event, _ in batch], [name for _, name in batch])
+            assert len(read) == len(batch), f"feed gave {len(read)} Deltas for {len(batch)} events"
+            assert all(delta is None or isinstance(delta, Delta) for delta in read), f"feed gave {read!r:.200}"
+            deltas += read
+        last = reader.close()
+        assert last is None or isinstance(last, Delta), f"close gave {last!r:.200}"
+        return deltas if last is None else [*deltas, last]
+
     def _decoded(self, events: Sequence[bytes]) -> list[Delta | None]:
-        return [self.endpoint.decode(event) for event in events]
+        return self._read(self._named(events))
 
     def test_the_same_turn_gives_the_same_bytes(self) -> None:
         before = msgspec.json.encode(self.turn)
@@ -130,56 +148,93 @@ class EndpointContract:
 
     def test_the_transcript_tells_the_usage(self) -> None:
         usages = [delta.usage for delta in self._decoded(self.transcript) if delta is not None and delta.usage]
-        assert (usages[-1] if usages else None) == self.usage
+        assert merged_usage(usages) == self.usage
 
     def test_the_whole_answer_says_the_same(self) -> None:
         if self.whole is None:
             pytest.skip("no whole answer is given")
-        assert self._text([self.endpoint.decode(self.whole)]) == self.answer
+        assert self._text(self._decoded((self.whole,))) == self.answer
 
     def test_an_event_means_the_same_every_time(self) -> None:
         assert self._decoded(self.transcript) == self._decoded(self.transcript)
+
+    def test_the_size_of_a_batch_says_nothing(self) -> None:
+        events = self._named(self.transcript)
+        deltas = self._read(events)
+        assert self._read(*([event] for event in events)) == deltas, "one by one the events mean something else"
+        for at in range(1, len(events)):
+            assert self._read(events[:at], events[at:]) == deltas, f"two batches, the second from event {at} on"
+
+    def test_two_answers_at_a_time_keep_apart(self) -> None:
+        readers, texts = [self.endpoint.reader() for _ in range(2)], ["", ""]
+        assert readers[0] is not readers[1], "reader gave the reader of another answer"
+        for event, name in self._named(self.transcript):
+            for at, reader in enumerate(readers):
+                texts[at] += self._text(list(reader.feed([event], [name])))
+        for at, reader in enumerate(readers):
+            texts[at] += self._text([reader.close()])
+        assert texts == [self.answer] * 2
+
+    def test_the_next_turn_can_repeat_the_answer(self) -> None:
+        if not self.endpoint.capabilities.multi_turn:
+            pytest.skip("this endpoint has no history")
+        reader, events = self.endpoint.reader(), self._named(self.transcript)
+        text = self._text([*reader.feed([event for event, _ in events], [name for _, name in events]), reader.close()])
+        messages, state = reader.replay(), reader.state()
+        messages = [Message("assistant", (text,))] if messages is None else messages
+        assert all(isinstance(message, Message) for message in messages), f"replay gave {messages!r:.200}"
+        assert isinstance(state, dict), f"state gave {state!r:.200}"
+        turn = msgspec.structs.replace(self.turn, history=(Message("user", ("Before",)), *messages), state=state)
+        assert self.endpoint.encode(turn) == self.endpoint.encode(turn)
 
     def test_a_stream_cut_anywhere_gives_the_same_answer(self) -> None:
         if not self.endpoint.capabilities.streaming:
             pytest.skip("this endpoint does not stream")
         ends = cycle((b"\r\n", b"\n", b"\r"))  # the standard has all three, and servers mix them
-        events = (event.replace(b"\n", b"\ndata: ") for event in self.transcript)
-        stream = b"".join(b"data: %b%b" % (event, 2 * next(ends)) for event in events)
+        stream = b""
+        for event, name in self._named(self.transcript):
+            line = b"" if name is None else b"event: %b%b" % (name.encode(), next(ends))
+            stream += b"%bdata: %b%b" % (line, event.replace(b"\n", b"\ndata: "), 2 * next(ends))
         for at in range(len(stream) + 1):
             splitter = Splitter()
             parsed = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
-            assert self._text(self._decoded([event.data for event in parsed])) == self.answer, f"cut at {at}"
+            assert self._text(self._read([(event.data, event.name) for event in parsed])) == self.answer, f"cut at {at}"
 
     def test_events_in_one_envelope_say_nothing_but_their_text(self) -> None:
         if not self.endpoint.repeats_envelope:
             pytest.skip("this endpoint makes no such promise")
-        for event in self.transcript:
-            for run in _alike(event, self.endpoint.decode(event)):
-                found = read_envelopes(run, self.endpoint.decode)
-                deltas = [delta or Delta() for delta in self._decoded(run)]
+        for at, (event, name) in enumerate(self._named(self.transcript)):
+            for run in _alike(event, *self._reader_at(at).feed([event], [name])):
+                found = read_envelopes(run, self._reader_at(at).feed, [name] * len(run))
+                deltas = [delta or Delta() for delta in self._reader_at(at).feed(run, [name] * len(run))]
                 assert found is not None
                 assert found.texts == [delta.text for delta in deltas]
                 assert found.reasonings == [delta.reasoning for delta in deltas]
 
+    def _reader_at(self, at: int) -> Reader:
+        """A reader that has read the transcript up to event *at*."""
+        reader = self.endpoint.reader()
+        for event, name in self._named(self.transcript)[:at]:
+            reader.feed([event], [name])
+        return reader
+
     def test_garbage_is_a_bad_response_that_keeps_its_bytes(self) -> None:
         for garbage in self.garbage:
             with pytest.raises(BadResponse) as caught:
-                self.endpoint.decode(garbage)
+                self._decoded((garbage,))
             assert caught.value.raw == garbage
             assert str(caught.value)
 
     def test_an_error_in_band_is_a_bad_response_in_the_servers_words(self) -> None:
         with pytest.raises(BadResponse, match="busy") as caught:
-            self.endpoint.decode(self.failure)
+            self._decoded((self.failure,))
         assert caught.value.raw == self.failure
 
     def test_what_shows_nothing_is_not_content(self) -> None:
         if not self.silent:
             pytest.skip("no silent events are given")
         for event in self.silent:
-            delta = self.endpoint.decode(event)
-            assert delta is None or not delta.content, event
+            assert not any(delta is not None and delta.content for delta in self._decoded((event,))), event
 
     def test_importing_it_stays_light_for_workers(self) -> None:
         code = f"import sys, {type(self.endpoint).__module__}; print(*sys.modules)"

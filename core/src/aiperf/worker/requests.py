@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
 from itertools import takewhile
 from time import monotonic_ns
@@ -19,11 +19,11 @@ from aiperf.rundir.store import Store
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
-from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
+from aiperf.sdk.endpoint import Endpoint, Reader, completed, encoded, prompt
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Answers, ErrorDetails, Message, join_url
+from aiperf.sdk.model import Answers, Delta, ErrorDetails, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
-from aiperf.sdk.sse import Splitter
+from aiperf.sdk.sse import Event, Splitter
 from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
 from aiperf.worker.clock import NS_PER_S
@@ -48,7 +48,8 @@ class Turns:
         """Body and shape of the session's current turn; *request* is the number it will have."""
         plan = self._plan
         conversation = self._store.conversation(session.entry)
-        turn = completed(conversation, session.turn, plan.target, plan.target.models[session.model], session.history)
+        model = plan.target.models[session.model]
+        turn = completed(conversation, session.turn, plan.target, model, session.history, session.state)
         prepared = encoded(self._endpoint, turn)
         if session.turn and not conversation.alone:
             counted = prompt(self._endpoint, turn, prepared)
@@ -88,22 +89,33 @@ class Turns:
         if turn.reset:
             session.history.clear()
         session.history += (*turn.before, *turn.own)
-        pieces, session.collected = session.collected, []
+        pieces, session.collected, session.state = session.collected, [], {}
         if good and conversation.answers == Answers.LIVE:
-            answer = self._text(pieces, streamed=streamed)
-            if answer:
-                session.history.append(Message("assistant", (answer,)))
+            messages, session.state = self._answered(pieces, streamed=streamed)
+            session.history += messages
 
-    def _text(self, pieces: list[bytes], *, streamed: bool) -> str:
-        """The text of an answer; its reasoning only where there is no text."""
+    def _answered(self, pieces: list[bytes], *, streamed: bool) -> tuple[Sequence[Message], dict[str, Any]]:
+        """The messages that repeat an answer, and its values for the next request."""
         if streamed:
             splitter = Splitter()
-            events = [event.data for piece in pieces for event in splitter.feed(piece)]
-            events += [event.data for event in splitter.close()]
+            events = [event for piece in pieces for event in splitter.feed(piece)]
+            events += splitter.close()
         else:
-            events = [b"".join(pieces)]
-        pieces_read = [piece for event in events if (piece := _read(self._endpoint, event)) is not None]
-        return "".join(text for text, _, _ in pieces_read) or "".join(reasoning for _, reasoning, _ in pieces_read)
+            events = [Event(b"".join(pieces))]
+        try:
+            reader = self._endpoint.reader()
+            deltas = _read_all(reader, events)
+            if deltas is None:  # an event can't be read: a new reader reads the others
+                reader = self._endpoint.reader()
+                deltas = [delta for event in events for delta in _read_all(reader, [event]) or ()]
+            deltas.append(reader.close())
+            messages, state = reader.replay(), dict(reader.state())
+            if messages is None:
+                text = "".join(delta.text for delta in deltas if delta) or "".join(delta.reasoning for delta in deltas if delta)
+                messages = [Message("assistant", (text,))] if text else []
+            return tuple(messages), state
+        except Exception:  # noqa: BLE001  # code of a plugin; the reducer reads the answer again and reports the error
+            return (), {}
 
 
 def _make_shapes(plan: Plan, secrets: Secrets, store: Store) -> list[list[Shape]]:
@@ -121,12 +133,12 @@ def _make_shapes(plan: Plan, secrets: Secrets, store: Store) -> list[list[Shape]
     return rows
 
 
-def _read(endpoint: Endpoint, event: bytes) -> tuple[str, str, bool] | None:
-    """Text, reasoning and whether there is content, as the endpoint reads an event; None where it fails or reads nothing."""
+def _read_all(reader: Reader, events: Sequence[Event]) -> list[Delta | None] | None:
+    """What *reader* gives for the events; None where it fails, which the reducer reports."""
     try:
-        delta = endpoint.decode(event)
-        return None if delta is None else ("" + delta.text, "" + delta.reasoning, delta.content)
-    except Exception:  # noqa: BLE001  # code of a plugin; the reducer decodes the event again and reports the error
+        deltas = list(reader.feed([event.data for event in events], [event.name for event in events]))
+        return deltas if all(delta is None or isinstance(delta, Delta) for delta in deltas) else None
+    except Exception:  # noqa: BLE001  # code of a plugin
         return None
 
 
@@ -139,15 +151,20 @@ class _FirstToken:
     def __init__(self, endpoint: Endpoint, on_found: Callable[[], None], collect: Callable[[bytes], None] | None) -> None:
         self._endpoint, self._on_found, self._collect = endpoint, on_found, collect
         self._splitter: Splitter | None = Splitter()
+        self._reader: Reader | None = None
 
     def feed(self, body: bytes) -> None:
         if self._collect is not None:
             self._collect(body)
         if self._splitter is None:
             return
-        pieces = (_read(self._endpoint, event.data) for event in self._splitter.feed(body))
-        if any(piece is not None and piece[2] for piece in pieces):
-            self._splitter = None
+        try:
+            reader = self._reader = self._reader or self._endpoint.reader()
+        except Exception:  # noqa: BLE001  # code of a plugin; the reducer reports the error
+            return
+        deltas = (delta for event in self._splitter.feed(body) for delta in _read_all(reader, [event]) or ())
+        if any(delta is not None and delta.content for delta in deltas):
+            self._splitter = self._reader = None
             self._on_found()
 
 

@@ -68,6 +68,7 @@ class {{ cookiecutter.__class }}(Endpoint):
         body.update(turn.extra)
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
 
+    # Where events mean something only together: def reader(self) -> aiperf.sdk.endpoint.Reader, in place of decode.
     def decode(self, event: bytes) -> Delta | None:
         if event == b"[DONE]":
             return None

@@ -1,0 +1,201 @@
+"""Readers of answers: state from event to event, the end of an answer, and what the next turn repeats."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf.errors import BadResponse
+from aiperf.reduce.answer import REASONING, TEXT, Answer, read_answer
+from aiperf.rundir.shard_reader import Read
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.endpoint import Reader
+from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
+from aiperf.testing.journals import Plain, event
+from worker_fakes import FakeTransport, Spoken, make_engine, make_plan
+
+
+class Late(Reader):
+    """Numbers the texts, keeps the last one back until the end, and reads events named ``think`` as reasoning."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.fed = 0
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        self.fed += len(events)
+        return [self._one(*pair) for pair in zip(events, names, strict=True)]
+
+    def _one(self, data: bytes, name: str | None) -> Delta | None:
+        delta = Plain().decode(data)
+        if delta is None or not delta.text:
+            return delta
+        if name == "think":
+            return Delta(reasoning=delta.text)
+        self.texts.append(f"{len(self.texts)}{delta.text}")
+        return Delta(self.texts[-2]) if len(self.texts) > 1 else None
+
+    def close(self) -> Delta | None:
+        return Delta(self.texts[-1], finish="closed", usage={"last": 1}) if self.texts else None
+
+    def replay(self) -> Sequence[Message]:
+        return (Message.of({"role": "assistant", "content": "|".join(self.texts)}),)
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": len(self.texts)}
+
+
+def named(name: str, data: bytes) -> bytes:
+    return b"event: %b\n%b" % (name.encode(), data)
+
+
+STREAM = (
+    named("start", event(usage={"in": 5, "out": 0})),
+    named("think", event(text="hm")),
+    named("text", event(text="a")),
+    named("text", event(text="b")),
+    named("end", event(usage={"out": 3})),
+)
+
+
+def reads_of(stream: Sequence[bytes]) -> list[Read]:
+    return [(10 * at, 10 * at + 1, 0, body) for at, body in enumerate(stream, 1)]
+
+
+def fields(answer: Answer) -> dict[str, Any]:
+    return {name: getattr(answer, name) for name in Answer.__slots__}
+
+
+def test_a_reader_sees_names_and_keeps_its_state() -> None:
+    answer = read_answer(reads_of(STREAM), Late, streamed=True)
+    assert (answer.text, answer.reasoning, answer.finish) == ("0a1b", "hm", "closed")
+    assert answer.usage == {"in": 5, "out": 3, "last": 1}
+    assert (answer.stamps, list(answer.kinds)) == ([20, 40, 50], [REASONING, TEXT, TEXT]), "the end came with the last read"
+    assert (answer.first_output_ns, answer.events, answer.error) == (40, 4, None)
+
+
+def test_an_answer_in_any_pieces_reads_the_same() -> None:
+    expected = fields(read_answer(reads_of(STREAM), Late, streamed=True))
+    for stream in (
+        [*STREAM[:-1], STREAM[-1][:-1]],  # without its last line end
+        [STREAM[0], b": still here\n\n" + STREAM[1], *STREAM[2:]],
+        [piece.replace(b"\n", b"\r\n") for piece in STREAM],
+    ):
+        assert fields(read_answer(reads_of(stream), Late, streamed=True)) == expected
+    whole = b"".join(STREAM)
+    for cut in range(1, len(whole)):
+        answer = read_answer(reads_of([whole[:cut], whole[cut:]]), Late, streamed=True)
+        assert (answer.text, answer.reasoning, answer.usage) == ("0a1b", "hm", expected["usage"]), cut
+
+
+def test_a_body_is_the_only_event() -> None:
+    answer = read_answer([(10, 11, 0, b'{"text":"a b"}')], Late, streamed=False)
+    assert (answer.text, answer.stamps, answer.usage, answer.finish) == ("0a b", [10], {"last": 1}, "closed")
+
+
+def test_a_promise_of_envelopes_shows_a_reader_both_ends_of_a_series() -> None:
+    class Passing(Late):
+        def _one(self, data: bytes, name: str | None) -> Delta | None:
+            return Plain().decode(data)
+
+    made: list[Passing] = []
+
+    def new_reader() -> Passing:
+        made.append(Passing())
+        return made[-1]
+
+    words = [named("text", event(text=f" {at}")) for at in range(100)]
+    words[50:50] = [named("other", event(text=" other"))]
+    answer = read_answer(reads_of(words), new_reader, streamed=True, repeats=True)
+    assert answer.text == "".join(f" {at}" for at in range(50)) + " other" + "".join(f" {at}" for at in range(50, 100))
+    assert len(made) == 1 and made[0].fed == 5, "two ends of each series of one name, and the event between them"
+
+
+class Bad(Late):
+    def __init__(self, **methods: Any) -> None:
+        super().__init__()
+        for name, method in methods.items():
+            setattr(self, name, method)
+
+
+def fails(*_: object) -> Any:
+    raise KeyError("seq")
+
+
+def refuses() -> Delta | None:
+    raise BadResponse("cut off")
+
+
+@pytest.mark.parametrize(
+    ("methods", "message", "kind"),
+    [
+        ({"feed": fails}, "the endpoint can't read the answer: KeyError: 'seq'", "EndpointError"),
+        ({"close": fails}, "the endpoint can't read the answer: KeyError: 'seq'", "EndpointError"),
+        ({"close": refuses}, "cut off", None),
+        ({"close": lambda: "Hi"}, "the endpoint can't read the answer: close returned str, not Delta", "EndpointError"),
+        (
+            {"feed": lambda events, names: ["Hi"] * len(events)},
+            "the endpoint can't read the answer: feed returned str, not Delta", "EndpointError",
+        ),
+        (
+            {"feed": lambda events, names: [Delta("x")]},
+            "the endpoint can't read the answer: feed returned 1 Deltas for 5 events", "EndpointError",
+        ),
+        (
+            {"feed": lambda events, names: []},
+            "the endpoint can't read the answer: feed returned 0 Deltas for 1 events", "EndpointError",
+        ),
+    ],
+)  # fmt: skip
+def test_a_bad_reader_fails_its_answer_alone(methods: dict[str, Any], message: str, kind: str | None) -> None:
+    odd = [] if "5 events" in message else [STREAM[0], b": comment\n\n", *STREAM[1:]]
+    for stream in filter(None, (odd, STREAM if "1 events" not in message else [])):
+        error = read_answer(reads_of(stream), lambda: Bad(**methods), streamed=True).error
+        assert error is not None and (error.message, error.kind) == (message, kind)
+
+
+def test_an_endpoint_without_a_reader_fails_its_answer_alone() -> None:
+    error = read_answer(reads_of(STREAM), fails, streamed=True).error
+    assert error is not None and error.kind == "EndpointError"
+
+
+# The next turn
+
+
+class Remembering(Spoken):
+    """Sends the state of the answer before, and replayed messages as they are."""
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        said = [repr(message.item or message.texts) for message in turn.messages]
+        return HttpRequest("/v1/x", f"{turn.state} {' '.join(said)}".encode())
+
+    def reader(self) -> Reader:
+        return Late()
+
+
+class Answering(FakeTransport):
+    def answer(self, status: int = 200, error: Any = None) -> None:
+        exchange = self.open.pop(0)
+        exchange.status = status
+        self.engine.chunk(exchange, event(text="x")[6:-2], 1, 2, 0)
+        self.engine.done(exchange, error)
+
+
+def test_the_next_request_has_what_the_reader_repeats(tmp_path: Path) -> None:
+    ref = PluginRef("endpoints", "remembering", "test_readers:Remembering", "aiperf-core", "0")
+    engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.new_event_loop(), turns=4)
+    transport = engine.transport = Answering(engine)  # type: ignore[assignment]
+    session = engine.session(engine.phase, 0, entry=0)
+    engine.send(session, 0, -1)
+    for turn in range(4):
+        transport.answer(status=500 if turn == 1 else 200)
+    bodies = [exchange.body.decode() for exchange in transport.sent if exchange.owner is session]
+    repeated = str({"role": "assistant", "content": "0x"})
+    assert [body.replace(repeated, "REPLAY") for body in bodies[1:]] == [
+        "{'seen': 1} ('t0',) REPLAY ('t1',)",
+        "{} ('t0',) REPLAY ('t1',) ('t2',)",  # nothing of a failed answer
+        "{'seen': 1} ('t0',) REPLAY ('t1',) ('t2',) REPLAY ('t3',)",
+    ]

@@ -1,0 +1,1 @@
+"""Dialects that a decoder of single events can't read."""

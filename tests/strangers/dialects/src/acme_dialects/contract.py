@@ -1,0 +1,38 @@
+"""What the contract of endpoints tries these dialects with."""
+
+from __future__ import annotations
+
+from aiperf.testing import EndpointContract
+
+from acme_dialects.letters import Letters
+
+_THINKING = b'{"type":"thinking","thinking":"","signature":""}'
+
+
+class LettersContract(EndpointContract):
+    endpoint = Letters()
+    transcript = (
+        b'{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"container":{"id":"c1"},'
+        b'"usage":{"input_tokens":1,"cache_read_input_tokens":21,"output_tokens":0}}}',
+        b'{"type":"content_block_start","index":0,"content_block":%b}' % _THINKING,
+        b'{"type":"ping"}',
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm. "}}',
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}',
+        b'{"type":"content_block_stop","index":0}',
+        b'{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}',
+        b'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"new"}}',
+        b'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":" define"}}',
+        b'{"type":"content_block_stop","index":1}',
+        b'{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":{"output_tokens":4}}',
+        b'{"type":"message_stop"}',
+    )
+    names = tuple(event.split(b'"')[3].decode() for event in transcript)
+    answer = "Hm. new define"
+    usage = {"input_tokens": 1, "cache_read_input_tokens": 21, "output_tokens": 4}
+    whole = (
+        b'{"id":"m","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"Hm. ","signature":"c2ln"},'
+        b'{"type":"text","text":"new define"}],"stop_reason":"max_tokens",'
+        b'"usage":{"cache_read_input_tokens":21,"input_tokens":1,"output_tokens":4}}'
+    )
+    silent = (b'{"type":"ping"}', b'{"type":"message_stop"}', b'{"type":"content_block_stop","index":0}')
+    failure = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
