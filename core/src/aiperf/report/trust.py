@@ -261,7 +261,7 @@ def _lost_arrivals(outcome: Arrivals) -> Iterator[str]:
         yield f"the journal may have lost a part of {subject}, which no statistic of latencies or tokens has"
     if lost := outcome.unfinished:
         subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
-        yield f"{subject} no end: the process that sent them was lost"
+        yield f"{subject} no end in the journal: their worker was lost, or could not write"
 
 
 def _unconnected(counts: PhaseCounts, cause: str) -> list[tuple[float, int, str]]:
@@ -274,7 +274,7 @@ def _failed_connections(counts: PhaseCounts, begin_ns: float) -> Iterator[str]:
     """Requests that found no server, or no means on this machine to reach it."""
     for cause, sentence in ((REFUSED, "no connection could be opened"), (EXHAUSTED, "the client was at a limit of its own")):
         if found := _unconnected(counts, cause):
-            first_ns, _, message = min(found)
+            first_ns, message = min(found)[0], max(found, key=lambda each: each[1])[2]
             begin_s = max(0.0, first_ns - begin_ns) / 1e9
             yield f"{sentence} from {begin_s:.3f} s on, for {sum(count for _, count, _ in found):,} requests: {message}"
 

@@ -72,7 +72,7 @@ COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN =
 OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown")
 """Outcomes of an arrival; workers write the first four.
 
-UNFINISHED: the process that sent the request was lost.  DAMAGED: the journal may have lost a part of what was observed.
+UNFINISHED: the request's worker was lost, or could not write.  DAMAGED: the journal may have lost a part of what was observed.
 NEVER_SENT and UNKNOWN: no request is in the journal; UNKNOWN where one may have been sent.
 """
 

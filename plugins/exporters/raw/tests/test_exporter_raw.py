@@ -157,6 +157,22 @@ def test_segments_that_are_gone_are_named_and_no_half_file_is_left(run):
     assert not target.file("raw.jsonl").exists()
 
 
+def test_an_answer_that_is_damaged_in_the_segments_is_named_and_the_file_of_before_stays(run):
+    """The per-request file has its line from the columns, which are whole."""
+    for request in range(2):
+        run.answered(request, 1_000 * request, (1_000 * request + 50, b"data: %d\n\n" % request))
+        keep(run, request, b"{}")
+        run.flush(9_000 * (request + 1))
+    before = exported(run, record(run, 0), record(run, 1))
+    (segment,) = run.journal.glob("shard-0.*.seg")
+    data = bytearray(segment.read_bytes())
+    data[data.index(b"data: 1")] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(AiperfError, match=r"don't have the whole answer to request 1 of worker 0: .* damaged"):
+        exported(run, record(run, 0), record(run, 1))
+    assert [json.loads(line) for line in target_of(run).file("raw.jsonl").read_bytes().splitlines()] == before
+
+
 def test_without_the_per_request_file_there_is_nothing_to_follow(run):
     with pytest.raises(AiperfError, match="whose lines the raw file follows"):
         RawRecords(target_of(run)).export(sample_summary())

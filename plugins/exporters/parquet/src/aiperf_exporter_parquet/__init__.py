@@ -25,7 +25,8 @@ class RequestTable(SummaryExporter):
 
         records, path = self.target.file("jsonl"), self.target.file("parquet")
         if not records.exists():
-            raise AiperfError(f"{records} is not there, whose lines the table has", "is the records exporter switched off?")
+            hint = "the records exporter failed, or is switched off"
+            raise AiperfError(f"{records} is not there, whose lines the table has", hint)
         with atomic(path) as draft:
             write(records, draft)
         return [Artifact("Parquet Export", path)]

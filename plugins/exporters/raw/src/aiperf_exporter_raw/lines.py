@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from aiperf import STREAMED, AiperfError, Target
 from aiperf.sdk.errors import BadJournal
-from aiperf.sdk.journal import Observation, Store, observations
+from aiperf.sdk.journal import OUTCOMES, Observation, Store, observations
 from aiperf.sdk.sse import Splitter
 from msgspec import Struct
 
@@ -39,7 +39,8 @@ def lines(target: Target) -> Iterator[bytes]:
     """
     records = target.file("jsonl")
     if target.journal is None or not records.exists():
-        raise AiperfError(f"{records} is not there, whose lines the raw file follows", "is the records exporter switched off?")
+        hint = "the records exporter failed, or is switched off"
+        raise AiperfError(f"{records} is not there, whose lines the raw file follows", hint)
     found = _Found(target.journal)
     read, read_key = msgspec.json.Decoder(_Record).decode, msgspec.json.Decoder(_Key).decode
     encode = msgspec.json.Encoder().encode
@@ -63,8 +64,12 @@ class _Found:
         if shard not in self._shards:
             self._shards[shard] = observations(self._journal, shard)
         for one in self._shards[shard]:
-            if one.sent["request"] == request:
-                return one
+            if one.sent["request"] != request:
+                continue
+            if OUTCOMES[one.done["outcome"]] == "damaged":
+                whose = f"don't have the whole answer to request {request} of worker {shard}"
+                raise BadJournal(f"the segments in {self._journal} {whose}: a frame is damaged or missing")
+            return one
         raise BadJournal(f"the segments in {self._journal} don't have request {request} of worker {shard}")
 
 
