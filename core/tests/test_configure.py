@@ -22,7 +22,11 @@ from aiperf.sdk.options import Options, option
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 
 FAKES = '''
-from aiperf import ConfigError, Endpoint, hookimpl
+from aiperf import ConfigError, Endpoint, Options, hookimpl, option
+
+class FormOptions(Options):
+    field: str = "small"
+    size: int = option("--size", default=1, ge=1, help="Of the form.")
 
 class Speaks(Endpoint):
     def __init__(self, options=None):
@@ -92,6 +96,9 @@ PLUGINS = [
     row("endpoints", "keyed", "fake_plugins:KeyHeader", capabilities={**CHAT, "streaming_path": "/v1/{model}/stream"}),
     row("endpoints", "vectors", "fake_plugins:Speaks", capabilities={"path": "/v1/embeddings", "tokenizes_input": True}),
     row("endpoints", "silent", "fake_plugins:Speaks", capabilities={"path": "/v1/infer", "service_kind": "nim"}),
+    row("endpoints", "form", "fake_plugins:KeyHeader", capabilities={**CHAT, "takes": ["field", "size"]},
+        options_model="fake_plugins:FormOptions", options=(OptionSpec("size", ("--size",), ""),)),
+    row("endpoints", "careless", "fake_plugins:Speaks", capabilities={**CHAT, "takes": ["field"]}),
     row("datasets", "synthetic", options_model="x:y"),
     row("datasets", "mine"),
     row("graders", "same", "fake_plugins:Breaks"),
@@ -529,6 +536,46 @@ def test_an_endpoint_that_breaks_is_named_with_package_and_version() -> None:
 
 def test_extra_inputs_add_up() -> None:
     assert plan(extra_inputs=["a:1,b:x", '{"c": [1]}', "a:2"]).target.extra == {"a": 2, "b": "x", "c": [1]}
+
+
+def form_options(**given: Any) -> Options:
+    from fake_plugins import FormOptions  # type: ignore[import-not-found]  # written by the fixture
+
+    made: Options = FormOptions(**given)
+    return made
+
+
+@pytest.mark.parametrize(("text", "given", "field", "size", "extra"), [
+    ("field:answer,size:7,a:1", {}, "answer", 7, {"a": 1}),
+    ("field:12", {"size": 3}, "12", 3, {}),
+    ("a:1", {"size": 3}, "small", 3, {"a": 1}),
+])  # fmt: skip
+def test_extra_inputs_that_the_endpoint_takes_are_its_options(
+    text: str, given: dict[str, Any], field: str, size: int, extra: dict[str, Any]
+) -> None:
+    planned = plan(endpoint_type="form", extra_inputs=[text], plugins={"endpoints:form": form_options(**given)})
+    options = planned.plugins.options_of(planned.plugins.endpoint)
+    assert (options.field, options.size, planned.target.extra) == (field, size, extra)
+
+
+def test_other_endpoints_send_the_same_extra_inputs_in_the_body() -> None:
+    assert plan(extra_inputs=["field:answer"]).target.extra == {"field": "answer"}
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    ({"extra_inputs": ["size:many"]}, "--extra-inputs size: 'many' is not a whole number"),
+    ({"extra_inputs": ["size:0"]}, "--extra-inputs size: 0 is not allowed; must be at least 1"),
+    ({"extra_inputs": ["size:2"], "typed": {"endpoints:form.size": "--size"}},
+     "--size and --extra-inputs size exclude each other"),
+])  # fmt: skip
+def test_an_extra_input_that_is_no_good_option_is_refused(more: dict[str, Any], said: str) -> None:
+    given = form_options(size=3) if "typed" in more else form_options()
+    assert said in only_error(endpoint_type="form", plugins={"endpoints:form": given}, **more)
+
+
+def test_an_endpoint_that_takes_what_it_has_no_option_for_is_named() -> None:
+    said = only_error(endpoint_type="careless", extra_inputs=["field:answer"])
+    assert "the manifest of acme-careless 1.0 takes field and has no options_model" in said
 
 
 @pytest.mark.parametrize(("given", "said"), [

@@ -26,6 +26,7 @@ from aiperf import (
     Turn,
     Unit,
 )
+from aiperf.registry.manifest import read_row
 from aiperf.run.display import Simple
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext
@@ -47,7 +48,7 @@ from aiperf.testing import (
     absent,
     sample_batch,
 )
-from aiperf.testing.manifests import row_of
+from aiperf.testing.manifests import check_taken, row_of
 
 _NEEDS_A_PACKAGE = {
     "test_the_capabilities_are_the_manifests",
@@ -258,6 +259,21 @@ def _without_tools(self: Endpoint, turn: Turn) -> HttpRequest:
 def test_an_endpoint_that_sends_tools_and_verbatim_messages_passes() -> None:
     methods = {"capabilities": ABLE, "encode": _verbatim}
     assert verdicts(with_endpoint(**methods)) == set()
+
+
+@pytest.mark.parametrize(("taken", "model", "missing"), [
+    (["entries"], "aiperf.planning.kernel_options:KernelOptions", ""),
+    (["nothing", "entries"], "aiperf.planning.kernel_options:KernelOptions", "takes nothing, and"),
+    (["field"], None, "takes field, and its options_model has no such field"),
+])  # fmt: skip
+def test_what_an_endpoint_takes_is_a_field_of_its_options(taken: list[str], model: str | None, missing: str) -> None:
+    plain = {"category": "endpoints", "name": "x", "summary": "X.", "capabilities": {"takes": taken}, "options_model": model}
+    row = read_row(plain)
+    if not missing:
+        check_taken(row)
+        return
+    with pytest.raises(AssertionError, match=missing):
+        check_taken(row)
 
 
 def _changing(self: Endpoint, turn: Turn) -> HttpRequest:

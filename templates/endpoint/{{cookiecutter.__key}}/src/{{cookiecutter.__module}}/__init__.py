@@ -41,7 +41,12 @@ _read = msgspec.json.Decoder(_Answer).decode
 
 
 class {{ cookiecutter.__class }}(Endpoint):
-    """``POST /v1/chat/completions``."""
+    """``POST /v1/chat/completions``.
+
+    Verbatim messages and tools are sent as they are.  For keys of ``--extra-inputs`` that are options see ``takes``, for media
+    as bytes ``inline_media``, both in ``Capabilities``; for forms ``aiperf.sdk.multipart``; for other input tokens than the
+    texts ``Endpoint.prompt_of``.
+    """
 
     capabilities = Capabilities(
         path="/v1/chat/completions",
