@@ -204,8 +204,10 @@ def completed(
     """Turn *index* as an endpoint encodes it.  Of this session: *history*, behind the opening messages, and *state*."""
     turn = conversation.turns[index]
     tools = turn.tools
-    if tools is None and index and not conversation.alone:
-        tools = next((earlier.tools for earlier in reversed(conversation.turns[:index]) if earlier.tools is not None), None)
+    if not conversation.alone:
+        while tools is None and index:
+            index -= 1
+            tools = conversation.turns[index].tools
     return replace(
         turn, model=turn.model or model, stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
         history=(*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before), tools=tools,

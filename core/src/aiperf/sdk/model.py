@@ -143,15 +143,19 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     @property
     def messages(self) -> tuple[Message, ...]:
         """The whole chat, this turn last."""
-        return (*self.history, *self.own)
+        if self.items is None:  # own, without another call
+            return (*self.history, Message(self.role, self.texts, self.media))
+        return (*self.history, *self.items)
 
     @property
     def plain(self) -> bool:
         """Whether the chat's texts and media say everything: no tools, no verbatim message, no payload."""
-        return (
-            self.tools is None and self.payload is None and self.items is None
-            and all(message.item is None for message in self.history)
-        )  # fmt: skip
+        if self.tools is not None or self.payload is not None or self.items is not None:
+            return False
+        for message in self.history:  # noqa: SIM110  # half the time of all()
+            if message.item is not None:
+                return False
+        return True
 
     @property
     def text(self) -> str:
