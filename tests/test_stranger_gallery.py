@@ -184,7 +184,9 @@ def test_a_form_has_named_texts_both_extras_and_the_picture(cards: tuple[Done, l
         assert request.path == "/postcards"
         head = f"Content-Type: {request.content_type}\r\n\r\n".encode()
         parts = list(BytesParser(policy=HTTP).parsebytes(head + request.body).iter_parts())
-        fields = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in parts}
+        fields: dict[Any, Any] = {
+            part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in parts
+        }
         assert json.loads(fields["title"]) == ["What is shown?"]
         assert json.loads(fields["run"]) == {"paper": "thick"}, "field belongs to the endpoint"
         assert json.loads(fields["row"]) == {"seed": 5 + number}

@@ -17,7 +17,8 @@ class Postcard(Endpoint[PostcardOptions]):
     )
 
     def encode(self, turn: Turn) -> HttpRequest:
-        files = [FilePart("picture", "kite.png", *reversed(media_bytes(media))) for media in turn.media]
+        pictures = map(media_bytes, turn.media)
+        files = [FilePart("picture", "kite.png", content, content_type) for content_type, content in pictures]
         title = turn.texts_of("title") or turn.texts
         fields = {"title": title, "model": turn.model, "run": turn.run_extra, "row": turn.row_extra}
         form = multipart(fields, files)
