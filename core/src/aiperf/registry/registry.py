@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -265,6 +266,7 @@ def _disabled_by_environment(candidates: Iterable[Descriptor]) -> tuple[list[str
     return words, problems
 
 
+@cache
 def _kernel_options() -> tuple[OptionSpec, ...]:
     return manifest.read((Path(__file__).parent.parent / manifest.FILE_NAME).read_bytes()).options
 
