@@ -202,7 +202,7 @@ def _add(answer: Answer, delta: Delta | None, at_ns: int) -> None:
 
 def _one_by_one(reader: Reader) -> Callable[[Event], Delta | None]:
     """Reads one event.  Raises what *reader* raises, or BadResponse where it gives anything but a Delta or None."""
-    if type(reader) is DecodingReader:
+    if isinstance(reader, DecodingReader):
         decode = reader.decode
         return lambda event: _checked(decode(event[0]), "decode")
     return lambda event: _checked(one_delta(reader.feed, event[0], event.name), "feed")

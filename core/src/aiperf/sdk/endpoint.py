@@ -97,7 +97,11 @@ class Reader:
 
 
 class DecodingReader(Reader):
-    """Reads each event by itself."""
+    """Reads each event by itself.
+
+    A subclass may add ``replay`` and ``state``, and ``feed`` for what they need; where they aren't asked for, the kernel may
+    call *decode* in place of ``feed``.
+    """
 
     def __init__(self, decode: Callable[[bytes], Delta | None]) -> None:
         self.decode = decode

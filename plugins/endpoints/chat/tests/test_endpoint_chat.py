@@ -333,3 +333,64 @@ def test_bodies_cut_at_different_places_are_one_kind_of_error() -> None:
 
 class TestChatKeepsTheContract(ChatContract):
     pass
+
+
+# The answer in the next turn
+
+
+def replayed(*events: Any) -> list[Message] | None:
+    reader = Chat().reader()
+    for event in events:
+        reader.feed([msgspec.json.encode(event) if isinstance(event, dict) else event], [None])
+    reader.close()
+    messages = reader.replay()
+    return None if messages is None else [*messages]
+
+
+def piece(**delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta}]}
+
+
+def call(function: Any, **more: Any) -> dict[str, Any]:
+    return piece(tool_calls=[{"function": function, **more}])
+
+
+WEATHER = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"at":"Lucca"}'}}
+
+
+@pytest.mark.parametrize(("events", "item"), [
+    ([piece(role="assistant", content=None), call({"name": "weather", "arguments": ""}, index=0, id="c1", type="function"),
+      call({"arguments": '{"at":'}, index=0), call({"arguments": '"Lucca"}'}, index=0), b"[DONE]"],
+     {"content": None, "tool_calls": [WEATHER]}),
+    ([piece(content="Let me "), piece(content="see."), call(WEATHER["function"], index=1, id="c1", type="function"),
+      call({"name": "time", "arguments": "{}"}, index=0, id="c0", type="function")],
+     {"content": "Let me see.", "tool_calls": [
+         WEATHER, {"id": "c0", "type": "function", "function": {"name": "time", "arguments": "{}"}}]}),
+    ([call({"name": "a", "arguments": {"x": 1}}, id="1"), call({"name": "b"}, id="2", extra={"signature": "s"})],
+     {"content": None, "tool_calls": [{"id": "1", "function": {"name": "a", "arguments": '{"x":1}'}},
+                                      {"id": "2", "extra": {"signature": "s"}, "function": {"name": "b"}}]}),
+    ([{"choices": [{"message": {"content": "So.", "tool_calls": [WEATHER]}}]}], {"content": "So.", "tool_calls": [WEATHER]}),
+    ([piece(function_call={"name": "f", "arguments": '{"a"'}), piece(function_call={"arguments": ":1}"})],
+     {"content": None, "function_call": {"name": "f", "arguments": '{"a":1}'}}),
+])  # fmt: skip
+def test_tool_calls_come_back_with_their_ids(events: list[Any], item: dict[str, Any]) -> None:
+    messages = replayed(*events)
+    assert messages is not None
+    assert [message.item for message in messages] == [{"role": "assistant", **item}]
+    assert [message.role for message in messages] == ["assistant"]
+
+
+@pytest.mark.parametrize("events", [
+    [piece(content="tool_calls are a thing"), b"[DONE]"], [piece(content="Hi", tool_calls=[])], [piece(tool_calls=None)], [],
+])  # fmt: skip
+def test_an_answer_without_calls_is_its_text(events: list[Any]) -> None:
+    assert replayed(*events) is None
+
+
+def test_the_order_of_two_turns_is_question_call_result() -> None:
+    messages = replayed(call(WEATHER["function"], index=0, id="c1", type="function"))
+    assert messages is not None
+    turn = Turn(model="m", items=(Message.of(RESULT),), history=(Message("user", ("How warm?",)), *messages))
+    assert sent(turn)["messages"] == [
+        {"role": "user", "content": "How warm?"}, {"role": "assistant", "content": None, "tool_calls": [WEATHER]}, RESULT,
+    ]  # fmt: skip

@@ -13,6 +13,7 @@ from msgspec import Struct
 from aiperf_endpoint_chat.messages import rendered
 from aiperf_endpoint_chat.options import ChatOptions
 from aiperf_endpoint_chat.prompt import prompt_of
+from aiperf_endpoint_chat.replay import ChatReader
 
 _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
@@ -106,6 +107,9 @@ class Chat(Endpoint[ChatOptions]):
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         return prompt_of(request.body)
+
+    def reader(self) -> ChatReader:
+        return ChatReader(self.decode)
 
     def decode(self, event: bytes) -> Delta | None:
         try:

@@ -1,0 +1,87 @@
+"""An answer of the chat dialect as the next turn repeats it: tool calls with their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from aiperf import Delta, Message
+from aiperf.sdk.endpoint import DecodingReader
+
+
+class ChatReader(DecodingReader):
+    """Reads each event by itself, and keeps the events for an answer with tool calls."""
+
+    def __init__(self, decode: Callable[[bytes], Delta | None]) -> None:
+        super().__init__(decode)
+        self._events: list[Sequence[bytes]] = []
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        deltas = list(map(self.decode, events))
+        self._events.append(events)
+        return deltas
+
+    def replay(self) -> Sequence[Message] | None:
+        """A message with tool calls, or of the older kind with a function call; None for an answer without."""
+        events = [event for some in self._events for event in some]
+        if not any(b"tool_calls" in event or b"function_call" in event for event in events):
+            return None
+        messages = list(_messages(events))
+        calls = merged_calls(call for message in messages for call in message.get("tool_calls") or ())
+        function = _function({}, (call for message in messages if (call := message.get("function_call"))))
+        if not calls and not function:
+            return None
+        text = "".join(delta.text for delta in map(self.decode, events) if delta is not None)
+        item: dict[str, Any] = {"role": "assistant", "content": text or None}
+        return [Message.of(item | ({"tool_calls": calls} if calls else {"function_call": function}))]
+
+
+def merged_calls(pieces: Iterable[Any]) -> list[dict[str, Any]]:
+    """The calls of these deltas, merged by their ``index``; a piece without one is a call of its own."""
+    calls: list[dict[str, Any]] = []
+    by_index: dict[Any, dict[str, Any]] = {}
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            continue
+        index = piece.get("index")
+        call = by_index.get(index) if index is not None else None
+        if call is None:
+            call = {}
+            calls.append(call)
+            if index is not None:
+                by_index[index] = call
+        for key, value in piece.items():
+            if key == "function":
+                call["function"] = _function(call.get("function", {}), [value])
+            elif key != "index" and value is not None:
+                call[key] = value
+    return calls
+
+
+def _function(function: dict[str, Any], pieces: Iterable[Any]) -> dict[str, Any]:
+    """Name and arguments; arguments come in pieces of one text, of some servers as an object."""
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            continue
+        if piece.get("name"):
+            function = {**function, "name": piece["name"]}
+        arguments = piece.get("arguments")
+        if arguments is not None:
+            text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+            function = {**function, "arguments": function.get("arguments", "") + text}
+    return function
+
+
+def _messages(events: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The deltas, or the message, of the first choice."""
+    for event in events:
+        try:
+            answer = msgspec.json.decode(event)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the end marker
+            continue
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = (choice.get("delta") or choice.get("message")) if isinstance(choice, dict) else None
+        if isinstance(message, dict):
+            yield message
