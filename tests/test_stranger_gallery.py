@@ -35,7 +35,7 @@ CALL = {
 }
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "18"}
 OPENING = [{"role": "user", "content": "What is 2+2?"}, {"role": "assistant", "content": "4"}]
-CHAT_ANSWER = {"choices": [{"message": {"role": "assistant", "content": "LIVE"}, "finish_reason": "stop"}]}
+LIVE = {"role": "assistant", "content": "LIVE"}
 CARD_ANSWER = {"small": "a", "large": "one two three four five"}
 
 
@@ -56,7 +56,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.received.append(Received(self.path, self.headers["Content-Type"], body))
-        answer = json.dumps(CARD_ANSWER if self.path == "/postcards" else CHAT_ANSWER).encode()
+        calls = b'"How warm is it?"}]' in body
+        chat = {"choices": [{"message": CALL if calls else LIVE, "finish_reason": "tool_calls" if calls else "stop"}]}
+        answer = json.dumps(CARD_ANSWER if self.path == "/postcards" else chat).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
@@ -103,8 +105,8 @@ def run(aiperf: Program, folder: Path, *words: str | int) -> tuple[Done, list[Re
 
 @pytest.fixture(scope="module")
 def tours(aiperf: Program, tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, list[Received]]:
-    """Two tours of four requests each, and a recorded body."""
-    return run(aiperf, tmp_path_factory.mktemp("tours"), "--num-conversations", 3)
+    """Two tours of four requests each, a recorded body, and a conversation whose answer calls a tool."""
+    return run(aiperf, tmp_path_factory.mktemp("tours"), "--num-conversations", 4)
 
 
 @pytest.fixture(scope="module")
@@ -139,17 +141,24 @@ def messages_of_a_tour() -> Iterator[list[dict[str, Any]]]:
 
 def test_a_tour_is_sent_as_it_was_written(tours: tuple[Done, list[Received]]) -> None:
     _, received = tours
-    assert len(received) == 9, "silent turns send nothing"
+    assert len(received) == 11, "silent turns send nothing"
     for first in (0, 4):
         bodies = [request.json for request in received[first : first + 4]]
         assert [body["messages"] for body in bodies] == list(messages_of_a_tour())
         assert [body.get("tools") for body in bodies] == [[TOOL], [TOOL], [TOOL], None]
-    assert [request.json.get("seed") for request in received] == [5, None, None, None, 6, None, None, None, None]
+    assert [request.json.get("seed") for request in received] == [5, *[None] * 3, 6, *[None] * 6]
 
 
 def test_a_recorded_body_is_sent_verbatim(tours: tuple[Done, list[Received]]) -> None:
     _, received = tours
     assert received[8].json == {"model": "recorded", "messages": [CALL, RESULT], "tools": [TOOL]}
+
+
+def test_a_live_call_of_a_tool_stands_before_its_result(tours: tuple[Done, list[Received]]) -> None:
+    _, received = tours
+    question = {"role": "user", "content": "How warm is it?"}
+    assert [request.json["messages"] for request in received[9:]] == [[question], [question, CALL, RESULT]]
+    assert [request.json["tools"] for request in received[9:]] == [[TOOL], [TOOL]]
 
 
 def test_tools_and_calls_count_as_input(tours: tuple[Done, list[Received]]) -> None:
@@ -162,13 +171,14 @@ def test_tools_and_calls_count_as_input(tours: tuple[Done, list[Received]]) -> N
         tokens(*opening, "What is shown?", *described), tokens(*second, *described),
         tokens(*second, "18 degrees.", "Thank you.", *described), tokens(*opening, "Once more: what is shown?"),
     ]  # fmt: skip
-    assert counts(done, "input_sequence_length") == [*tour, *tour, tokens(*call, *described)]
+    live = [tokens("How warm is it?", *described), tokens("How warm is it?", *call, *described)]
+    assert counts(done, "input_sequence_length") == [*tour, *tour, tokens(*call, *described), *live]
 
 
 def test_pictures_of_the_history_count(tours: tuple[Done, list[Received]]) -> None:
     done, _ = tours
     summary = done.json()
-    assert summary["request_count"]["avg"] == 9
+    assert summary["request_count"]["avg"] == 11
     rows = done.lines("profile_export.jsonl")
     assert sum(row["metrics"].get("num_images", {"value": 0})["value"] for row in rows) == 6, "three requests of each tour"
 

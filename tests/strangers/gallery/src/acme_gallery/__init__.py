@@ -25,7 +25,7 @@ KITE = Media("image", str(Path(__file__).with_name("kite.png")))
 
 
 class Gallery(Dataset):
-    """Tours, and after every second one a recorded body; for an endpoint without tools a picture with a title."""
+    """Two tours, a recorded body, a call of a tool, and again; for an endpoint without tools a picture with a title."""
 
     def __iter__(self) -> Iterator[Conversation]:
         can = self.context.capabilities
@@ -36,8 +36,11 @@ class Gallery(Dataset):
             shown = Turn(("What is shown?",), media, named={"title": "What is shown?"}, extra=seed)
             if not can.verbatim:
                 yield Conversation(f"card-{number}", (shown,))
-            elif number % 3 < 2:
+            elif number % 4 < 2:
                 yield self._tour(number, shown)
+            elif number % 4 == 3:
+                turns = Turn(("How warm is it?",), tools=(TOOL,)), Turn(items=(Message.of(RESULT),))
+                yield Conversation(f"call-{number}", turns)
             else:
                 body = {"model": "recorded", "messages": [CALL, RESULT], "tools": [TOOL]}
                 yield Conversation(f"record-{number}", (Turn(payload=body),))
