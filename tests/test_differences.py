@@ -19,7 +19,7 @@ HELD = {
         "test_reduce.py::test_a_streamed_answer_becomes_a_row_of_instants_on_the_runs_clock",
         "test_reduce.py::test_reads_without_a_kernel_stamp_have_the_reads_own",
         "test_transport_quirks.py::test_every_read_of_a_stream_has_the_kernels_stamp",
-        "test_trust.py::test_the_report_says_what_stamps_are_worth_here",
+        "test_verdict_measurement.py::test_the_report_says_what_stamps_are_worth_here",
     ),
     "several events in one read": (
         "test_answer.py::test_events_sent_together_share_their_instant_and_none_is_marked",
@@ -54,11 +54,11 @@ HELD = {
         "test_timing.py::test_one_ctrl_c_leaves_partial_results_that_say_so",
     ),
     "a measurement section and a verdict": (
-        "test_trust.py::test_a_run_with_nothing_to_object_to_is_trustworthy",
-        "test_trust.py::test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap",
-        "test_trust.py::test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred",
-        "test_trust.py::test_merged_chunks_name_their_cause",
-        "test_trust.py::test_a_closed_loop_is_suspect_where_the_client_is_its_limit",
+        "test_verdict_measurement.py::test_a_run_with_nothing_to_object_to_is_trustworthy",
+        "test_verdict_measurement.py::test_slip_is_suspect_beyond_a_millisecond_and_a_twentieth_of_the_gap",
+        "test_verdict_measurement.py::test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred",
+        "test_verdict_measurement.py::test_merged_chunks_name_their_cause",
+        "test_verdict_measurement.py::test_a_closed_loop_is_suspect_where_the_client_is_its_limit",
     ),
     "what a time slice holds": (
         "test_grouped.py::test_requests_count_where_they_end_chunks_and_tokens_where_they_arrive",
@@ -195,7 +195,7 @@ HELD = {
     ),
     "a limit of this machine (open files, local ports)": (
         "transports/failures.py::test_an_exhausted_client_is_no_fault_of_the_server",
-        "test_trust.py::test_failed_connections_are_suspect_from_their_first_instant",
+        "test_verdict_measurement.py::test_failed_connections_are_suspect_from_their_first_instant",
         "test_wrong_numbers.py::test_a_client_at_its_limit_is_no_fault_of_the_server",
         "test_wrong_numbers.py::test_a_closed_loop_beyond_the_limit_of_open_files_is_refused",
     ),
@@ -327,10 +327,10 @@ HELD = {
         "test_exporter_console.py::test_latencies_from_the_due_time_are_shown_once_requests_are_late",
     ),
     "warnings on answers": (
-        "test_advice.py::test_token_counts_and_lengths_that_disagree_are_told",
-        "test_advice.py::test_a_cold_server_is_one_whose_whole_first_wave_was_slow",
-        "test_advice.py::test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it",
-        "test_advice.py::test_reasoning_that_is_counted_and_not_shown_is_told",
+        "test_verdict_advice.py::test_token_counts_and_lengths_that_disagree_are_told",
+        "test_verdict_advice.py::test_a_cold_server_is_one_whose_whole_first_wave_was_slow",
+        "test_verdict_advice.py::test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it",
+        "test_verdict_advice.py::test_reasoning_that_is_counted_and_not_shown_is_told",
     ),
     "`aiperf validate`": (
         "test_command_validate.py::test_what_is_wrong_is_said_where_it_is",

@@ -764,8 +764,6 @@ def test_zero_tokens_are_not_believed_of_an_answer_with_content(tmp_path: Path, 
     batch = reduced(made)
     assert (value(batch, "input_tokens"), value(batch, "output_tokens")) == counts
     assert [value(batch, name, 1) for name in ("input_tokens", "output_tokens")] == [3, 2]
-    said = "the server counts 0 tokens for 1 of 2 answers that have content: those have no token metrics"
-    assert [text.startswith(said) for text in summary_of(made).warnings if "counts 0" in text] == [True] * server
 
 
 def test_unreadable_events_are_counted_and_bound_the_first_token(tmp_path: Path) -> None:
@@ -779,13 +777,6 @@ def test_unreadable_events_are_counted_and_bound_the_first_token(tmp_path: Path)
     assert [value(batch, "unreadable", row) for row in range(4)] == [2, 1, 0, 0]
     assert [value(batch, "unreadable_ns", row) for row in range(2)] == [4 * MS, None]
     assert value(batch, "first_token_ns") == 6 * MS
-    summary = summary_of(made)
-    (said,) = [text for text in summary.warnings if "unreadable" in text]
-    assert said == (
-        "2 of 4 answers have unreadable events, 3 in all: their content is not counted; in 1 of them they came before all"
-        " content: the mean time to first token may be up to 0.5 ms shorter than stated"
-    )
-    assert summary.measurement.reasons == ("2 of 4 answers have unreadable events: content is missing from times and counts",)
 
 
 @pytest.mark.parametrize(("server", "first"), [(True, 3), (False, None)])

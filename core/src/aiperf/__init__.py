@@ -29,7 +29,8 @@ _WHERE = {
     "sdk.schedule": "Schedule ScheduleContext SessionStarts", "sdk.driver": "Driver DriverContext Session",
     "sdk.engine": "Shard ShardEngine ShardStart", "sdk.plan": "PhasePlan Plan", "sdk.options": "Options option",
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
-    "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series", "processes.local": "LocalProcess",
+    "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series",
+    "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess",
     "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings tls_context",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
@@ -43,15 +44,15 @@ __all__ = [
     "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact", "Axis",
     "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError",
     "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Driver", "DriverContext",
-    "Endpoint", "ErrorDetails", "Exchange", "Exporter", "Figure", "Grade", "Grader", "Histogram", "HttpRequest",
-    "KernelTransport", "LocalProcess", "Measurement", "Media", "Message", "Metric", "MetricDeclaration", "MetricFamily",
-    "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged",
-    "RawValues", "Readings", "RecordBatch", "RequestView", "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored",
-    "Series", "SeriesKind", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot",
-    "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource",
-    "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "__version__", "atomic",
-    "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform",
-    "uniforms", "unreadable",
+    "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "Figure", "Finding", "FindingLevel", "Grade", "Grader",
+    "Histogram", "HttpRequest", "KernelTransport", "LocalProcess", "Measurement", "Media", "Message", "Metric",
+    "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot",
+    "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result",
+    "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesKind", "Session", "SessionStarts", "Shape",
+    "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Summary", "SummaryExporter", "Target", "TelemetryContext",
+    "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui",
+    "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
+    "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -96,3 +97,4 @@ if TYPE_CHECKING:
 
     from aiperf.sdk.ui import Snapshot, Ui
     from aiperf.sdk.url_strategy import UrlStrategy
+    from aiperf.sdk.verdict import Evidence, Finding, FindingLevel, Verdict

@@ -11,7 +11,6 @@ _KEPT_NAMES = {
     "prepare": "build",
     "processes": "local",
     "reduce": "answer envelopes grading usage",
-    "report": "trust",
     "run": "children display readiness",
     "rundir": "artifacts journal store",
     "schedule": "ramps",
@@ -23,7 +22,7 @@ _KEPT_NAMES = {
 }
 """Modules that moved into a room and kept their name."""
 _RENAMED = """
-addresses=planning.target advice=report.trust argv=cli.commandline certificates=planning.target modes=planning.load_checks
+addresses=planning.target argv=cli.commandline certificates=planning.target modes=planning.load_checks
 aside=processes.local balance=sdk.url_strategy
 due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
@@ -45,6 +44,7 @@ _PACKAGES = {
     "engine.poller": "aiperf_transport_sockets", "engine.transport": "aiperf_transport_sockets",
     "inspection": "aiperf_command_plugins.listing", "metricpage": "aiperf_command_plugins.metric_page",
     "optionpage": "aiperf_command_plugins.option_page", "scaffold": "aiperf_command_plugins.scaffold",
+    "advice": "aiperf_verdict_advice", "report.trust": "aiperf_verdict_measurement", "trust": "aiperf_verdict_measurement",
     "worker.http": "aiperf_transport_sockets",
 }  # fmt: skip
 """Modules that have left the kernel."""

@@ -97,6 +97,7 @@ def _plugins(
         schedules=named["schedules"], arrivals=named["arrivals"], ramps=named["ramps"], engine=engine, url_strategy=strategy,
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=draft.everything("telemetry"),
+        verdicts=draft.everything("verdicts"),
         samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
         drivers={plugin.name: plugin for plugin in draft.everything("drivers")},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},

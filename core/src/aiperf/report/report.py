@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from aiperf.errors import BadJournal
 from aiperf.redaction import without_secrets
 from aiperf.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
 from aiperf.registry.third_party import isolated, load
-from aiperf.report.trust import advice, arrivals, asked_rate, delivered, measurement, planned
+from aiperf.report.evidence import Loops, arrivals, asked_rate, delivered, evidence, measurement, planned, read_loops
+from aiperf.report.verdicts import concluded, findings, sentences
 from aiperf.rundir import journal
 from aiperf.rundir.artifacts import exporters, part_path, target_for
 from aiperf.rundir.previous_results import recover
@@ -24,7 +26,8 @@ from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Colu
 from aiperf.sdk.endpoint import Capabilities
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
-from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
+from aiperf.sdk.verdict import FindingLevel
 from aiperf.statistics.catalogue import catalogue
 from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf.statistics.phase_counts import PhaseCounts, listed
@@ -37,6 +40,7 @@ log = logging.getLogger(__name__)
 MOST_SLICES = 100_000
 """Time slices of one run: a report with more would be unreadable."""
 _LEDGER_ROWS = 4096
+_NO_VERDICTS = "no plugin of the category verdicts is in use; aiperf-verdict-measurement is one"
 
 
 def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, journal.RunClock]:
@@ -122,8 +126,6 @@ class _Merging:
     def summary(self) -> Summary:
         plan, ended = self.plan, self.end or journal.RunEnd(incomplete="the run did not record its end")
         phases = [self._phase(phase) for phase in plan.load.phases]
-        if plan.target.use_server_token_count:
-            self.warnings += _server_counts(self.counts.values())
         main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
         main = next(phase for phase in phases if phase.kind == "profiling")
         zero, (begin, end) = self.clock.started_mono_ns, self._window(main_plan)
@@ -132,17 +134,23 @@ class _Merging:
             self._write_unsent(phase)
         counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
         outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=self._accounts_for(main_plan))
-        self.warnings += _unreadable_events(counts)
-        self.warnings += advice(plan, main_plan, counts, main.results, single=Store(self.journal).max_turns == 1)
         reasons = [ended.incomplete] if ended.incomplete is not None else []
         reasons += self._unseen() if ended.cancelled or self.end is None else []
         reasons += [f"requests are lost: {'; '.join(self.lost)}"] if self.lost else []
         if not reasons and outcome.unfinished:
             reasons = [f"{outcome.unfinished} requests have no end"]
         extra = {"failures": list(dict.fromkeys(self.failures)), "lost": self.lost}
-        return Summary(
-            plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases),
-            self._measurement(main_plan, counts, outcome, main, begin), self._delivered(main_plan, counts, outcome, begin),
+        lateness = self.parts[0].lateness
+        for part in self.parts[1:]:
+            lateness.merge(part.lateness)
+        loops = read_loops(self.events, {each.index for each in plan.load.phases if each.kind == "profiling"})
+        measured = measurement(
+            plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
+            lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts),
+        )  # fmt: skip
+        summary = Summary(
+            plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
+            self._delivered(main_plan, counts, outcome, begin),
             self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
@@ -153,6 +161,25 @@ class _Merging:
             warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
             run_warnings=ended.warnings, extra={name: sentences for name, sentences in extra.items() if sentences},
         )  # fmt: skip
+        return self._judged(summary, main_plan, loops, begin)
+
+    def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
+        """The summary with what the verdicts find."""
+        intervals = self.parts[0].intervals
+        for part in self.parts[1:]:
+            intervals.merge(part.intervals)
+        known = evidence(
+            summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals,
+            turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
+            single_turn=Store(self.journal).max_turns == 1,
+        )  # fmt: skip
+        failures: list[str] = []
+        found = findings(self.plan, known, failures.append)
+        lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
+        more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
+        return replace(
+            summary, measurement=concluded(summary.measurement, found, lacking), warnings=tuple(dict.fromkeys(more))
+        )
 
     def _accounts_for(self, phase: PhasePlan) -> bool:
         """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end."""
@@ -262,22 +289,6 @@ class _Merging:
         values = [value for _, kind, value in self.events if kind == journal.PHASE]
         return [value["at_ns"] - zero for value in values if (value["phase"], value["event"]) == (phase.index, event)]
 
-    def _measurement(
-        self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, main: PhaseSummary, begin_ns: float
-    ) -> Measurement:
-        lateness, intervals = self.parts[0].lateness, self.parts[0].intervals
-        for part in self.parts[1:]:
-            lateness.merge(part.lateness)
-            intervals.merge(part.intervals)
-        itl, latency = main.results.get("inter_token_latency"), main.results.get("request_latency")
-        return measurement(
-            self.plan, phase, counts, outcome, self.folds[phase.index].get(SLIP), self.events,
-            lateness=lateness, intervals=intervals, clock_steps=sum(part.clock_steps for part in self.parts),
-            itl_p50_ms=None if itl is None else itl.stats["p50"], latency_ms=None if latency is None else latency.stats["avg"],
-            turnarounds=self.folds[phase.index].get(TURNAROUND),
-            begin_ns=begin_ns,
-        )  # fmt: skip
-
     def _delivered(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float) -> DeliveredLoad:
         asked = asked_rate(phase, due_times(phase, self.journal))
         if not counts.kinds:
@@ -292,7 +303,7 @@ class _Merging:
         refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
         refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
         refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
-        refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.hooks]
+        refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.hooks]
         given = plan.run.config.get("plugins", {})
         return tuple(
             PluginUsed(
@@ -305,34 +316,6 @@ class _Merging:
     def _report(self, failure: str) -> None:
         self.failures.append(failure)
         log.warning("%s", failure)
-
-
-def _server_counts(phases: Iterable[PhaseCounts]) -> list[str]:
-    """Faults of the server's token counts, where the run uses them."""
-    phases = list(phases)
-    valid, silent, zeroed, clamped = (
-        sum(getattr(counts, name) for counts in phases) for name in ("valid", "silent", "zeroed", "clamped")
-    )
-    end = "those have no token metrics; drop --use-server-token-count to count them here"
-    sentences = {
-        f"the server sent no token counts with {silent:,} of {valid:,} answers: {end}": silent,
-        f"the server counts 0 tokens for {zeroed:,} of {valid:,} answers that have content: {end}": zeroed,
-        f"{clamped:,} answers say more reasoning tokens than output tokens; their output is taken to be 0": clamped,
-    }
-    return [sentence for sentence, count in sentences.items() if count]
-
-
-def _unreadable_events(counts: PhaseCounts) -> list[str]:
-    if not counts.unreadable:
-        return []
-    bound = (
-        f"; in {counts.unread_first:,} of them they came before all content: the mean time to first token may be up to"
-        f" {counts.unread_first_ns / counts.valid / 1e6:.3g} ms shorter than stated"
-    )
-    return [
-        f"{counts.unreadable:,} of {counts.valid:,} answers have unreadable events, {counts.unreadable_events:,} in all:"
-        f" their content is not counted{bound if counts.unread_first else ''}"
-    ]
 
 
 def _duration_s(counts: PhaseCounts) -> float | None:

@@ -53,6 +53,8 @@ _TABLE = (
     Category("plots", "plot", "Pictures of results. Drawn by aiperf plot."),
     Category("definitions", "definition", "What tools mean by latency and throughput. Shown by aiperf report --definitions.",
         base="aiperf.sdk.definition:Definition"),
+    Category("verdicts", "verdict", "Judges of finished runs: whether numbers can be trusted, and what may mislead.",
+        base="aiperf.sdk.verdict:Verdict", every=True),
     Category("configurations", "configuration", "Formats of configuration files. Chosen by the suffix of --config.",
         base="aiperf.sdk.configuration:Configuration"),
     Category("commands", "command", "Subcommands of aiperf.", base="aiperf.sdk.command:Command"),

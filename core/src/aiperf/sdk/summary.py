@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.verdict import Finding
 
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 """Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
@@ -86,16 +87,18 @@ class Arrivals(Struct, frozen=True):
 
 
 class Measurement(Struct, frozen=True):
-    """The client's own part in the times, and the verdict (``trustworthy`` or ``suspect``, with *reasons*).
+    """The client's own part in the times, and the verdict.
 
+    verdict: ``trustworthy``, ``suspect`` with *reasons*, or ``none`` where no verdict was made; *notes* then say why.
     scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``; None is all.
     turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
+    findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     """
 
     clock: str
     loopback: bool
     arrivals: Arrivals
-    verdict: str
+    verdict: str = "none"
     reasons: tuple[str, ...] = ()
     client_error_ms: Quantiles | None = None
     schedule_slip_ms: Quantiles | None = None
@@ -108,6 +111,7 @@ class Measurement(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     turnaround_ms: Quantiles | None = None
     scope: str | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 class DeliveredLoad(Struct, frozen=True):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from aiperf.testing.trials import CheckReport, Subjects, write_subjects
     from aiperf.testing.uis import UiContract
     from aiperf.testing.url_strategies import UrlStrategyContract
+    from aiperf.testing.verdicts import VerdictContract, sample_evidence
 
 _WHERE = {
     "arrivals": ("ArrivalsContract",),
@@ -97,6 +98,7 @@ _WHERE = {
     "trials": ("CheckReport", "Subjects", "write_subjects"),
     "uis": ("UiContract",),
     "url_strategies": ("UrlStrategyContract",),
+    "verdicts": ("VerdictContract", "sample_evidence"),
 }
 _MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
 
@@ -135,10 +137,12 @@ __all__ = [
     "TransportContract",
     "UiContract",
     "UrlStrategyContract",
+    "VerdictContract",
     "Words",
     "absent",
     "answer",
     "sample_batch",
+    "sample_evidence",
     "sample_runs",
     "sample_summary",
     "scored",

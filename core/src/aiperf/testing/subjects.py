@@ -43,6 +43,7 @@ from aiperf.testing.transports import TransportContract
 from aiperf.testing.trials import Subjects
 from aiperf.testing.uis import UiContract
 from aiperf.testing.url_strategies import UrlStrategyContract
+from aiperf.testing.verdicts import VerdictContract
 
 WANTING = "only its author has: "
 
@@ -190,6 +191,10 @@ def _grader(subject: Subject) -> Made:
     return GraderContract, {"grader": subject.plugin, "options": subject.options(), "cases": Material()}
 
 
+def _verdict(subject: Subject) -> Made:
+    return VerdictContract, {"verdict": subject.plugin, "options": subject.options(), "cases": Material()}
+
+
 def _configuration(subject: Subject) -> Made:
     author: dict[str, Any] = {name: Material() for name in ("example", "sets", "mistake")}
     return ConfigurationContract, {"configuration": subject.plugin, **author}
@@ -226,6 +231,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "uis": _as(UiContract, "ui", options=True),
         "plots": _as(PlotContract, "plot", options=True),
         "definitions": _as(DefinitionContract, "definition"),
+        "verdicts": _verdict,
         "configurations": _configuration,
         "commands": _as(CommandContract, "command"),
         "hooks": _as(HooksContract, "hooks"),

@@ -209,6 +209,13 @@ def test_a_trustworthy_verdict_is_the_last_line():
     assert render(SUMMARY, 140).splitlines()[-1] == "Verdict: trustworthy"
 
 
+def test_a_run_that_nothing_has_judged_is_not_called_trustworthy():
+    unjudged = replace(SUMMARY.measurement, verdict="none", notes=("no verdict was made: none is installed",))
+    text = render(replace(SUMMARY, measurement=unjudged), 140)
+    assert text.splitlines()[-1] == "Verdict: none"
+    assert "no verdict was made: none is installed" in text and "trustworthy" not in text
+
+
 def test_a_suspect_verdict_comes_first_with_its_reasons():
     suspect = replace(SUMMARY.measurement, verdict="suspect", reasons=("slip p99 is 4 ms", "worker 0 used 97 % of a CPU"))
     text = render(replace(SUMMARY, measurement=suspect), 140)

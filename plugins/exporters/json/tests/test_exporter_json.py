@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from aiperf import ErrorDetails, Measurement, Result, Summary, Target
+from aiperf import ErrorDetails, Finding, FindingLevel, Measurement, Result, Summary, Target
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Quantiles, UrlSummary
 from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_json import SummaryJson
@@ -159,6 +159,22 @@ def test_the_measurement_has_its_verdict_and_nothing_unknown(tmp_path):
     assert measurement["client_error_ms"] == {"p50": 0.01, "p99": 0.02, "max": 0.3}
     assert "schedule_slip_ms" not in measurement
     assert measurement["arrivals"]["planned"] == 25
+
+
+def test_a_finding_has_its_numbers_and_its_package(tmp_path):
+    numbers = {"merged_chunks": 150, "interval_p50_ms": 9.5, "lag_p99_ms": math.inf}
+    found = Finding("merged_chunks", FindingLevel.SUSPECT, "merged", 0.8, numbers, "inter-chunk", "measurement", "acme 1.2")
+    note = Finding("far", FindingLevel.NOTE, "far away", plugin="measurement", package="acme 1.2")
+    measurement = replace(SUMMARY.measurement, verdict="suspect", reasons=("merged",), findings=(found, note))
+    content = written(tmp_path, replace(SUMMARY, measurement=measurement))
+    assert content["measurement"]["findings"] == [
+        {"kind": "merged_chunks", "level": "suspect", "sentence": "merged", "confidence": 0.8,
+         "numbers": {"merged_chunks": 150, "interval_p50_ms": 9.5}, "scope": "inter-chunk", "plugin": "measurement",
+         "package": "acme 1.2"},
+        {"kind": "far", "level": "note", "sentence": "far away", "confidence": 1.0, "plugin": "measurement",
+         "package": "acme 1.2"},
+    ]  # fmt: skip
+    jsonschema.validate(content, SCHEMA)
 
 
 def test_warmup_and_phases_stand_apart(tmp_path):

@@ -72,7 +72,8 @@ def number(value: float | None, decimals: int = 2) -> str:
 
 def _verdict(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
     if measurement.verdict != "suspect":
-        yield look.good(f"Verdict: {measurement.verdict}")
+        paint = look.good if measurement.verdict == "trustworthy" else look.bold
+        yield paint(f"Verdict: {clean(measurement.verdict)}")
         return
     scope = f" ({clean(measurement.scope)} statistics alone)" if measurement.scope else ""
     yield look.bad(f"Verdict: suspect{scope}")

@@ -105,11 +105,13 @@ def _seconds(value: float | None) -> dict[str, Any] | None:
 
 def _present(part: Any) -> dict[str, Any]:
     """A part of the summary without what is unknown or not finite."""
-    known = {}
+    known: dict[str, Any] = {}
     for name, value in msgspec.to_builtins(part).items():
         if isinstance(value, dict):
             if value:
                 known[name] = _present(value)
+        elif isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+            known[name] = [_present(item) for item in value]
         elif value is not None and not (isinstance(value, float) and not math.isfinite(value)):
             known[name] = value
     return known

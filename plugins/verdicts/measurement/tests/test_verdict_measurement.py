@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from aiperf.report.trust import arrivals, asked_rate, delivered, late_ns, measurement, planned
+from aiperf.report.evidence import arrivals, delivered, evidence, measurement, read_loops
+from aiperf.report.report import report
+from aiperf.report.verdicts import concluded, findings
 from aiperf.rundir import journal
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
+from aiperf.sdk.summary import Measurement, Quantiles, Result
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.statistics.fold import Buckets, Merged, Samples
 from aiperf.statistics.phase_counts import KINDS, PhaseCounts
-from aiperf.testing.journals import plan_for
+from aiperf.testing.journals import Recording, event, plan_for
+from aiperf.testing.summaries import sample_summary
+from aiperf_verdict_measurement.contract import OwnPartContract
+from msgspec.structs import replace
 
 PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
 WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)
@@ -48,16 +52,39 @@ def begin(phase: int, shard: int = 0) -> Any:
 
 
 _PLANNED = ("urls", "workers", "hooks", "hook_names")
+OWN_PART = PluginRef("verdicts", "measurement", "aiperf_verdict_measurement:OwnPart", "aiperf-verdict-measurement", "0.1.0")
+
+
+def _result(tag: str, statistic: str, value: float | None) -> dict[str, Result]:
+    return {} if value is None else {tag: Result(tag, tag, "ms", {statistic: value})}
 
 
 def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Measurement:
-    plan = plan_for(tmp_path, phases=(WARMUP, phase), **{k: given.pop(k) for k in _PLANNED if k in given})
+    """The measurement that the kernel makes of these facts, with the verdict of this package alone."""
+    plan = plan_for(
+        tmp_path, phases=(WARMUP, phase), verdicts=(OWN_PART,), **{k: given.pop(k) for k in _PLANNED if k in given}
+    )
     census = given.pop("census", PhaseCounts({journal.COMPLETED: 100}, chunks=10_000))
-    late = given.pop("slips", None)
-    known: dict[str, Any] = {"lateness": buckets(1000.0), "intervals": Buckets(), "clock_steps": 0, "itl_p50_ms": 10.0}
-    known = {"side": []} | known | given
-    side = known.pop("side")
-    return measurement(plan, phase, census, known.pop("found", arrivals(phase, census, late)), late, side, **known)
+    late, turnarounds = given.pop("slips", None), given.pop("turnarounds", None)
+    side, begin_ns = given.pop("side", []), given.pop("begin_ns", 0.0)
+    loops, intervals = read_loops(side, {1}), given.pop("intervals", Buckets())
+    results = _result("inter_token_latency", "p50", 10.0) | _result("request_latency", "avg", given.pop("latency_ms", None))
+    found = given.pop("found", arrivals(phase, census, late))
+    known: dict[str, Any] = {"lateness": buckets(1000.0), "clock_steps": 0} | given
+    facts = measurement(plan, census, found, late, turnarounds, loops, **known)
+    summary = replace(sample_summary(), results=results, measurement=facts)
+    seen = evidence(
+        summary, plan, phase, {0: PhaseCounts(), 1: census}, loops, side, intervals=intervals, turnarounds=turnarounds,
+        begin_ns=begin_ns,
+    )  # fmt: skip
+    failures: list[str] = []
+    judged = concluded(facts, findings(plan, seen, failures.append), None)
+    assert failures == []
+    return judged
+
+
+class TestItKeepsTheContract(OwnPartContract):
+    pass
 
 
 def test_a_run_with_nothing_to_object_to_is_trustworthy(tmp_path: Path) -> None:
@@ -84,11 +111,6 @@ def test_failed_connections_are_suspect_from_their_first_instant(
     }
     found = measured(tmp_path, census=PhaseCounts({journal.COMPLETED: 93, journal.ERROR: 7}, errors=errors), begin_ns=2e9)
     assert found.reasons == (() if sentence is None else (sentence,))
-
-
-def test_without_any_kernel_stamp_the_clock_is_that_of_the_reads(tmp_path: Path) -> None:
-    found = measured(tmp_path, lateness=Buckets())
-    assert (found.clock, found.client_error_ms) == ("read", None)
 
 
 @pytest.mark.parametrize(
@@ -202,15 +224,6 @@ def test_a_worker_at_its_limit_is_suspect_despite_idle_time_around(tmp_path: Pat
     assert found.reasons[0].startswith("a worker used 95 % of its core")
 
 
-def test_a_phase_with_one_loop_frame_has_no_cpu_share(tmp_path: Path) -> None:
-    assert measured(tmp_path, side=[begin(1), loop(10**8, 10**8, 5)]).worker_cpu_pct == ()
-
-
-def test_lag_is_that_of_the_profiling_phase(tmp_path: Path) -> None:
-    side = [begin(0), loop(1, 1, 10**9), begin(1), loop(2, 2, 1000, 3000), loop(3, 3, 5000), loop(4, 4, 10**9, in_phase=False)]
-    assert measured(tmp_path, side=side).loop_lag_ms == Quantiles(0.003, 0.00496, 0.005)
-
-
 @pytest.mark.parametrize(("missing", "suspect"), [(10, False), (11, True)])
 def test_reads_without_stamps_are_suspect_beyond_one_in_a_hundred(tmp_path: Path, missing: int, suspect: bool) -> None:
     side = [loop(1, 1, reads=600, stamps_missing=0), loop(1, 2, reads=900, stamps_missing=missing)]
@@ -263,106 +276,6 @@ def test_the_report_says_what_stamps_are_worth_here(tmp_path: Path, urls: tuple[
     assert ("made in the sender's context" in notes, "network card" in notes) == (loopback, not loopback)
 
 
-def test_the_counts_of_all_outcomes_add_up_to_the_plan() -> None:
-    outcomes = {"completed": 5, "failed": 1, "cut": 2, "empty": 1, "cancelled": 3, "aborted": 2, "unfinished": 1}
-    census = PhaseCounts({KINDS.index(kind): count for kind, count in outcomes.items()})
-    found = arrivals(msgspec.structs.replace(PROFILING, request_count=20), census, None)
-    assert found == Arrivals(20, 15, 0, 5, 2, 3, 2, 1, 5, cut=2)
-    assert found.planned == sum(
-        (found.completed, found.errors, found.cut, found.cancelled, found.aborted_in_flight, found.unfinished, found.never_sent)
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "count"),
-    [
-        ({}, 100),
-        ({"duration_ns": 10**9}, None),  # whichever comes first ends it
-        ({"request_count": None}, None),
-        ({"planned": 70, "due_file": "due-1.bin"}, 70),
-        ({"planned": 70, "due_file": "due-1.bin", "duration_ns": 10**9}, 70),
-        ({"planned": None, "due_file": "due-1.bin"}, None),  # who takes the ticks depends on the answers
-    ],
-)
-def test_what_is_planned_is_what_is_due_or_asked_for_by_number(changes: dict[str, Any], count: int | None) -> None:
-    assert planned(msgspec.structs.replace(PROFILING, **changes)) == count
-
-
-@pytest.mark.parametrize(
-    ("changes", "due_s", "rate"),
-    [
-        ({"rate": 9.0, "planned": 2}, [5, 10], 9.0),
-        ({"rate": 9.0, "rate_ramp_ns": 5, "planned": 4}, [1, 2, 3, 8], 0.5),
-        ({"rate_series": ((0, 1), (9, 2)), "planned": 2}, [1, 4], 0.5),
-        ({"planned": 3}, [0, 1, 2], 1.5),
-        ({"planned": 3}, [0, 1, -1], None),  # a turn that waits for an answer
-        ({"planned": None}, [0, 1], None),
-        ({"planned": 1}, [0], None),
-        ({}, [], None),
-    ],
-)
-def test_the_asked_rate_is_as_typed_or_the_schedules_mean(
-    changes: dict[str, Any], due_s: list[float], rate: float | None
-) -> None:
-    due_ns = np.array([round(at * 1e9) if at >= 0 else -1 for at in due_s], dtype=np.int64)
-    assert asked_rate(msgspec.structs.replace(PROFILING, request_count=None, **changes), due_ns) == rate
-
-
-def test_lateness_has_a_floor() -> None:
-    assert late_ns(PROFILING) == late_ns(msgspec.structs.replace(PACED, rate=1e6)) == 1e6
-    assert late_ns(msgspec.structs.replace(PACED, rate=2.0)) == 25e6
-
-
-def test_the_load_delivered_stands_beside_the_load_asked_for(tmp_path: Path) -> None:
-    census = PhaseCounts({journal.COMPLETED: 80}, first_start_ns=1e9, last_start_ns=1.8e9)
-    late = slips(tmp_path, *([2e6] * 20), *([1e5] * 60))
-    found = delivered(PACED, census, arrivals(PACED, census, late), late, None, 1e9, 100.0)
-    assert (found.asked_rate, found.sent_rate, found.never_sent) == (100.0, 100.0, 20)
-    assert found.on_time_share == 0.6
-    assert (found.late_p50_ms, found.late_p99_ms) == (0.1, 2.0)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sent", "last_start_s", "complete_s", "span_s"),
-    [
-        ({}, 100, 0.015, [6.06, 6.0], 6.06),  # concurrency 100: one wave, and answers of six seconds
-        ({}, 100, 0.015, [], 6.5),  # the worker died: until the last answer
-        ({"request_count": None, "duration_ns": 5 * 10**9}, 40, 4.8, [5.004], 5.0),
-        ({"request_count": None, "duration_ns": 60 * 10**9}, 40, 3.8, [4.0], 4.0),  # Ctrl-C
-        ({"rate": 2.0, "planned": 3, "due_file": "due"}, 3, 1.5, [1.5], 1.5),
-        ({"rate": 2.0, "planned": 3, "due_file": "due"}, 3, 1.5, [], 1.5),
-        # Nothing but time ends sending, and the last arrival was due before.
-        ({"rate": 0.5, "planned": 2, "due_file": "due", "request_count": None, "duration_ns": 5 * 10**9}, 2, 4.0, [4.0], 5.0),
-        ({"rate": 0.5, "planned": 2, "due_file": "due", "request_count": None, "duration_ns": 5 * 10**9}, 1, 2.0, [3.0], 3.0),
-        # The request count ended sending before time did.
-        (
-            {"rate": 0.5, "planned": 2, "turns": 2, "request_count": 2, "due_file": "due", "duration_ns": 9 * 10**9},
-            *(2, 4.0, [4.0], 4.0),
-        ),
-        # A trace ends with its last arrival.
-        ({"planned": 3, "due_file": "due", "request_count": None, "duration_ns": 9 * 10**9}, 3, 2.0, [2.0], 2.0),
-    ],
-)
-def test_the_sent_rate_is_over_the_time_in_which_sending_was_possible(
-    changes: dict[str, Any], sent: int, last_start_s: float, complete_s: list[float], span_s: float
-) -> None:
-    phase = msgspec.structs.replace(PROFILING, **changes)
-    zero = 1e9
-    census = PhaseCounts(
-        {journal.COMPLETED: sent}, first_start_ns=zero, last_start_ns=zero + last_start_s * 1e9, last_end_ns=zero + 6.5e9
-    )
-    complete_ns = [zero + at * 1e9 for at in complete_s]
-    found = delivered(phase, census, arrivals(phase, census, None), None, None, zero, None, complete_ns)
-    assert found.sent_rate == pytest.approx(sent / span_s)
-
-
-def test_a_load_without_due_times_has_a_rate_and_no_lateness() -> None:
-    census = PhaseCounts({journal.COMPLETED: 100}, first_start_ns=0.0, last_start_ns=2e9)
-    found = delivered(PROFILING, census, arrivals(PROFILING, census, None), None, None, 0.0, None)
-    assert (found.sent_rate, found.on_time_share, found.late_p99_ms, found.asked_rate) == (50.0, None, None, None)
-    assert not any(isinstance(value, float) and math.isnan(value) for value in msgspec.structs.astuple(found))
-
-
 def stopped(phase: int, for_ns: int, shard: int = 0) -> Any:
     return shard, journal.PHASE, {"phase": phase, "event": "stopped", "at_ns": 0, "for_ns": for_ns}
 
@@ -374,3 +287,38 @@ def test_a_standstill_of_the_phase_makes_it_suspect_and_is_the_cause_of_the_rest
     assert measured(tmp_path, side=side[:1]).verdict == "trustworthy", "of the warmup alone"
     late = slips(tmp_path, *[20e6] * 100)
     assert any("late at p99" in each and "stood still" in each for each in measured(tmp_path, side=side, slips=late).reasons)
+
+
+def test_findings_have_the_numbers_of_their_sentences(tmp_path: Path) -> None:
+    census = PhaseCounts({journal.COMPLETED: 98, KINDS.index("unfinished"): 2}, coalesced=150, chunks=10_000)
+    found = measured(tmp_path, census=census, intervals=buckets(*([9e6] * 150)))
+    merged, lost, note = found.findings
+    assert (merged.kind, merged.level, merged.scope) == ("merged_chunks", "suspect", "inter-chunk")
+    assert merged.numbers["merged_chunks"] == 150 and merged.numbers["interval_p50_ms"] == pytest.approx(9.0, rel=0.01)
+    assert (lost.kind, lost.confidence, lost.numbers) == ("unfinished_requests", 1.0, {"unfinished": 2})
+    assert (note.kind, note.level) == ("kernel_stamps", "note")
+    assert {(finding.plugin, finding.package) for finding in found.findings} == {
+        ("measurement", "aiperf-verdict-measurement 0.1.0")
+    }
+
+
+def test_the_reasons_of_a_journal_are_those_of_its_requests(tmp_path: Path) -> None:
+    ms = 10**6
+    made = Recording(tmp_path, verdicts=(OWN_PART,))
+    for request in range(4):
+        unreadable = [(7 * ms, b'data: {"text": "\\ud800"}\n\n')] if request < 2 else []
+        made.answered(request, 0, (6 * ms, event(text="a")), *unreadable, (8 * ms, event(text="b")))
+    made.sent(4, 20 * ms)
+    made.flush(21 * ms)
+    made.skip_frame()
+    made.read(4, 90 * ms, event(text="a b"))
+    made.done(4, 91 * ms)
+    made.flush(92 * ms)
+    made.ended(requests={0: 5})
+    summary, *_ = report(made.directory)
+    assert summary.measurement.reasons == (
+        "the journal may have lost a part of 1 request, which no statistic of latencies or tokens has",
+        "2 of 4 answers have unreadable events: content is missing from times and counts",
+    )
+    (used,) = [used for used in summary.plugins if used.category == "verdicts"]
+    assert (used.name, used.distribution) == ("measurement", "aiperf-verdict-measurement")

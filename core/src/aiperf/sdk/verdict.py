@@ -1,0 +1,175 @@
+"""The contract of verdicts: what is known of a finished run in, findings out.
+
+Every installed verdict judges every run, in the reducer at its end and again in ``aiperf report``.  A run is ``suspect`` where
+any of them finds something suspect, and ``trustworthy`` where none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from aiperf.sdk.options import OptionsT, WithOptions
+
+if TYPE_CHECKING:
+    from aiperf.sdk.model import ErrorDetails
+    from aiperf.sdk.plan import PhasePlan, Plan
+    from aiperf.sdk.summary import Summary
+
+CERTAIN, LIKELY, POSSIBLE = 1.0, 0.8, 0.5
+"""Confidences: the sentence says what was counted or measured; it names the usual explanation of that; one of several."""
+
+
+class FindingLevel(StrEnum):
+    """What a finding is for.
+
+    suspect: the numbers may be wrong; it is one of ``measurement.reasons``, and the run is suspect.
+    advice: the numbers are right and may mislead; it is one of the summary's ``warnings``.
+    note: what the numbers are worth here; it is one of ``measurement.notes``.
+    """
+
+    SUSPECT = "suspect"
+    ADVICE = "advice"
+    NOTE = "note"
+
+
+class Finding(Struct, frozen=True):
+    """Something that a verdict says of a run.
+
+    kind: a name for programs, in lower case with underscores (``merged_chunks``); it stays when the sentence changes.
+    sentence: for people: what was seen, what it means, and what to do.
+    confidence: 0 to 1, how sure it is that the sentence is right: CERTAIN, LIKELY, POSSIBLE, or a number of your own.
+    numbers: what it rests on, by name with its unit (``slip_p99_ms``); what isn't finite is left out of files.
+    scope: the statistics that it concerns, where these are a part (``inter-chunk``); None is all.
+    plugin, package: name of the verdict, and ``distribution version``; the kernel fills them in.
+    """
+
+    kind: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
+    level: FindingLevel
+    sentence: Annotated[str, Meta(min_length=1)]
+    confidence: Annotated[float, Meta(ge=0, le=1)] = CERTAIN
+    numbers: dict[str, int | float] = {}
+    scope: str | None = None
+    plugin: str = ""
+    package: str = ""
+
+
+class WorkerTime(Struct, frozen=True):
+    """Shares (%) of a worker's time in the judged phases.
+
+    cpu_pct: on a core.  encode_pct: preparing requests, in the endpoint and in hooks.  disk_pct: a thread of its own wrote the
+    journal.  waited_pct: ready to run, and another program had the core.
+    """
+
+    cpu_pct: float = 0.0
+    encode_pct: float = 0.0
+    disk_pct: float = 0.0
+    waited_pct: float = 0.0
+
+
+class WorkerEvent(Struct, frozen=True):
+    """An event of a phase in a worker.
+
+    event: ``begin``, ``sending_complete``, ``end``, or ``stopped``: the worker stood still for *for_ns* until then.
+    phase: index of the phase.  at_ns: after the start of the run.
+    """
+
+    worker: int
+    phase: int
+    event: str
+    at_ns: int
+    for_ns: int = 0
+
+
+class ErrorSeen(Struct, frozen=True):
+    """An error of requests, their number, and the end of the first of them, in ns after the begin of the phase."""
+
+    error: ErrorDetails
+    count: int
+    first_ns: float
+
+
+class AnswerCounts(Struct, frozen=True):
+    """Counts of good answers, and of what they consist of.
+
+    chunks: pieces of content, of failed requests too.
+    silent: answers without token counts of the server.  zeroed: with content and a count of 0.  clamped: with more reasoning
+    than output tokens.  hidden_reasoning: with reasoning tokens and no reasoning text.
+    unreadable: answers with events that can't be read; unreadable_events: these events; unread_first: answers with one before
+    all content; unread_first_ns: sum of the times from it to the content.
+    prompt_tokens, cached_tokens: as the server counts, in answers with a count of cached tokens.
+    """
+
+    valid: int = 0
+    chunks: int = 0
+    silent: int = 0
+    zeroed: int = 0
+    clamped: int = 0
+    hidden_reasoning: int = 0
+    unreadable: int = 0
+    unreadable_events: int = 0
+    unread_first: int = 0
+    unread_first_ns: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """What is known of a finished run.  Read it, and change nothing in it.
+
+    A run has one profiling phase (*phase*), and at most one warmup.  What follows is of *phase*, unless it says otherwise.
+
+    summary: the whole summary: results by tag (:attr:`Summary.results`), outcomes, phases, slices, telemetry.  Its measurement
+    has arrivals, quantiles (ms) of client error, slip, loop lag and turnaround, and counts of stamps; not yet a verdict.
+    plan: settings of the run, without secrets.
+    late_ns: an arrival counts as late when it starts by more than this after its due time.
+    interval_p50_ns: p50 of the intervals in which merged chunks came; 0 where none was merged.
+    interval_p99_ns: p99 over all chunks; the interval of a chunk that was not merged is 0.
+    turnaround_mean_ms: mean of ``measurement.turnaround_ms``; None where that is.
+    workers: of each worker, in the phases of the same kind; a worker that wrote fewer than two records of its time has none.
+    preparers: ``category:name`` of the plugins that prepare requests: hooks of ``aiperf_request_prepared``, else the endpoint.
+    reads: reads of sockets in the whole run, ``measurement.stamps_missing`` of them without a kernel stamp.
+    precise_timers: the system's timer kept the due times; else they are about a millisecond off.
+    single_turn: every conversation of the data set has one turn.
+    errors: by kind, in no order.  opening_ns: of the first good requests, at most 8, the time to the first token or the end.
+    answers: in this phase; all_answers: in all phases.
+    events: of all phases and workers, in the order of each worker.
+    """
+
+    summary: Summary
+    plan: Plan
+    phase: PhasePlan
+    late_ns: float = 1e6
+    interval_p50_ns: float = 0.0
+    interval_p99_ns: float = 0.0
+    turnaround_mean_ms: float | None = None
+    workers: tuple[WorkerTime, ...] = ()
+    preparers: tuple[str, ...] = ()
+    reads: int = 0
+    precise_timers: bool = True
+    single_turn: bool = True
+    errors: tuple[ErrorSeen, ...] = ()
+    opening_ns: tuple[float, ...] = ()
+    answers: AnswerCounts = AnswerCounts()
+    all_answers: AnswerCounts = AnswerCounts()
+    events: tuple[WorkerEvent, ...] = ()
+
+
+class Verdict(WithOptions[OptionsT]):
+    """Judges finished runs.  options: the verdict's own (None where it declares none)."""
+
+    def judge(self, evidence: Evidence) -> Finding | Iterable[Finding] | None:
+        """What is to be said of the run; None or no finding where there is nothing.
+
+        The same evidence gives the same findings.  An exception is reported with package and name; the findings before it stay.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define judge(evidence)")
+
+
+__all__ = [
+    "CERTAIN", "LIKELY", "POSSIBLE", "AnswerCounts", "ErrorSeen", "Evidence", "Finding", "FindingLevel", "Verdict",
+    "WorkerEvent", "WorkerTime",
+]  # fmt: skip

@@ -1,0 +1,136 @@
+"""What may mislead in numbers that were measured well: a cold server, a warm cache, wrong token counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aiperf import Evidence, Finding, FindingLevel, Verdict
+from aiperf.sdk.model import LENGTH_FIELDS
+from aiperf.sdk.verdict import CERTAIN, LIKELY
+
+COLD, COLD_MS, COLD_REQUESTS = 3.0, 50.0, 20
+"""A server was cold where even the fastest request of the first wave took this many times the median, and this much longer;
+with fewer requests there is no usual one."""
+CACHED_SHARE = 0.1
+"""A prefix cache is warm above this share of the prompt tokens."""
+
+
+class Advice(Verdict[None]):
+    """Faults of the server's counts, events that can't be read, a cold server, hidden reasoning, a warm cache, lengths."""
+
+    def judge(self, evidence: Evidence) -> Iterator[Finding]:
+        if evidence.plan.target.use_server_token_count:
+            yield from _server_counts(evidence)
+        yield from _unreadable_events(evidence)
+        yield from _cold_start(evidence)
+        yield from _hidden_reasoning(evidence)
+        if evidence.single_turn:
+            yield from _warm_cache(evidence)
+        yield from _mismatches(evidence)
+
+
+def _advice(kind: str, sentence: str, numbers: dict[str, int | float], confidence: float = CERTAIN) -> Finding:
+    return Finding(kind, FindingLevel.ADVICE, sentence, confidence, numbers)
+
+
+def _server_counts(evidence: Evidence) -> Iterator[Finding]:
+    """Faults of the server's token counts, where the run uses them."""
+    counts = evidence.all_answers
+    end = "those have no token metrics; drop --use-server-token-count to count them here"
+    if counts.silent:
+        sentence = f"the server sent no token counts with {counts.silent:,} of {counts.valid:,} answers: {end}"
+        yield _advice("no_server_counts", sentence, {"silent": counts.silent, "answers": counts.valid})
+    if counts.zeroed:
+        share = f"{counts.zeroed:,} of {counts.valid:,} answers"
+        sentence = f"the server counts 0 tokens for {share} that have content: {end}"
+        yield _advice("zero_server_counts", sentence, {"zeroed": counts.zeroed, "answers": counts.valid})
+    if counts.clamped:
+        sentence = f"{counts.clamped:,} answers say more reasoning tokens than output tokens; their output is taken to be 0"
+        yield _advice("impossible_server_counts", sentence, {"clamped": counts.clamped, "answers": counts.valid})
+
+
+def _unreadable_events(evidence: Evidence) -> Iterator[Finding]:
+    counts = evidence.answers
+    if counts.unreadable:
+        bound = (
+            f"; in {counts.unread_first:,} of them they came before all content: the mean time to first token may be up to"
+            f" {counts.unread_first_ns / counts.valid / 1e6:.3g} ms shorter than stated"
+        )
+        yield _advice(
+            "unreadable_events",
+            f"{counts.unreadable:,} of {counts.valid:,} answers have unreadable events, {counts.unreadable_events:,} in all:"
+            f" their content is not counted{bound if counts.unread_first else ''}",
+            {"unreadable": counts.unreadable, "answers": counts.valid, "events": counts.unreadable_events},
+        )
+
+
+def _cold_start(evidence: Evidence) -> Iterator[Finding]:
+    """Whether even the fastest request of the first wave was far slower than the median request.
+
+    Requests of one wave wait for each other on a warm server, too: only the fastest tells.
+    """
+    results = evidence.summary.results
+    usual = results.get("time_to_first_token") or results.get("request_latency")
+    wave = evidence.opening_ns[: max(1, evidence.phase.concurrency or 1)]
+    if usual is None or not wave or any(each.kind == "warmup" for each in evidence.plan.load.phases):
+        return
+    p50_ms, fastest_ms = usual.stats["p50"], min(wave) / 1e6
+    if usual.stats["count"] >= COLD_REQUESTS and fastest_ms > max(COLD * p50_ms, p50_ms + COLD_MS):
+        yield _advice(
+            "cold_server",
+            f"the first requests took {fastest_ms:,.0f} ms and more, the usual one {p50_ms:,.0f} ms: the server was cold;"
+            " warm it up with --warmup-request-count",
+            {"first_ms": fastest_ms, "p50_ms": p50_ms}, LIKELY,
+        )  # fmt: skip
+
+
+def _hidden_reasoning(evidence: Evidence) -> Iterator[Finding]:
+    if count := evidence.answers.hidden_reasoning:
+        yield _advice(
+            "hidden_reasoning",
+            f"the server counts reasoning tokens with {_answers(count)} without any to be seen: time to first"
+            " token is to the first word behind the reasoning; is a reasoning parser switched on?",
+            {"answers": count},
+        )
+
+
+def _warm_cache(evidence: Evidence) -> Iterator[Finding]:
+    cached, prompt, entries = evidence.answers.cached_tokens, evidence.answers.prompt_tokens, evidence.phase.entries
+    share = cached / prompt if prompt else 0.0
+    if share > CACHED_SHARE:
+        sent = evidence.summary.measurement.arrivals.sent
+        repeated = f" ({sent:,} requests used {entries:,} entries)" if entries and sent > entries else ""
+        yield _advice(
+            "warm_cache",
+            f"the server took {100 * share:.0f} % of the prompt tokens from its prefix cache: time to first token is that of a"
+            f" warm cache{repeated}; unless prompts share prefixes on purpose, change --random-seed or raise"
+            " --num-dataset-entries",
+            {"cached_tokens": cached, "prompt_tokens": prompt, "requests": sent, "entries": entries},
+        )
+
+
+def _mismatches(evidence: Evidence) -> Iterator[Finding]:
+    counted = _count(evidence, "usage_discrepancy_count")
+    if counted:
+        yield _advice(
+            "token_counts_differ",
+            f"with {_answers(counted)} the server's token counts are far from those counted here: is"
+            " --tokenizer the model's? --use-server-token-count takes the server's",
+            {"answers": counted},
+        )
+    lengths = _count(evidence, "osl_mismatch_count")
+    if lengths:
+        free = not LENGTH_FIELDS & evidence.plan.target.extra.keys()
+        hint = "; where the server knows it, --extra-inputs ignore_eos:true or min_tokens makes it keep to them" if free else ""
+        have = "doesn't" if lengths == 1 else "don't"
+        sentence = f"{_answers(lengths)} {have} have the length that was asked for{hint}"
+        yield _advice("other_lengths", sentence, {"answers": lengths})
+
+
+def _count(evidence: Evidence, tag: str) -> float:
+    result = evidence.summary.results.get(tag)
+    return 0.0 if result is None else result.stats["avg"]
+
+
+def _answers(count: float) -> str:
+    return "1 answer" if count == 1 else f"{count:,.0f} answers"

@@ -1,0 +1,164 @@
+"""Advice on numbers that were measured well and mislead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiperf.report.evidence import arrivals, evidence, measurement, read_loops
+from aiperf.report.report import report
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.summary import STATISTICS, Result
+from aiperf.statistics.fold import Buckets
+from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.testing.journals import Recording, event, plan_for
+from aiperf.testing.summaries import sample_summary
+from aiperf_verdict_advice import Advice
+from aiperf_verdict_advice.contract import AdviceContract
+from msgspec.structs import replace
+
+PHASE = PhasePlan("profiling", "profiling", 0, "burst", concurrency=2, entries=50)
+
+
+def result(tag: str, value: float, count: int | None = None) -> dict[str, Result]:
+    stats = {"avg": value} if count is None else dict.fromkeys(STATISTICS, value) | {"count": count}
+    return {tag: Result(tag, tag, "ms", stats)}
+
+
+@pytest.fixture
+def plan(tmp_path: Any) -> Plan:
+    return plan_for(tmp_path, phases=(PHASE,))
+
+
+ADVICE = PluginRef("verdicts", "advice", "aiperf_verdict_advice:Advice", "aiperf-verdict-advice", "0.1.0")
+MS = 10**6
+COUNTED = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+
+
+def said(plan: Plan, census: PhaseCounts, results: dict[str, Result] | None = None, *, single: bool = True) -> str:
+    """The sentences on what the kernel makes of these facts."""
+    outcome = arrivals(PHASE, census, None)
+    facts = measurement(plan, census, outcome, None, None, read_loops([], {0}), lateness=Buckets(), clock_steps=0)
+    summary = replace(sample_summary(), results=results or {}, measurement=facts)
+    seen = evidence(
+        summary, plan, PHASE, {PHASE.index: census}, read_loops([], {0}), [], intervals=Buckets(), single_turn=single
+    )
+    found = list(Advice().judge(seen))
+    assert {finding.level for finding in found} <= {"advice"}
+    return "\n".join(finding.sentence for finding in found)
+
+
+class TestItKeepsTheContract(AdviceContract):
+    pass
+
+
+def test_an_ordinary_run_needs_no_advice(plan: Plan) -> None:
+    fine = PhaseCounts(opening=[(0.0, 12e6), (1.0, 15e6)], prompt_tokens=1000, cached_tokens=50)
+    assert said(plan, fine, result("time_to_first_token", 10.0, 100) | result("osl_mismatch_count", 0.0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("opening_ms", "count", "cold"),
+    [((900, 950), 100, True), ((900, 11), 100, False), ((45, 45), 100, False), ((900, 950), 19, False), ((), 100, False)],
+)
+def test_a_cold_server_is_one_whose_whole_first_wave_was_slow(plan: Plan, opening_ms: Any, count: int, cold: bool) -> None:
+    census = PhaseCounts(opening=[(float(i), ms * 1e6) for i, ms in enumerate(opening_ms)])
+    assert ("the server was cold" in said(plan, census, result("time_to_first_token", 10.0, count))) is cold
+
+
+def test_after_a_warmup_the_first_requests_are_not_judged(tmp_path: Any) -> None:
+    warmed = plan_for(tmp_path, phases=(PhasePlan("warmup", "warmup", 0, "burst"), PHASE))
+    census = PhaseCounts(opening=[(0.0, 9e9), (1.0, 9e9)])
+    assert said(warmed, census, result("time_to_first_token", 10.0, 100)) == ""
+
+
+def test_without_a_stream_the_whole_latency_is_compared(plan: Plan) -> None:
+    census = PhaseCounts(opening=[(0.0, 9e9), (1.0, 9e9)])
+    assert "took 9,000 ms and more, the usual one 10 ms" in said(plan, census, result("request_latency", 10.0, 100))
+
+
+def test_reasoning_that_is_counted_and_not_shown_is_told(plan: Plan) -> None:
+    assert "reasoning tokens with 7 answers" in said(plan, PhaseCounts(hidden_reasoning=7))
+
+
+def test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it(plan: Plan) -> None:
+    census = PhaseCounts({0: 120}, prompt_tokens=1000, cached_tokens=430)
+    assert "took 43 % of the prompt tokens" in said(plan, census)
+    assert "(120 requests used 50 entries)" in said(plan, census)
+    assert said(plan, census, single=False) == ""
+
+
+def test_token_counts_and_lengths_that_disagree_are_told(plan: Plan, tmp_path: Any) -> None:
+    results = result("usage_discrepancy_count", 5.0) | result("osl_mismatch_count", 1200.0)
+    text = said(plan, PhaseCounts(), results)
+    assert "with 5 answers the server's token counts" in text
+    assert "1,200 answers don't have the length that was asked for; where" in text
+    kept = plan_for(tmp_path, phases=(PHASE,), extra={"ignore_eos": True})
+    assert said(kept, PhaseCounts(), result("osl_mismatch_count", 3.0)) == "3 answers don't have the length that was asked for"
+
+
+def test_one_answer_is_one(plan: Plan, tmp_path: Any) -> None:
+    assert "with 1 answer the server's" in said(plan, PhaseCounts(), result("usage_discrepancy_count", 1.0))
+    assert "reasoning tokens with 1 answer without" in said(plan, PhaseCounts(hidden_reasoning=1))
+    kept = plan_for(tmp_path, phases=(PHASE,), extra={"min_tokens": 9})
+    assert said(kept, PhaseCounts(), result("osl_mismatch_count", 1.0)) == "1 answer doesn't have the length that was asked for"
+
+
+def recording(directory: Any, **changes: Any) -> Recording:
+    return Recording(directory, verdicts=(ADVICE,), **changes)
+
+
+def warnings(made: Recording) -> list[str]:
+    return list(report(made.directory)[0].warnings)
+
+
+@pytest.mark.parametrize(
+    ("usages", "sentences"),
+    [
+        ((COUNTED, COUNTED), []),
+        (
+            (COUNTED, None),
+            ["the server sent no token counts with 1 of 2 answers: those have no token metrics;"
+             " drop --use-server-token-count to count them here"],
+        ),
+        (
+            (COUNTED, COUNTED | {"completion_tokens_details": {"reasoning_tokens": 5}}),
+            ["1 answers say more reasoning tokens than output tokens; their output is taken to be 0"],
+        ),
+    ],
+)  # fmt: skip
+def test_server_counts_that_are_missing_or_impossible_are_warned_about(
+    tmp_path: Any, usages: tuple[Any, ...], sentences: list[str]
+) -> None:
+    for server, expected in ((True, sentences), (False, [])):
+        made = recording(tmp_path / str(server), use_server_token_count=server)
+        for request, usage in enumerate(usages):
+            made.answered(request, MS, (2 * MS, event(reasoning="hm")), (3 * MS, event(text="a", usage=usage)))
+        made.flush(9 * MS)
+        assert warnings(made) == expected
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_zero_tokens_of_an_answer_with_content_are_told_where_they_count(tmp_path: Any, server: bool) -> None:
+    made = recording(tmp_path, use_server_token_count=server)
+    none = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    made.answered(0, 1, (10, event(text="two words", usage=none)))
+    made.answered(1, 1, (10, event(text="two words", usage={"prompt_tokens": 3, "completion_tokens": 2})))
+    made.flush(60)
+    start = "the server counts 0 tokens for 1 of 2 answers that have content: those have no token metrics"
+    assert [text.startswith(start) for text in warnings(made) if "counts 0" in text] == [True] * server
+
+
+def test_unreadable_events_are_counted_and_bound_the_first_token(tmp_path: Any) -> None:
+    made = recording(tmp_path)
+    for request in range(4):
+        early = [(4 * MS, b"data: {\"text\": NaN}\n\n")] if request == 0 else []
+        late = [(7 * MS, b'data: {"text": "\\ud800"}\n\n')] if request < 2 else []
+        made.answered(request, 0, *early, (6 * MS, event(text="a")), *late, (8 * MS, event(text="b")))
+    made.flush(9 * MS)
+    (sentence,) = [text for text in warnings(made) if "unreadable" in text]
+    assert sentence == (
+        "2 of 4 answers have unreadable events, 3 in all: their content is not counted; in 1 of them they came before all"
+        " content: the mean time to first token may be up to 0.5 ms shorter than stated"
+    )

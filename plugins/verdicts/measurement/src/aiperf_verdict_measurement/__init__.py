@@ -1,0 +1,186 @@
+"""How far the numbers can be trusted: the client's own part in them, losses, and what stamps are worth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from aiperf import Evidence, Finding, FindingLevel, Verdict
+from aiperf.sdk.transport import EXHAUSTED, REFUSED
+from aiperf.sdk.verdict import LIKELY, POSSIBLE
+
+from aiperf_verdict_measurement.causes import CPU_PCT, cause, no_cause
+
+COALESCED_SHARE = 0.05
+"""Chunks are suspect when the p99 of the intervals in which they came is above this share of the median ITL."""
+TURNAROUND_SHARE = 0.05
+"""A closed loop is suspect where the client's mean turnaround is above this share of the mean latency."""
+MISSING_SHARE = 0.01
+"""Reads without a kernel stamp above this share are suspect."""
+UNREADABLE_SHARE = 0.01
+"""Answers with events that could not be read above this share are suspect."""
+
+_MS = 1e-6
+
+
+class OwnPart(Verdict[None]):
+    """Every reason that makes a run suspect, and notes on its stamps."""
+
+    def judge(self, evidence: Evidence) -> Iterator[Finding]:
+        still = list(_standstill(evidence))
+        why = "a worker stood still meanwhile" if still else cause(evidence)
+        more = f"use more workers (--workers {evidence.plan.run.workers + 1})"
+        yield from _merged_reads(evidence, why or no_cause(evidence))
+        yield from _client_limits(evidence, why or more, more)
+        yield from _turnaround(evidence, why or more)
+        yield from still
+        yield from _bad_stamps(evidence)
+        yield from _lost_arrivals(evidence)
+        yield from _failed_connections(evidence)
+        yield from _unreadable_events(evidence)
+        yield from _notes(evidence)
+
+
+def _suspect(
+    kind: str, sentence: str, numbers: dict[str, int | float], *, confidence: float = 1.0, scope: str | None = None
+) -> Finding:
+    return Finding(kind, FindingLevel.SUSPECT, sentence, confidence, numbers, scope)
+
+
+def _merged_reads(evidence: Evidence, why: str) -> Iterator[Finding]:
+    itl, marked = evidence.summary.results.get("inter_token_latency"), evidence.summary.measurement.coalesced_chunks
+    itl_p50_ms = None if itl is None else itl.stats["p50"]
+    if itl_p50_ms and evidence.interval_p99_ns * _MS > COALESCED_SHARE * itl_p50_ms:
+        numbers = {
+            "merged_chunks": marked, "chunks": evidence.answers.chunks, "interval_p50_ms": evidence.interval_p50_ns * _MS,
+            "interval_p99_ms": evidence.interval_p99_ns * _MS, "inter_token_latency_p50_ms": itl_p50_ms,
+        }  # fmt: skip
+        yield _suspect(
+            "merged_chunks",
+            f"{marked:,} of {evidence.answers.chunks:,} chunks reached us merged with later ones: when each came is only known"
+            f" to within {evidence.interval_p50_ns * _MS:.3g} ms at p50, which concerns inter-chunk statistics alone; {why}",
+            numbers, confidence=LIKELY, scope="inter-chunk",
+        )  # fmt: skip
+
+
+def _client_limits(evidence: Evidence, why: str, more: str) -> Iterator[Finding]:
+    slip, cpu_pct = evidence.summary.measurement.schedule_slip_ms, max((each.cpu_pct for each in evidence.workers), default=0.0)
+    if slip is not None and slip.p99 / _MS > evidence.late_ns:
+        yield _suspect(
+            "schedule_slip", f"arrivals left {slip.p99:.3g} ms late at p99: the client could not keep up; {why}",
+            {"slip_p99_ms": slip.p99, "limit_ms": evidence.late_ns * _MS}, confidence=LIKELY,
+        )  # fmt: skip
+    if cpu_pct > CPU_PCT:
+        yield _suspect(
+            "worker_cpu", f"a worker used {cpu_pct:.0f} % of its core: the client may be the limit; {more}",
+            {"cpu_pct": cpu_pct, "limit_pct": CPU_PCT}, confidence=POSSIBLE,
+        )  # fmt: skip
+
+
+def _turnaround(evidence: Evidence, why: str) -> Iterator[Finding]:
+    latency, mean_ms = evidence.summary.results.get("request_latency"), evidence.turnaround_mean_ms
+    latency_ms = None if latency is None else latency.stats["avg"]
+    if mean_ms is not None and latency_ms and mean_ms > TURNAROUND_SHARE * latency_ms:
+        yield _suspect(
+            "turnaround",
+            f"the client took {mean_ms:.3g} ms from an answer to the next request,"
+            f" {100 * mean_ms / latency_ms:.0f} % of the mean latency: throughput may be the client's limit; {why}",
+            {"turnaround_mean_ms": mean_ms, "request_latency_mean_ms": latency_ms}, confidence=POSSIBLE,
+        )  # fmt: skip
+
+
+def _standstill(evidence: Evidence) -> Iterator[Finding]:
+    judged = {phase.index for phase in evidence.plan.load.phases if phase.kind == evidence.phase.kind}
+    stopped_ns: Counter[int] = Counter()
+    for event in evidence.events:
+        if event.event == "stopped" and event.phase in judged:
+            stopped_ns[event.worker] += event.for_ns
+    if stopped_ns:
+        longest_s = max(stopped_ns.values()) / 1e9
+        yield _suspect(
+            "standstill",
+            f"a worker stood still for {longest_s:.3g} s: it was stopped by a signal, or the machine"
+            " slept; requests due or in flight then say nothing of the server",
+            {"standstill_s": longest_s, "workers": len(stopped_ns)},
+        )  # fmt: skip
+
+
+def _bad_stamps(evidence: Evidence) -> Iterator[Finding]:
+    measured, reads = evidence.summary.measurement, evidence.reads
+    missing, steps = measured.stamps_missing, measured.clock_steps
+    if reads and missing > MISSING_SHARE * reads:
+        sentence = f"{missing:,} of {reads:,} reads came without a kernel stamp; their times are ours"
+        yield _suspect("missing_stamps", sentence, {"stamps_missing": missing, "reads": reads})
+    if steps:
+        often = "once" if steps == 1 else f"{steps} times"
+        sentence = f"the wall clock was set {often} during the run; reads around it carry our own stamps"
+        yield _suspect("clock_step", sentence, {"clock_steps": steps})
+
+
+def _lost_arrivals(evidence: Evidence) -> Iterator[Finding]:
+    outcome = evidence.summary.measurement.arrivals
+    if outcome.never_sent:
+        yield _suspect(
+            "never_sent",
+            f"{outcome.never_sent:,} of {outcome.planned:,} planned arrivals were never sent:"
+            " the load asked for was not delivered",
+            {"never_sent": outcome.never_sent, "planned": outcome.planned},
+        )
+    if outcome.unknown:
+        sentence = f"{outcome.unknown:,} of {outcome.planned:,} planned arrivals are unknown: they may have been sent"
+        yield _suspect("unknown_arrivals", sentence, {"unknown": outcome.unknown, "planned": outcome.planned})
+    if outcome.damaged:
+        subject = "1 request" if outcome.damaged == 1 else f"{outcome.damaged:,} requests"
+        sentence = f"the journal may have lost a part of {subject}, which no statistic of latencies or tokens has"
+        yield _suspect("damaged_requests", sentence, {"damaged": outcome.damaged})
+    if lost := outcome.unfinished:
+        subject = "1 request has" if lost == 1 else f"{lost:,} requests have"
+        sentence = f"{subject} no end in the journal: their worker was lost, or could not write"
+        yield _suspect("unfinished_requests", sentence, {"unfinished": lost})
+
+
+def _failed_connections(evidence: Evidence) -> Iterator[Finding]:
+    """Requests that found no server, or no means on this machine to reach it."""
+    for failure, kind, sentence in (
+        (REFUSED, "no_connection", "no connection could be opened"),
+        (EXHAUSTED, "client_limit", "the client was at a limit of its own"),
+    ):
+        found = [(seen.first_ns, seen.count, seen.error.message) for seen in evidence.errors if seen.error.cause == failure]
+        if found:
+            message = max(found, key=lambda each: each[1])[2]
+            begin_s, count = max(0.0, min(found)[0]) / 1e9, sum(count for _, count, _ in found)
+            yield _suspect(
+                kind, f"{sentence} from {begin_s:.3f} s on, for {count:,} requests: {message}",
+                {"first_s": begin_s, "requests": count},
+            )  # fmt: skip
+
+
+def _unreadable_events(evidence: Evidence) -> Iterator[Finding]:
+    answers = evidence.answers
+    if answers.unreadable > UNREADABLE_SHARE * answers.valid:
+        share = f"{answers.unreadable:,} of {answers.valid:,} answers"
+        yield _suspect(
+            "unreadable_answers", f"{share} have unreadable events: content is missing from times and counts",
+            {"unreadable": answers.unreadable, "answers": answers.valid},
+        )  # fmt: skip
+
+
+def _notes(evidence: Evidence) -> Iterator[Finding]:
+    measured = evidence.summary.measurement
+    held, sent = measured.arrivals.held, measured.arrivals.sent
+    if held:
+        yield Finding(
+            "held_arrivals", FindingLevel.NOTE,
+            f"{held:,} of {sent:,} arrivals waited for a slot or for the answer before them:"
+            " their response latency counts from when they were due",
+            numbers={"held": held, "sent": sent},
+        )  # fmt: skip
+    if not evidence.precise_timers:
+        sentence = "due times are kept by loop timers here, to about a millisecond"
+        yield Finding("loop_timers", FindingLevel.NOTE, sentence)
+    if measured.loopback:
+        sentence = "the server is on this machine: stamps are made in the sender's context and flatter"
+        yield Finding("loopback_stamps", FindingLevel.NOTE, sentence)
+    elif measured.clock == "kernel":
+        sentence = "stamps are made when this machine's kernel gets a packet: what the network card held back is not in them"
+        yield Finding("kernel_stamps", FindingLevel.NOTE, sentence)
