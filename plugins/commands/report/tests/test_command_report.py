@@ -16,6 +16,7 @@ from aiperf import (
     Definition,
     Delta,
     Endpoint,
+    Finding,
     HttpRequest,
     Metric,
     Options,
@@ -26,6 +27,7 @@ from aiperf import (
     Turn,
     Unit,
     UsageError,
+    Verdict,
     option,
 )  # fmt: skip
 from aiperf.reduce.reducer import Reducer
@@ -220,6 +222,25 @@ def test_a_metric_installed_since_is_computed_with_the_options_given_now(tmp_pat
     run = make_run(tmp_path / "run", exporters=(ref("json", Results),))
     assert report(run, others=installed(slo_ns)) == 0
     assert json.loads((run / "profile_export_aiperf.json").read_text()) == {"fast": {"avg": fast}}
+
+
+class Stern(Verdict):
+    def judge(self, evidence):
+        yield Finding("stern", "suspect", f"{evidence.summary.valid} is not enough")
+
+
+class Verdicts(SummaryExporter):
+    def export(self, summary):
+        path = self.target.file("aiperf.json")
+        path.write_text(json.dumps(summary.measurement.reasons))
+        return [Artifact("JSON Export", path)]
+
+
+def test_a_verdict_installed_since_judges_the_run(tmp_path):
+    run = make_run(tmp_path / "run", exporters=(ref("json", Verdicts),))
+    stern = Descriptor("verdicts", "stern", f"{__name__}:Stern", "new", "2")
+    assert report(run, others=PluginOptions(Registry([stern]), {}, {})) == 0
+    assert json.loads((run / "profile_export_aiperf.json").read_text()) == ["1 is not enough"]
 
 
 class Everything(Definition):

@@ -48,7 +48,15 @@ class Results:
             "input_config": {"artifacts": {"records": ["jsonl"], "raw": True}}, "is_complete": True,
             "start_time": "2026-11-20T15:30:52.000000+00:00", "end_time": "2026-11-20T15:30:53.000000+00:00",
             "observation_window": single(0.6, "sec"), "plugins": {},
-            "measurement": {"arrivals": {"planned": 4, "sent": 3, "completed": 2, "errors": 1, "never_sent": 1}},
+            "measurement": {
+                "arrivals": {"planned": 4, "sent": 3, "completed": 2, "errors": 1, "never_sent": 1}, "verdict": "suspect",
+                "reasons": ["1 was never sent"], "notes": ["from far away"], "scope": "inter-chunk",
+                "findings": [
+                    self.finding("suspect", "1 was never sent", scope="inter-chunk"), self.finding("note", "from far away"),
+                    self.finding("advice", "send more"),
+                ],
+            },
+            "warnings": ["send more"],
             "outcomes": {"completed": 2, "failed": 1}, "good_request_count": single(1.0, "requests"),
             "urls": [self.url("http://a", 1), self.url("http://b", 2, failed=1)],
             "phases": [{"name": "profiling", "kind": "profiling", "valid": 2, "failed": 1}],
@@ -85,6 +93,9 @@ class Results:
             return {"metadata": metadata, "metrics": {}, "error": {"message": "busy"}}
         http = {f"http_req_{part}": {"value": 1.0, "unit": "ms"} for part in PARTS} | {"http_req_total": {"value": 6.0}}
         return {"metadata": metadata, "metrics": {"request_latency": {"value": latency, "unit": "ms"}, **http}}
+
+    def finding(self, level: str, sentence: str, **more: str) -> dict[str, Any]:
+        return {"kind": "made_up", "level": level, "sentence": sentence, "confidence": 1.0, "package": "acme 1.2", **more}
 
     def url(self, url: str, started: int, failed: int = 0) -> dict[str, Any]:
         """One of two servers, with a good request."""
@@ -228,7 +239,18 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
             "request_latency is in sec, the per-request file has it in ms",
         ),
         (change("summary", "is_complete", to=False), "is_complete is false, and neither of them says why"),
-        (change("summary", "measurement", "verdict", to="suspect"), "the verdict is suspect, with 0 reasons for suspicion"),
+        (change("summary", "measurement", "reasons", to=[]), "the verdict is suspect, with 0 reasons for suspicion"),
+        (change("summary", "measurement", "verdict", to="none"), "the verdict is none, with 1 reasons for suspicion"),
+        (
+            change("summary", "measurement", "findings", 0, "level", to="note"),
+            "measurement.reasons are not the sentences of the 0 findings of level suspect",
+        ),
+        (
+            change("summary", "measurement", "notes", to=[]),
+            "measurement.notes are not the sentences of the 1 findings of level note",
+        ),
+        (change("summary", "measurement", "scope", to="all"), "measurement.scope is all, that of the findings inter-chunk"),
+        (change("summary", "warnings", to=[]), "the advice 'send more' is not among the warnings"),
         (
             change("summary", "phases", 0, "duration", to=single(0.7, "sec")),
             "observation_window is 0.6 s, phase profiling lasts",

@@ -1,4 +1,4 @@
-"""The plan of a report: the run's own, with newly installed metrics and the options of this command line."""
+"""The plan of a report: the run's own, with newly installed metrics and verdicts, and the options of this command line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.options import EncodedOptions
 
 _NS_PER_S = 1_000_000_000
+_CATEGORIES = ("metrics", "exporters", "verdicts")
+"""Plugins of a report, as in ``options_of`` of the manifest."""
 
 
 def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s: float | None) -> Plan:
-    """*plan* with other slices, where a duration is given; with *others*, newly installed metrics and their options, too.
+    """*plan* with other slices, where a duration is given; with *plugin_options*, newly installed metrics and verdicts, too.
 
     Plugins of the run stay: the report names a package that is gone, and the present version of an updated one.
     """
@@ -23,12 +25,14 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         plan = _configured(plan, "artifacts", {"slice_duration": slice_duration_s})
     if plugin_options is None:
         return plan
-    metrics, exporters = (plugin_options.registry.all(category) for category in ("metrics", "exporters"))
-    usable = [plugin for plugin in metrics if plugin.options_model is None or plugin.key in plugin_options.options]
+    metrics, exporters, verdicts = (plugin_options.registry.all(category) for category in _CATEGORIES)
+    usable = [each for each in (*metrics, *verdicts) if each.options_model is None or each.key in plugin_options.options]
     # An exporter that the run did not use takes part where one of its options is given.
     wanted = [plugin for plugin in exporters if plugin.key in plugin_options.given]
     plan = plan.replacing(
-        metrics=_refs(plan.plugins.metrics, metrics, usable), exporters=_refs(plan.plugins.exporters, exporters, wanted)
+        metrics=_refs(plan.plugins.metrics, metrics, [each for each in usable if each.category == "metrics"]),
+        exporters=_refs(plan.plugins.exporters, exporters, wanted),
+        verdicts=_refs(plan.plugins.verdicts, verdicts, [each for each in usable if each.category == "verdicts"]),
     )
     for key, options in plugin_options.options.items():
         encoded, earlier = EncodedOptions.of(options), plan.plugins.options.get(key)
@@ -42,8 +46,8 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
 
 
 def flags(plugin_options: PluginOptions) -> list[str]:
-    """The given flags of metrics and exporters."""
-    installed = [plugin for category in ("metrics", "exporters") for plugin in plugin_options.registry.all(category)]
+    """The given flags of metrics, exporters and verdicts."""
+    installed = [plugin for category in _CATEGORIES for plugin in plugin_options.registry.all(category)]
     given = {plugin.key: plugin_options.given.get(plugin.key, ()) for plugin in installed}
     return [spec.flags[0] for plugin in installed for spec in plugin.options if spec.field in given[plugin.key]]
 

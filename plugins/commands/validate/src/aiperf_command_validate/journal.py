@@ -103,7 +103,7 @@ def _check_versions(plan: Plan, summary: dict[str, Any], installed: InstalledPlu
     """
     told = {(used.get("category"), used.get("name")): used for used in summary.get("plugins", {}).get("used", ())}
     chosen = plan.plugins
-    for ref in (chosen.endpoint, *chosen.metrics, *chosen.exporters):
+    for ref in (chosen.endpoint, *chosen.metrics, *chosen.exporters, *chosen.verdicts):
         used = told.get((ref.category, ref.name), {})
         packages = {(ref.distribution, ref.version), (used.get("distribution"), used.get("version"))}
         now = installed.find(ref.category, ref.name)
@@ -156,7 +156,7 @@ def _experimental(summary: Mapping[str, Any]) -> Iterator[None]:
 def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -> Plan:
     """The plan of the report that made the results, without hooks and exporters that write no files.
 
-    ``aiperf report`` may have been given other slices, metrics and options of metrics than the run.
+    ``aiperf report`` may have been given other slices, metrics, verdicts and options of these than the run.
     """
     seconds = summary.get("input_config", {}).get("artifacts", {}).get("slice_duration")
     artifacts = plan.run.config.get("artifacts", {})
@@ -166,9 +166,10 @@ def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -
     used = summary.get("plugins", {}).get("used", ())
     metrics = _refs(plan.plugins.metrics, "metrics", used, installed)
     exporters = _refs(plan.plugins.exporters, "exporters", used, installed)
-    plan = plan.replacing(metrics=metrics, exporters=exporters, hooks=())
+    verdicts = _refs(plan.plugins.verdicts, "verdicts", used, installed)
+    plan = plan.replacing(metrics=metrics, exporters=exporters, verdicts=verdicts, hooks=())
     for one in used:
-        if isinstance(one, dict) and one.get("category") in ("metrics", "exporters") and one.get("options"):
+        if isinstance(one, dict) and one.get("category") in ("metrics", "exporters", "verdicts") and one.get("options"):
             plan = _with_options(plan, f"{one['category']}:{one['name']}", one["options"], installed)
     return plan
 
@@ -180,7 +181,7 @@ def _refs(of: tuple[PluginRef, ...], category: str, used: Any, installed: Instal
     if category == "exporters":  # one without files would send the results to where they are already
         known = {name: ref for name, ref in known.items() if _writes_files(installed, name)}
     more = [name for name in names if name not in known and installed.find(category, name) is not None]
-    if category == "metrics":
+    if category != "exporters":
         known |= {name: installed.ref(category, name) for name in more}
     return tuple(known.values())
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from aiperf.results import metrics_of
+from aiperf.sdk.model import names
 
 from aiperf_command_validate.faults import Faults
 from aiperf_command_validate.ledger import Ledger
@@ -33,6 +34,7 @@ _UNITS = {
     "requests": ("request_count", "error_request_count", "completed_request_count", "good_request_count"),
 }  # fmt: skip
 _UNIT_OF = {tag: unit for unit, tags in _UNITS.items() for tag in tags}
+_LEVELS = ("suspect", "advice", "note")
 _QUANTILES = ("client_error_ms", "schedule_slip_ms", "loop_lag_ms")
 _MICROSECOND = 3e-6
 """Seconds that a time of day in the summary may be off: it has six decimals."""
@@ -122,10 +124,12 @@ def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
     _complete(summary, name, faults)
     measurement, load = summary.get("measurement", {}), summary.get("delivered_load", {})
     if "verdict" in measurement:
-        verdict = "suspect" if measurement.get("reasons") else "trustworthy"
-        if measurement["verdict"] != verdict:
+        possible = ("suspect",) if measurement.get("reasons") else ("trustworthy", "none")
+        if measurement["verdict"] not in possible:
             count = len(measurement.get("reasons", ()))
             faults.add(name, f"the verdict is {measurement['verdict']}, with {count} reasons for suspicion")
+    if "findings" in measurement:
+        _findings(measurement, summary.get("warnings", ()), name, faults)
     for field in _QUANTILES:
         quantiles = measurement.get(field) or {}
         rising = [quantiles[key] for key in ("p50", "p99", "max") if key in quantiles]
@@ -133,6 +137,26 @@ def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
             faults.add(name, f"measurement.{field}: percentiles go down")
     _load(load, measurement.get("arrivals", {}), name, faults)
     _windows(summary, name, faults)
+
+
+def _findings(measurement: dict[str, Any], warnings: Sequence[str], name: str, faults: Faults) -> None:
+    """Reasons, notes, advice and scope are those of the findings; a run that nothing judged has a note of its own."""
+    findings = measurement["findings"]
+    by_level = {level: [each["sentence"] for each in findings if each["level"] == level] for level in _LEVELS}
+    own = int(measurement.get("verdict") == "none")
+    notes = list(measurement.get("notes", ()))
+    for level, field, told in (("suspect", "reasons", list(measurement.get("reasons", ()))),
+                               ("note", "notes", notes[: len(notes) - own])):  # fmt: skip
+        if told != by_level[level]:
+            count = len(by_level[level])
+            faults.add(name, f"measurement.{field} are not the sentences of the {count} findings of level {level}")
+    for sentence in by_level["advice"]:
+        if sentence not in warnings:
+            faults.add(name, f"the advice {sentence!r} is not among the warnings", kind="missing advice")
+    scopes = {each.get("scope") for each in findings if each["level"] == "suspect"}
+    scope = names(sorted(scopes)) if scopes and None not in scopes else None
+    if measurement.get("scope") != scope:
+        faults.add(name, f"measurement.scope is {measurement.get('scope')}, that of the findings {scope}")
 
 
 def _complete(summary: dict[str, Any], name: str, faults: Faults) -> None:
