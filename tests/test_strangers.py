@@ -152,6 +152,7 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     used = {row["category"]: row["version"] for row in done.json()["plugins"]["used"] if row["distribution"] == "acme-sundries"}
     assert set(used.values()) == {"0.9.1"} and sorted(used) == [
         "arrivals", "engines", "hooks", "ramps", "samplers", "telemetry", "tokenizers", "transports", "uis", "url_strategies",
+        "verdicts",
     ]  # fmt: skip
 
     seen = sorted(simulator.truth()["requests"], key=lambda row: row["received_mono_ns"])
@@ -168,6 +169,11 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert "20 requests through a string in the shed" in log
     assert "ding!" in done.err
     assert '"water"' in (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
+
+    (found,) = [each for each in done.json()["measurement"]["findings"] if each["package"] == "acme-sundries 0.9.1"]
+    assert (found["kind"], found["level"], found["confidence"]) == ("high_water", "advice", 0.9)
+    assert found["numbers"] == {"water_m": 2.5} and found["sentence"] in done.json()["warnings"]
+    assert "the water stood at 2.5 m: wear boots" in done.out
 
     told = aiperf("report", done.artifacts, "--definitions")
     assert told.code == 0 and "patient" in told.out
@@ -249,6 +255,8 @@ plugins:
       - {field: where, flags: [--where], help: Where., type: TYPE, metavar: PLACE}
 """
 
+JUDGE = "class Thing:\n    def __init__(self, options): pass\n    def judge(self, evidence): ACT\n"
+
 
 def bad(category: str) -> str:
     """The package whose plugin of that category fails to import."""
@@ -279,6 +287,8 @@ class Overlay:
             manifest = {"datasets": READS, "configurations": SUFFIX}.get(category, "")
             self.add(bad(category), category, "rotten", code=f"import {MISSING}\n", manifest=manifest)
         self.add("bad-exit", "metrics", "quits", code="raise SystemExit(3)\n")
+        self.add("bad-judge", "verdicts", "asleep", code=JUDGE.replace("ACT", "raise LookupError('zzz')"))
+        self.add("bad-finding", "verdicts", "wordy", code=JUDGE.replace("ACT", "return ['guilty']"))
         self.add("bad-empty", "exporters", "lacking")
         self.add("bad-hookless", "hooks", "hookless", code="class Thing:\n    pass\n")
         self.add("bad-yaml", "endpoints", "garbled", manifest="plugins: [")
@@ -316,6 +326,8 @@ def test_broken_packages_do_not_change_a_run(among_them: Done) -> None:
     results = among_them.json()
     assert results["request_count"]["avg"] == 12 and 0 < results["patience"]["avg"] <= 100
     assert not {row["distribution"] for row in results["plugins"]["used"]} & {"bad-transports", "bad-uis", "acme-two"}
+    judged = {row["plugin"] for row in results["measurement"]["findings"]}
+    assert judged >= {"harbour", "measurement"}, "the others judge"
 
 
 @pytest.mark.parametrize(
@@ -326,6 +338,9 @@ def test_broken_packages_do_not_change_a_run(among_them: Done) -> None:
         ("bad-telemetry 0.9", "telemetry:rotten", f"No module named '{MISSING}'"),
         ("bad-hooks 0.9", "hooks:rotten", f"No module named '{MISSING}'"),
         ("bad-datasets 0.9", "datasets:rotten", f"No module named '{MISSING}'"),
+        ("bad-verdicts 0.9", "verdicts:rotten", f"No module named '{MISSING}'"),
+        ("bad-judge 0.9", "verdicts:asleep", "failed: LookupError: zzz"),
+        ("bad-finding 0.9", "verdicts:wordy", "failed: TypeError: judge gave str, not Finding"),
         ("bad-exit 0.9", "quits", "SystemExit: 3"),
         ("bad-empty 0.9", "lacking", "module 'bad_empty' has no attribute 'Thing'"),
         ("bad-hookless 0.9", "hooks:hookless", "implements no hook"),
@@ -344,7 +359,7 @@ def test_a_broken_package_is_named_in_one_line(among_them: Done, package: str, n
 
 
 def test_a_broken_plugin_that_no_run_loads_is_not_mentioned(among_them: Done) -> None:
-    loaded = {"metrics", "exporters", "telemetry", "hooks", "datasets"}
+    loaded = {"metrics", "exporters", "telemetry", "hooks", "datasets", "verdicts"}
     said = among_them.err + among_them.out
     assert [category for category in CATEGORIES if f"{bad(category)} " in said and category not in loaded] == []
 

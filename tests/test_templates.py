@@ -30,11 +30,11 @@ NAMES = {
     "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "driver": "my-pace", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
-    "ramp": "my-rise",
+    "ramp": "my-rise", "verdict": "my-verdict",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
-IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks")
+IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict")
 CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
@@ -205,6 +205,9 @@ def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_pat
     used = {row["distribution"]: row["version"] for row in results["plugins"]["used"]}
     for word in IN_EVERY_RUN:
         assert used[distribution(word)] == "0.1.0"
+    few = [each for each in results["measurement"]["findings"] if each["package"] == f"{distribution('verdict')} 0.1.0"]
+    assert [(each["kind"], each["numbers"]["requests"]) for each in few] == [("few_requests", 30)]
+    assert results["measurement"]["verdict"] == "suspect"
     assert "| My Metric | ms |" in (done.artifacts / "my_table.md").read_text()
     (phase,) = json.loads((done.artifacts / "my_hooks.json").read_text())["phases"]
     assert phase["ended_ns"] > phase["started_ns"]

@@ -13,7 +13,10 @@ from aiperf import (
     Command,
     ConfigError,
     Definition,
+    Evidence,
     Figure,
+    Finding,
+    FindingLevel,
     Plot,
     PlotRun,
     Readings,
@@ -21,6 +24,7 @@ from aiperf import (
     Series,
     Tokenizer,
     UsageError,
+    Verdict,
 )  # fmt: skip
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
 
@@ -96,3 +100,15 @@ class Notes(Configuration):
                 yield OptionValue(known[flag], f"{flag} ({self.name}:{line})", words, True if flagged else None)
             elif flag:
                 yield UsageError(f"{flag} ({self.name}:{line}): no flag is called so")
+
+
+class Harbour(Verdict[None]):
+    """Reads the samples of the tides."""
+
+    def judge(self, evidence: Evidence) -> Iterator[Finding]:
+        for source in evidence.summary.telemetry:
+            for series in source.series:
+                if series.name == "water" and series.stats["max"] > 2:
+                    metres = series.stats["max"]
+                    sentence = f"the water stood at {metres:g} m: wear boots"
+                    yield Finding("high_water", FindingLevel.ADVICE, sentence, 0.9, {"water_m": metres})
