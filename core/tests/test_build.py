@@ -39,6 +39,19 @@ class Echo(Endpoint):
         return HttpRequest("/echo", msgspec.json.encode(body), {"X-Kind": "echo"})
 
 
+class Roads(Echo):
+    """Sends each turn and model another way."""
+
+    def encode(self, turn):
+        path, method = ("/{model}/ask", "POST") if len(turn.texts) == 1 else (f"/sets/{turn.model}", "PUT")
+        return HttpRequest(path, turn.text.encode(), {"X-Model": turn.model}, "text/plain", method)
+
+
+class Lost(Echo):
+    def encode(self, turn):
+        return HttpRequest("echo", b"")
+
+
 class Single(Echo):
     capabilities = Capabilities(tokenizes_input=True)
 
@@ -246,6 +259,30 @@ def test_every_turn_is_encoded_for_every_model(tmp_path: Path) -> None:
     assert body(plan, 1, 1)["stream"] is True
     assert body(plan, 1, 1)["said"][0][1].startswith("1.1 ")
     assert Store(tmp_path / "journal").max_tokens(0, 0) == 7
+
+
+def test_every_request_has_its_own_path_method_and_headers(tmp_path: Path) -> None:
+    row = {"id": "c", "turns": [{"texts": ["a"]}, {"texts": ["a", "b"], "headers": {"X-Row": "1"}}]}
+    build(listed(tmp_path, row, endpoint="Roads", models=("m/1", "two")))
+    store = Store(tmp_path / "journal")
+    shapes = [store.shapes[store.shape(0, turn, model)] for turn in (0, 1) for model in (0, 1)]
+    assert [(shape.method, shape.path, shape.headers) for shape in shapes] == [
+        ("POST", "/m%2F1/ask", {"X-Model": "m/1"}), ("POST", "/two/ask", {"X-Model": "two"}),
+        ("PUT", "/sets/m/1", {"X-Model": "m/1", "X-Row": "1"}), ("PUT", "/sets/two", {"X-Model": "two", "X-Row": "1"}),
+    ]  # fmt: skip
+    assert {shape.content_type for shape in shapes} == {"text/plain"}
+
+
+def test_a_given_path_replaces_the_endpoints(tmp_path: Path) -> None:
+    row = {"id": "c", "turns": [{"texts": ["a"]}, {"texts": ["a", "b"]}]}
+    build(listed(tmp_path, row, endpoint="Roads", models=("one", "two"), path="/go/{model}", path_given=True))
+    store = Store(tmp_path / "journal")
+    assert {store.shapes[store.shape(0, turn, 1)].path for turn in (0, 1)} == {"/go/two"}
+
+
+def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="encode gave the path 'echo', which must begin with /"):
+        build(make(tmp_path, endpoint="Lost"))
 
 
 def test_the_prelude_stands_before_the_first_turn_alone(tmp_path: Path) -> None:

@@ -493,8 +493,11 @@ def test_the_path_is_the_endpoints_or_the_one_given(given: dict[str, Any], path:
     assert plan({"models": ["m/x"], "request_count": 1, **given}).target.path == path
 
 
-def test_a_path_that_names_the_model_takes_one_model() -> None:
-    assert "2 models" in only_error({"models": ["a", "b"], "endpoint_type": "keyed", "streaming": True})
+def test_a_path_that_names_one_of_several_models_is_filled_by_each_request() -> None:
+    target = plan({"models": ["a", "b"], "endpoint_type": "keyed", "streaming": True, "request_count": 1}).target
+    assert (target.path, target.given_path) == ("/v1/{model}/stream", None)
+    target = plan({"models": ["a", "b"], "endpoint_path": "/{model}/go", "request_count": 1}).target
+    assert target.given_path == "/{model}/go"
 
 
 def test_a_path_without_a_slash_is_refused() -> None:

@@ -176,6 +176,18 @@ class Remembering(Spoken):
         return Late()
 
 
+class Wandering(Spoken):
+    """Sends later turns another way."""
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        if not turn.history:
+            return HttpRequest("/v1/x", b"")
+        return HttpRequest(f"/{{model}}/{turn.state['seen']}", b"", {"X-Seen": "yes"}, method="PUT")
+
+    def reader(self) -> Reader:
+        return Late()
+
+
 class Answering(FakeTransport):
     def answer(self, status: int = 200, error: Any = None) -> None:
         exchange = self.open.pop(0)
@@ -199,3 +211,16 @@ def test_the_next_request_has_what_the_reader_repeats(tmp_path: Path) -> None:
         "{} ('t0',) REPLAY ('t1',) ('t2',)",  # nothing of a failed answer
         "{'seen': 1} ('t0',) REPLAY ('t1',) ('t2',) REPLAY ('t3',)",
     ]
+
+
+def test_the_next_request_may_go_another_way(tmp_path: Path) -> None:
+    ref = PluginRef("endpoints", "wandering", "test_readers:Wandering", "aiperf-core", "0")
+    engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.new_event_loop(), turns=2)
+    transport = engine.transport = Answering(engine)  # type: ignore[assignment]
+    session = engine.session(engine.phase, 0, entry=0)
+    engine.send(session, 0, -1)
+    transport.answer()
+    first, second = (exchange.shape for exchange in transport.sent if exchange.owner is session)
+    assert (first.method, first.url.partition("//")[2].partition("/")[2]) == ("POST", "v1/x")
+    assert (second.method, second.url.partition("//")[2].partition("/")[2]) == ("PUT", "m/1")
+    assert second.headers["X-Seen"] == "yes" and second.headers["User-Agent"] == first.headers["User-Agent"]

@@ -14,7 +14,7 @@ import pytest
 from aiperf.errors import AiperfError, ConfigError
 from aiperf.run.readiness import Wait, questions
 from aiperf.sdk.endpoint import Endpoint
-from aiperf.sdk.model import HttpRequest, Turn
+from aiperf.sdk.model import HttpRequest, Media, Turn
 from aiperf.sdk.plan import Plan, Secrets, TlsPlan
 from aiperf.testing.journals import plan_for
 from aiperf.testing.plans import sample_ref
@@ -30,6 +30,16 @@ class Dialect(Endpoint):
 class Pictures(Endpoint):
     def encode(self, turn: Turn) -> HttpRequest:
         raise ValueError("a picture is needed")
+
+
+class Small(Pictures):
+    def encode(self, turn: Turn) -> HttpRequest:
+        if not turn.media:
+            raise ValueError("a picture is needed")
+        return HttpRequest("/{model}/see", turn.media[0].value.encode(), method="PUT")
+
+    def probe(self) -> Turn:
+        return Turn(media=(Media("image", "dot.png"),))
 
 
 def plan(*urls: str, dialect: str = "Dialect", **more: Any) -> Plan:
@@ -65,6 +75,16 @@ def unready(*scripts: Sequence[Step], mode: str = "inference", timeout_s: float 
 
 
 ERROR: list[Step] = [Expect(), Send(answer(b"no", status=503, reason="Busy"))]
+
+
+def test_the_question_is_the_endpoints_probe_on_its_own_path() -> None:
+    async def go() -> None:
+        async with Scripted([Expect(), Send(answer(b"{}"))]) as server:
+            await waited(plan(server.url, dialect="Small", models=("m/1",)), "inference")
+        (got,) = server.requests
+        assert (got.method, got.target, got.body) == ("PUT", "/m%2F1/see", b"dot.png")
+
+    asyncio.run(go())
 
 
 def test_the_question_is_a_request_of_the_endpoint_to_its_path() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf.registry.hooks import Prepare
+from aiperf.rundir.store import StoredShape
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, DriverContext
 from aiperf.sdk.endpoint import Endpoint
@@ -38,7 +39,7 @@ class FakeStore:
     def __init__(self, turns: int = 1) -> None:
         self._turns = turns
         self.max_turns = turns
-        self.shapes = [HttpRequest("/v1/x", b"")]
+        self.shapes = [StoredShape("/v1/x")]
 
     def turns(self, entry: int) -> int:
         return self._turns
@@ -46,7 +47,7 @@ class FakeStore:
     def body(self, entry: int, turn: int, model: int = 0) -> bytes:
         return b"entry %d turn %d model %d" % (entry, turn, model)
 
-    def shape(self, entry: int, turn: int) -> int:
+    def shape(self, entry: int, turn: int, model: int = 0) -> int:
         return 0
 
     def delay_ns(self, entry: int, turn: int) -> int:

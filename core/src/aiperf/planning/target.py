@@ -180,16 +180,8 @@ def request_path(given: str) -> str:
 
 
 def with_model(path: str, models: tuple[str, ...]) -> str:
-    """The path with ``{model}`` replaced.
-
-    Raises:
-        ConfigError: Several models, and the path must name one.
-    """
-    if "{model}" not in path:
-        return path
-    if len(models) != 1:
-        raise ConfigError(f"the path {path} names the model, and {len(models)} models are given", "give one model")
-    return path.replace("{model}", quote(models[0], safe=""))
+    """The path with ``{model}`` replaced; of several models each request has its own."""
+    return path.replace("{model}", quote(models[0], safe="")) if len(models) == 1 else path
 
 
 class EndpointChoice(NamedTuple):
@@ -260,7 +252,7 @@ def target_plan(
     _check_usage(draft, choice)
     return TargetPlan(
         models=choice.models, model_strategy=kernel.model_selection_strategy, urls=base_urls,
-        path=_path(draft, choice, streaming=streaming), streaming=streaming,
+        path=_path(draft, choice, streaming=streaming), path_given=draft.kernel.endpoint_path is not None, streaming=streaming,
         timeout_ns=round(kernel.request_timeout_s * NS_PER_S), reuse=kernel.connection_reuse is not ConnectionReuse.NEVER,
         sticky=kernel.connection_reuse is ConnectionReuse.STICKY_USER_SESSIONS, session_header=kernel.session_header,
         tls=_tls(draft), url_weights=tuple(1.0 if weight is None else weight for weight in weights),

@@ -27,7 +27,7 @@ from aiperf.sdk.dataset import Dataset, DatasetContext
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
-from aiperf.sdk.headers import check_header_name, check_header_value, merged
+from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import LENGTH_FIELDS, Answers, Conversation, HttpRequest, Message, Turn, names
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
 from aiperf.sdk.tokenizer import Tokenizer
@@ -229,8 +229,7 @@ class Encoder:
             for model in (authored.model,) if authored.model else target.models:
                 turn = completed(shown, index, target, model)
                 with blamed(self._plan.plugins.endpoint, f"can't encode turn {index} of conversation {conversation.id!r}"):
-                    request = encoded(self._endpoint, turn)
-                by_model.append(replace(request, headers=merged(request.headers, turn.headers)) if turn.headers else request)
+                    by_model.append(encoded(self._endpoint, turn, target.given_path))
             requests.append(by_model * (len(target.models) // len(by_model)))
         return requests
 

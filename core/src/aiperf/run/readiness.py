@@ -19,8 +19,9 @@ from aiperf import __version__, environment
 from aiperf.errors import AiperfError, ConfigError
 from aiperf.redaction import without_secrets
 from aiperf.registry.third_party import load, why
+from aiperf.sdk.endpoint import Endpoint, completed, encoded
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Turn, join_url, names
+from aiperf.sdk.model import Conversation, join_url, names
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.transport import tls_context
 
@@ -49,7 +50,7 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
     """The questions for each URL: for its list of models, for an answer of one token from each model, or both.
 
     Raises:
-        ConfigError: The endpoint can't encode a turn of plain text.
+        ConfigError: The endpoint can't encode its probe.
     """
     to = plan.target
     common = {"User-Agent": f"aiperf/{__version__}", "Accept": "text/event-stream" if to.streaming else "application/json"}
@@ -59,17 +60,17 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
         asked.append([listed] if mode in ("models", "both") else [])
     if mode in ("inference", "both"):
         ref = plan.plugins.endpoint
-        endpoint = load(ref)(plan.plugins.options_of(ref))
+        endpoint: Endpoint = load(ref)(plan.plugins.options_of(ref))
         for model in to.models:
             try:
-                turn = Turn(("Hello",), model=model, max_tokens=1, stream=to.streaming, extra=to.extra, run_extra=to.extra)
-                request = endpoint.encode(turn)
+                turn = completed(Conversation("probe", (endpoint.probe(),)), 0, to, model)
+                request = encoded(endpoint, turn, to.given_path)
             except Exception as error:  # code of a plugin, or a dialect that needs more than text
                 hint = "pass --wait-for-model-mode models"
                 raise ConfigError(f"{ref} can't encode the request to ask with: {why(error)}", hint) from error
             headers = merged(merged({**common, "Content-Type": request.content_type}, request.headers), secrets.headers)
             for url, row in zip(to.urls, asked, strict=True):
-                row.append(Question(join_url(url, to.path), headers, request.method, request.body))
+                row.append(Question(join_url(url, request.path), headers, request.method, request.body))
     return asked
 
 

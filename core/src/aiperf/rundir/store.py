@@ -4,7 +4,7 @@ Files in the journal's directory, integers little-endian int64:
 
 ``dataset.json``           shapes of requests, number of models, longest conversation, whether there is media
 ``dataset.entries``        per entry: first turn, offset of its conversation, length of its id
-``dataset.turns``          per turn: shape, input tokens, max tokens, delay ns, timestamp ns (-1: unknown or none)
+``dataset.turns``          per turn: shapes, input tokens, max tokens, delay ns, timestamp ns (-1: unknown or none)
 ``dataset.offsets``        per turn and model: where its body ends
 ``dataset.bodies``         encoded bodies, one after the other
 ``dataset.conversations``  per entry: its id, then the conversation as msgpack
@@ -45,6 +45,10 @@ class StoredShape(Struct, frozen=True):
     method: str = "POST"
     content_type: str = "application/json"
     headers: dict[str, str] = {}
+
+
+def shape_of(request: HttpRequest) -> StoredShape:
+    return StoredShape(request.path, request.method, request.content_type, request.headers)
 
 
 class _About(Struct, frozen=True):
@@ -116,7 +120,7 @@ class StoreWriter:
             self.graded |= turn.expected is not None
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             sent_ns = None if turn.timestamp_ms is None else round(turn.timestamp_ms * 1e6)
-            numbers = self._shape(requests[index][0]), tokens, turn.max_tokens, round((turn.delay_ms or 0) * 1e6), sent_ns
+            numbers = self._shapes_of(requests[index]), tokens, turn.max_tokens, round((turn.delay_ms or 0) * 1e6), sent_ns
             self._put("turns", *(-1 if number is None else number for number in numbers))
             for request in requests[index]:
                 self._files["bodies"].write(request.body)
@@ -137,11 +141,12 @@ class StoreWriter:
     def _put(self, name: str, *numbers: int) -> None:
         self._files[name].write(array("q", numbers).tobytes())
 
-    def _shape(self, request: HttpRequest) -> int:
-        shape = StoredShape(request.path, request.method, request.content_type, request.headers)
-        number = self._known.setdefault(_encode(shape), len(self._shapes))
-        if number == len(self._shapes):
-            self._shapes.append(shape)
+    def _shapes_of(self, requests: Sequence[HttpRequest]) -> int:
+        """The number of a row of shapes, by model; rows stand one after the other in *_shapes*."""
+        shapes = [shape_of(request) for request in requests]
+        number = self._known.setdefault(_encode(shapes), len(self._known))
+        if number * self._models == len(self._shapes):
+            self._shapes += shapes
         return number
 
 
@@ -174,9 +179,9 @@ class Store:
         at = (self._entries[entry * _ENTRY] + turn) * self._models + model
         return self._bodies[self._offsets[at - 1] if at else 0 : self._offsets[at]]
 
-    def shape(self, entry: int, turn: int) -> int:
+    def shape(self, entry: int, turn: int, model: int = 0) -> int:
         """Index into *shapes*."""
-        return self._turn(entry, turn, 0)
+        return self._turn(entry, turn, 0) * self._models + model
 
     def input_tokens(self, entry: int, turn: int) -> int:
         """Length of the request's texts in the run's tokenizer, -1 where unknown."""

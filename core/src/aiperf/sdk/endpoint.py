@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf.errors import BadResponse
+from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, Turn
 from aiperf.sdk.options import OptionsT, WithOptions
 
@@ -134,8 +136,15 @@ class Endpoint(WithOptions[OptionsT]):
         return capabilities.streaming_path if streaming and capabilities.streaming_path else capabilities.path
 
     def encode(self, turn: Turn) -> HttpRequest:
-        """The request for a turn.  Deterministic: the same turn gives the same bytes."""
+        """The request for a turn: path, method, headers and body.  Deterministic: the same turn gives the same bytes.
+
+        ``--endpoint`` replaces the path; ``{model}`` in it becomes the name of the turn's model.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define encode(turn)")
+
+    def probe(self) -> Turn:
+        """A small turn that any server of this dialect answers, to ask whether one is ready.  The kernel adds the model."""
+        return Turn(("Hello",), max_tokens=1)
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         """What counts as input tokens of a request that this endpoint encoded; for a turn with a payload, of that body.
@@ -234,16 +243,25 @@ def prompt(endpoint: Endpoint, turn: Turn, request: HttpRequest) -> Prompt:
     return own
 
 
-def encoded(endpoint: Endpoint, turn: Turn) -> HttpRequest:
-    """The request of *endpoint* for the turn; the turn's payload, where it has one, replaces the body.
+def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequest:
+    """The request of *endpoint* for the turn, with the turn's payload and headers where it has any.
+
+    *path* (``--endpoint``) replaces the endpoint's; None leaves it.  ``{model}`` in either becomes the model's name.
 
     Raises:
         TypeError: The endpoint returned something else.
+        ValueError: Its path is none.
     """
     request = endpoint.encode(turn)
     if not isinstance(request, HttpRequest):
         raise TypeError(f"encode returned {type(request).__name__}, not HttpRequest")
-    payload = turn.payload
+    path, payload = request.path if path is None else path, turn.payload
+    if path and not path.startswith("/"):
+        raise ValueError(f"encode gave the path {path!r}, which must begin with /")
+    if "{model}" in path:
+        path = path.replace("{model}", quote(turn.model, safe=""))
+    if path != request.path or turn.headers:
+        request = replace(request, path=path, headers=merged(request.headers, turn.headers))
     if payload is None:
         return request
     return replace(request, body=payload if isinstance(payload, bytes) else msgspec.json.encode(payload))

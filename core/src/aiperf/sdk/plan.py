@@ -140,7 +140,8 @@ class TargetPlan(Struct, frozen=True):
     """Destination and form of requests.
 
     models: names of models; *model_strategy* distributes several among sessions.
-    urls: base URLs; url_weights: a weight for each.  path: appended to each URL.  streaming: request a stream.
+    urls: base URLs; url_weights: a weight for each.  streaming: request a stream.
+    path: appended to each URL by requests whose endpoint chooses no other; by all of them where *path_given* (``--endpoint``).
     timeout_ns: time limit of a request.  reuse: keep connections open; sticky: one connection per session.
     session_header: name of the header with the session's id.  extra: fields of every request body.
     use_server_token_count: token counts come from the server's usage; per_chunk_usage: request it with each piece.
@@ -160,6 +161,12 @@ class TargetPlan(Struct, frozen=True):
     extra: dict[str, Any] = field(default_factory=dict)
     use_server_token_count: bool = False
     per_chunk_usage: bool = False
+    path_given: bool = False
+
+    @property
+    def given_path(self) -> str | None:
+        """The path of every request; None leaves it to the endpoint."""
+        return self.path if self.path_given else None
 
 
 class DataPlan(Struct, frozen=True):

@@ -14,7 +14,8 @@ import pytest
 from aiperf.errors import BadResponse
 from aiperf.reduce.envelopes import read_envelopes
 from aiperf.reduce.usage import merged_usage
-from aiperf.sdk.endpoint import Capabilities, Endpoint, Reader, prompt
+from aiperf.sdk.endpoint import Capabilities, Endpoint, Reader, encoded, prompt
+from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Delta, Message, Turn
 from aiperf.sdk.sse import Splitter
 from aiperf.testing.manifests import check_row, check_taken
@@ -44,6 +45,15 @@ def _values(value: Any) -> Iterator[Any]:
         yield from _values(one)
 
 
+class _ProbeTurn:
+    """The endpoint's probe, where the contract has no turn of its own."""
+
+    def __get__(self, instance: object, owner: type[EndpointContract]) -> Turn:
+        probe = owner.endpoint.probe()
+        assert isinstance(probe, Turn), f"probe gave {type(probe).__name__}, not Turn"
+        return msgspec.structs.replace(probe, model="model", max_tokens=8, extra={"seed": 1})
+
+
 class EndpointContract:
     """Subclass with an endpoint and an answer of its server, event by event::
 
@@ -56,6 +66,7 @@ class EndpointContract:
     names: their names, where the server names its events.
     answer: text, reasoning and tool calls of the whole transcript, in order.  usage: of all its events, merged.
     whole: the same answer without streaming; None skips its test.
+    turn: what is encoded; the endpoint's probe unless given.
     silent: events without visible content.  garbage: bytes that are no answer.
     """
 
@@ -68,7 +79,7 @@ class EndpointContract:
     silent: ClassVar[Sequence[bytes]] = ()
     garbage: ClassVar[Sequence[bytes]] = (b"<html>502 Bad Gateway</html>", b'{"unfinished":', b"\xff\xfe\x00", b"null", b"7")
     failure: ClassVar[bytes] = b'{"error":{"message":"busy","type":"overloaded","code":503}}'
-    turn: ClassVar[Turn] = Turn(texts=("Hello",), model="model", max_tokens=8, extra={"seed": 1})
+    turn: ClassVar[Turn] = _ProbeTurn()  # type: ignore[assignment]
 
     def _text(self, deltas: list[Delta | None]) -> str:
         return "".join(delta.reasoning + delta.text + delta.tool for delta in deltas if delta is not None)
@@ -104,6 +115,9 @@ class EndpointContract:
         assert isinstance(request.body, bytes)
         assert request.path == "" or request.path.startswith("/")
         assert request.method.isupper()
+        for name, value in request.headers.items():
+            check_header_name(name)
+            check_header_value(name, value)
         if request.content_type == "application/json":
             msgspec.json.decode(request.body)
 
@@ -136,7 +150,12 @@ class EndpointContract:
     def test_the_path_is_the_declared_one(self) -> None:
         for stream in {False, self.endpoint.capabilities.streaming}:
             turn = msgspec.structs.replace(self.turn, stream=stream)
-            assert self.endpoint.encode(turn).path == self.endpoint.path(streaming=stream)
+            declared = self.endpoint.path(streaming=stream)
+            assert encoded(self.endpoint, turn).path == declared.replace("{model}", turn.model)
+
+    def test_the_probe_is_a_request(self) -> None:
+        probe = msgspec.structs.replace(self.endpoint.probe(), model="model", stream=self.endpoint.capabilities.streaming)
+        assert isinstance(encoded(self.endpoint, probe).body, bytes)
 
     def test_the_capabilities_are_the_manifests(self) -> None:
         row = check_row("endpoints", type(self.endpoint))

@@ -15,7 +15,7 @@ from aiperf.redaction import shown_headers
 from aiperf.registry.hooks import Prepare
 from aiperf.registry.third_party import made, why
 from aiperf.rundir import journal
-from aiperf.rundir.store import Store
+from aiperf.rundir.store import Store, StoredShape, shape_of
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
@@ -40,7 +40,9 @@ class Turns:
     def __init__(self, plan: Plan, secrets: Secrets, store: Store, logbook: Logbook, prepare: Prepare | None) -> None:
         self._plan, self._store, self._logbook, self._prepare = plan, store, logbook, prepare
         self._endpoint: Endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
-        self.shapes = _make_shapes(plan, secrets, store)
+        self._accept = "text/event-stream" if plan.target.streaming else "application/json"
+        self._secrets, self._session_headers = secrets, (plan.target.session_header, *environment.affinity_headers())
+        self.shapes = [[self._new_shape(stored, url) for stored in store.shapes] for url in plan.target.urls]
         self._secret_names = tuple(secrets.headers)
         self._shown = {id(shape): self._show(shape) for row in self.shapes for shape in row}
 
@@ -50,12 +52,15 @@ class Turns:
         conversation = self._store.conversation(session.entry)
         model = plan.target.models[session.model]
         turn = completed(conversation, session.turn, plan.target, model, session.history, session.state)
-        prepared = encoded(self._endpoint, turn)
+        prepared = encoded(self._endpoint, turn, plan.target.given_path)
         if session.turn and not conversation.alone:
             counted = prompt(self._endpoint, turn, prepared)
             text = " ".join(counted.texts)
             self._logbook.text(request, "prompt", [text, len(counted.ids)] if counted.ids else text)
-        shape = self.shapes[session.url][self._store.shape(session.entry, session.turn)]
+        number = self._store.shape(session.entry, session.turn, session.model)
+        stored, shape = shape_of(prepared), self.shapes[session.url][number]
+        if stored != self._store.shapes[number]:  # an answer changed more than the body
+            shape = self._new_shape(stored, plan.target.urls[session.url])
         if self._prepare is not None:
             changed = self._prepare(prepared, turn)
             if changed is not prepared:
@@ -63,6 +68,14 @@ class Turns:
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
                 return changed.body, Shape(url, headers, shape.session_headers, changed.method)
         return prepared.body, shape
+
+    def _new_shape(self, stored: StoredShape, url: str) -> Shape:
+        """The part of requests to a base URL that their bodies don't change."""
+        headers = {"User-Agent": f"aiperf/{__version__}", "Content-Type": stored.content_type, "Accept": self._accept}
+        headers = merged(merged(headers, stored.headers), self._secrets.headers)
+        taken = {name.lower() for name in self._session_headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in taken}
+        return Shape(join_url(url, stored.path), headers, self._session_headers, stored.method)
 
     def log(self, exchange: Exchange, *, stored: bool) -> None:
         """Journal the request, secrets redacted; a body of the store is not repeated."""
@@ -116,21 +129,6 @@ class Turns:
             return tuple(messages), state
         except Exception:  # noqa: BLE001  # code of a plugin; the reducer reads the answer again and reports the error
             return (), {}
-
-
-def _make_shapes(plan: Plan, secrets: Secrets, store: Store) -> list[list[Shape]]:
-    """Per URL, per shape of the store: the part of a request that does not change."""
-    accept = "text/event-stream" if plan.target.streaming else "application/json"
-    session_headers = (plan.target.session_header, *environment.affinity_headers())
-    taken = {name.lower() for name in session_headers}
-    rows: list[list[Shape]] = [[] for _ in plan.target.urls]
-    for stored in store.shapes:
-        headers = {"User-Agent": f"aiperf/{__version__}", "Content-Type": stored.content_type, "Accept": accept}
-        headers = merged(merged(headers, stored.headers), secrets.headers)
-        headers = {name: value for name, value in headers.items() if name.lower() not in taken}
-        for url, row in zip(plan.target.urls, rows, strict=True):
-            row.append(Shape(join_url(url, plan.target.path), headers, session_headers, stored.method))
-    return rows
 
 
 def _read_all(reader: Reader, events: Sequence[Event]) -> list[Delta | None] | None:
@@ -275,7 +273,7 @@ class Requests:
         fault: ErrorDetails | None = None
         if stored:
             body = self.store.body(entry, 0, session.model)
-            shape = self._shapes[session.url][self.store.shape(entry, 0)]
+            shape = self._shapes[session.url][self.store.shape(entry, 0, session.model)]
         else:
             began_ns = monotonic_ns()
             try:

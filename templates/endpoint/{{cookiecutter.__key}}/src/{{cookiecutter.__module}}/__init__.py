@@ -58,6 +58,8 @@ class {{ cookiecutter.__class }}(Endpoint):
         verbatim=True,
     )
 
+    # The request that asks whether a server is ready: def probe(self) -> Turn.
+    # HttpRequest has path, method and headers of this request; "{model}" in a path becomes the model's name.
     def encode(self, turn: Turn) -> HttpRequest:
         body: dict[str, Any] = {
             "model": turn.model,
