@@ -60,8 +60,8 @@ class TransportSettings(Struct, frozen=True):
     keep_heads: report every answer's headers, not only those of failures.
     family: address family, ``4``, ``6`` or ``auto``.  trust_env: use proxy variables of the environment, if possible.
     connect_s: longest time to open a connection, TLS included.  most_bytes: of an answer's body; a longer one is an error.
-    most_head_bytes: of an answer's head, or of one of its headers.  end_s: an event stream that is still open so long after
-    END_MARKER is over.
+    most_head_bytes: of an answer's head, or of one of its headers.  head_s: from the first byte of a head to its end.
+    end_s: an event stream that is still open so long after END_MARKER is over.
     """
 
     urls: tuple[str, ...]
@@ -76,6 +76,7 @@ class TransportSettings(Struct, frozen=True):
     most_bytes: int = 1 << 30
     most_head_bytes: int = 1 << 16
     end_s: float = 1.0
+    head_s: float = 30.0
 
 
 def tls_context(plan: TlsPlan, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:

@@ -113,6 +113,29 @@ class FailureTests(OnStage):
 
         self.play(scene, [Expect(), Send(begun), UntilClosed()])
 
+    def test_a_head_that_trickles_ends_soon(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, error = await stage.fail()
+            assert exchange.bytes_received == 0
+            assert "0.1 s" in error.message
+
+        pieces: list[Step] = [step for _ in range(600) for step in (Send(b"X-Field: value\r\n"), Sleep(0.02))]
+        self.play(scene, [Expect(), Send(b"HTTP/1.1 200 OK\r\n"), *pieces, UntilClosed()], head_s=0.1)
+
+    def test_a_head_behind_an_interim_answer_may_take_its_time(self) -> None:
+        async def scene(stage: Stage) -> None:
+            assert (await stage.ask()).status == 200
+
+        interim = Send(b"HTTP/1.1 102 Processing\r\n\r\n")
+        self.play(scene, [Expect(), interim, Sleep(0.3), interim, Sleep(0.3), *OK[1:]], head_s=0.2)
+
+    def test_endless_interim_answers_are_an_error(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert (exchange.status, exchange.bytes_received) == (0, 0)
+
+        self.play(scene, [Expect(), Send(b"HTTP/1.1 102 Processing\r\n\r\n" * 20_000), UntilClosed()])
+
     def test_an_answer_beyond_the_limit_is_an_error(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail()

@@ -172,6 +172,7 @@ class AiohttpTransport:
             family=_FAMILIES.get(self.settings.family, socket.AF_UNSPEC),
             ttl_dns_cache=int(_KEEPALIVE_S),
             loop=self.loop,
+            head_s=self.settings.head_s,
             **about,
         )
         return aiohttp.ClientSession(

@@ -16,6 +16,8 @@ from aiohttp.http_writer import StreamWriter
 from aiperf import RECONNECTED, REUSED, Exchange
 
 _WRITE_BYTES = 65536
+_MOST_INTERIM = 100
+"""Answers below 200 before the one that counts: more are no HTTP that anyone speaks."""
 
 
 def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
@@ -69,22 +71,49 @@ def _repeated(exchange: Exchange) -> None:
 
 
 class Listener(ResponseHandler):
-    """A connection that counts what it receives: of one that was reset, aiohttp doesn't tell whether an answer had begun."""
+    """A connection that counts what it receives: of one that was reset, aiohttp doesn't tell whether an answer had begun.
+
+    It ends an answer whose head takes longer than *head_s*, or comes behind too many interim ones.
+    """
 
     received = 0
 
+    def __init__(self, loop: asyncio.AbstractEventLoop, head_s: float) -> None:
+        super().__init__(loop)
+        self._head_s, self._began_s = head_s, 0.0
+        self._in_head = False
+        self._interim = 0
+
+    async def read(self) -> Any:
+        """The next head, with its body."""
+        self._in_head, self._began_s = True, 0.0
+        try:
+            message, payload = await super().read()
+        finally:
+            self._in_head = False
+        self._interim = self._interim + 1 if 100 <= message.code < 200 else 0
+        if self._interim > _MOST_INTERIM:
+            raise aiohttp.ClientError(f"not HTTP: more than {_MOST_INTERIM} interim answers")
+        return message, payload
+
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
+        if self._in_head:
+            now_s = self._loop.time()
+            self._began_s = self._began_s or now_s
+            if now_s - self._began_s > self._head_s:
+                self.set_exception(aiohttp.ClientError(f"not HTTP: the head took longer than {self._head_s:g} s"))
+                return
         super().data_received(data)
 
 
 class Connector(aiohttp.TCPConnector):
     """Makes :class:`Listener` connections."""
 
-    def __init__(self, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+    def __init__(self, *, loop: asyncio.AbstractEventLoop, head_s: float, **options: Any) -> None:
         super().__init__(loop=loop, **options)
-        handler: type[ResponseHandler] = Listener
-        self._factory = partial(handler, loop=loop)
+        handler: Callable[..., ResponseHandler] = Listener
+        self._factory = partial(handler, loop=loop, head_s=head_s)
 
 
 class StampedBody(aiohttp.BytesPayload):

@@ -57,7 +57,8 @@ class Answer:
 
     status: 0 until the head of a final answer (200 and above) is in; *new_head* is then set, and cleared by the reader.
     streamed: the answer is an event stream.  pieces: body of the bytes fed since the last ``pieces.clear()``.
-    begun: a byte of it has come.  complete: the whole answer is in; the first *own_pieces* of the pieces are of it.
+    begun: a byte of it has come.  interim: number of answers below 200 so far.
+    complete: the whole answer is in; the first *own_pieces* of the pieces are of it.
     keep: the server keeps the connection open.  stray: bytes came behind the answer.
     """
 
@@ -69,7 +70,7 @@ class Answer:
         self.reason = b""
         self.status = 0
         self.begun = self.new_head = self.streamed = self.complete = self.stray = self.keep = False
-        self.own_pieces = 0
+        self.own_pieces = self.interim = 0
         self._bodyless = False
         self._parser: Any = None
         self.feed: Callable[[bytes], object] = _ignore
@@ -127,6 +128,8 @@ class Answer:
             self.complete = True
             self.own_pieces = len(self.pieces)
             self.keep = self._parser.should_keep_alive()  # right only inside these callbacks
+        elif not self.status:
+            self.interim += 1
 
 
 def _ignore(data: bytes) -> None:
@@ -149,6 +152,7 @@ class Connection:
         self.reads = self.segments = 0
         self.unsent: memoryview | None = None
         self._tail, self._head_bytes, self._most_bytes = b"", 0, transport.settings.most_bytes
+        self._head_ns = self._interim = 0
         self._address = self._began_ns = 0
 
     # Opening
@@ -218,7 +222,7 @@ class Connection:
         self.exchange, self.request_head = exchange, head
         exchange.connection = self
         self.answer.expect(head.method)
-        self._tail, self._head_bytes = b"", 0
+        self._tail, self._head_bytes, self._head_ns = b"", 0, 0
         data = memoryview(head.encode(exchange) + exchange.body)
         exchange.sent_ns = monotonic_ns()
         if not exchange.connected_ns:
@@ -317,11 +321,25 @@ class Connection:
                 return
         elif not answer.status:
             self._head_bytes += len(data)
+            if answer.interim != self._interim:  # the server may take its time for the next head
+                self._interim, self._head_ns = answer.interim, 0
+            else:
+                self._head_ns = self._head_ns or self.read_ns
             if self._head_bytes > self.transport.settings.most_head_bytes:
                 self.fail(_not_http(f"the head is longer than {self.transport.settings.most_head_bytes:,} bytes"))
                 return
+            if self._head_late(self.read_ns):
+                return
         if complete:
             self._finished(exchange)
+
+    def _head_late(self, now_ns: int) -> bool:
+        """End the exchange if a head has begun and takes too long."""
+        limit_s = self.transport.settings.head_s
+        late = self._head_ns > 0 and not self.answer.status and now_ns - self._head_ns > limit_s * 1e9
+        if late:
+            self.fail(_not_http(f"the head took longer than {limit_s:g} s"))
+        return late
 
     def _headed(self, exchange: Exchange) -> None:
         """The head of the answer is in."""
@@ -362,7 +380,7 @@ class Connection:
         self.transport.finished.append((exchange, self))
 
     def check(self, now_ns: int) -> None:
-        """End what would never end: an attempt to connect, and an event stream that is open behind its end marker."""
+        """End what would never end: an attempt to connect, a head, an event stream that is open behind its end marker."""
         exchange, settings = self.exchange, self.transport.settings
         if exchange is None:
             return
@@ -370,6 +388,8 @@ class Connection:
             if now_ns - self._began_ns > settings.connect_s * 1e9:
                 message = f"{self.origin.host}:{self.origin.port}: no connection within {settings.connect_s:g} s"
                 self.fail(ErrorDetails(message, type="ConnectionTimeoutError", cause=REFUSED))
+        elif self._head_late(now_ns):
+            return
         elif now_ns - self.read_ns > settings.end_s * 1e9 and self._tail.rstrip().endswith(END_MARKER):
             self.answer.keep = False
             self._finished(exchange)
