@@ -109,9 +109,12 @@ class Thing:
 """
 
 
-def test_a_slow_hook_is_named_by_the_verdict(tmp_path: Path) -> None:
+def test_a_slow_hook_is_named_by_the_verdict_and_by_a_report(tmp_path: Path) -> None:
     overlay = Overlay(tmp_path / "overlay")
     overlay.add("acme-sleeper", "hooks", "sleeper", code=SLEEPER)
+    idle = SLEEPER.replace("aiperf_request_prepared(self, request)", "aiperf_teardown(self)")
+    for name in ("another", "tidy"):  # before it and behind it in the order of names
+        overlay.add(f"acme-{name}", "hooks", name, code=idle)
     aiperf = Program(tmp_path)
     aiperf.environment |= {"PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(tmp_path / "cache")}
     with running(first_token_ms=5) as simulator:
@@ -122,6 +125,8 @@ def test_a_slow_hook_is_named_by_the_verdict(tmp_path: Path) -> None:
     late = next(reason for reason in measured["reasons"] if reason.startswith("arrivals left"))
     assert "the client could not keep up; hooks:sleeper took" in late
     assert late.endswith("% of a worker's time to prepare requests: make it faster")
+    assert aiperf("report", done.artifacts).code == 0
+    assert done.json()["measurement"] == measured
 
 
 def test_hooks_of_the_parent_come_in_the_order_of_the_reference(calls: list[tuple[str, str, int]]) -> None:
