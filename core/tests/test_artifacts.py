@@ -1,3 +1,4 @@
+import errno
 import json
 import logging
 import stat
@@ -271,6 +272,9 @@ def test_the_footer_names_absolute_paths(tmp_path, monkeypatch, capsys):
 
 
 def test_a_block_that_fails_leaves_no_draft(tmp_path):
+    with pytest.raises(OSError, match="No space left") as full, atomic(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, "No space left on device")  # of a write, which names no file
+    assert full.value.filename == str(tmp_path / "file")
     with pytest.raises(RuntimeError), atomic(tmp_path / "deep" / "file") as draft:
         draft.write_text("half")
         raise RuntimeError

@@ -88,12 +88,19 @@ class Artifact(Struct, frozen=True):
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A draft file; it replaces *path* when the block succeeds and is removed when the block raises."""
+    """A draft file; it replaces *path* when the block succeeds and is removed when the block raises.
+
+    An OSError that names no file (a full disk) gets the name of *path*.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield draft
         draft.replace(path)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 
