@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
-from aiperf.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer
+from aiperf.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer, read_trailers
+from aiperf.rundir.journal import MESSAGE
 from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.model import Delta
@@ -30,6 +31,45 @@ def streamed(*reads: Read) -> Answer:
 def test_events_in_reads_of_their_own_have_instants_of_their_own() -> None:
     answer = streamed(read(10, event(text="a")), read(20, event(text="b")), read(30, DONE))
     assert (answer.text, answer.stamps, answer.marked) == ("ab", [10, 20], 0)
+
+
+def test_each_message_is_an_event_whatever_its_bytes() -> None:
+    bodies = [b"", b"data: {\n\n", b"a\r\nb", b"[END]"]
+    ordered = [(10 * i, 10 * i + 1, MESSAGE, body) for i, body in enumerate(bodies)]
+    for reads in (ordered, [ordered[1], ordered[0], *ordered[2:]]):
+        seen: list[bytes] = []
+
+        def take(event: bytes, seen: list[bytes] = seen) -> Delta:
+            seen.append(event)
+            return Delta(text=f"{len(event)} ")
+
+        answer = read_answer(reads, lambda take=take: DecodingReader(take), streamed=True)  # type: ignore[misc]
+        assert seen == [read[3] for read in reads]
+        assert answer.text.split() == [str(len(event)) for event in seen]
+        assert answer.stamps == ([0, 10, 20, 30] if reads is ordered else [10, 10, 20, 30])
+        assert (answer.marked, answer.since) == (0, [])
+
+
+def test_several_messages_of_an_answer_that_was_not_to_stream_are_events_too() -> None:
+    reads = [(10, 11, MESSAGE, b"a"), (20, 21, MESSAGE, b"b")]
+    answer = read_answer(reads, lambda: DecodingReader(lambda event: Delta(text=event.decode())), streamed=False)
+    assert (answer.text, answer.stamps) == ("ab", [10, 20])
+
+
+def test_trailers_add_to_an_answer_and_their_error_is_its_own() -> None:
+    answer = Answer(text="a", usage={"x": 1})
+    read_trailers(answer, lambda: Delta(usage={"y": 2}, finish="stop"), 30)
+    assert (answer.text, answer.usage, answer.finish, answer.stamps) == ("a", {"x": 1, "y": 2}, "stop", [])
+
+    def refuse() -> Delta | None:
+        raise BadResponse("spent", code=8)
+
+    read_trailers(answer, refuse, 30)
+    read_trailers(answer, lambda: Delta(text=b"no text"), 30)  # type: ignore[arg-type]
+    assert answer.error is not None and "can't read the answer" in answer.error.message
+    earlier = Answer(error=BadResponse("first"))
+    read_trailers(earlier, refuse, 30)
+    assert earlier.error is not None and earlier.error.message == "first"
 
 
 def test_events_sent_together_share_their_instant_and_none_is_marked() -> None:

@@ -7,18 +7,19 @@ import gc
 import itertools
 from array import array
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from aiperf.rundir import journal
+from aiperf.sdk.driver import Session
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan, Secrets
-from aiperf.sdk.transport import EXHAUSTED, REFUSED, Shape
+from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Shape
 from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
-from worker_fakes import SPOKEN, FakeTransport, make_engine, make_plan
+from worker_fakes import ECHOED, SPOKEN, FakeTransport, make_engine, make_plan
 
 
 def rows(directory: Path, kind: int, width: int) -> list[list[int]]:
@@ -104,6 +105,40 @@ class Clock:
         for _, call, arguments in due:
             call(*arguments)
         return round(self.now - before, 6)
+
+
+def test_a_message_is_an_event_for_a_prefill_slot_and_for_the_next_turn(tmp_path: Path) -> None:
+    async def check() -> None:
+        engine = make_engine(make_plan(tmp_path, endpoint=ECHOED, streaming=True), asyncio.get_running_loop(), turns=2)
+        transport, opened = cast(Any, engine.transport), list[Session]()
+
+        def first_token(session: Session) -> None:
+            session.prefilling = False
+            opened.append(session)
+
+        engine.driver.first_token = first_token  # type: ignore[method-assign]
+        session = engine.session(engine.phase, 0)
+        session.prefilling = True
+        engine.send(session, 0, -1)
+        (exchange,) = transport.open
+        engine.message(exchange, b"", 0, 2)
+        assert opened == [], "an empty message shows nothing"
+        engine.message(exchange, b"data: Hi", 0, 3)
+        assert opened == [session]
+        engine.message(exchange, b"\n\nthere", 0, 4)
+        engine.trailers(exchange, [("status", "0")])
+        exchange.status = 200
+        transport.open.clear()
+        engine.done(exchange, None)
+        assert exchange.flags == MESSAGES | STREAMED
+        assert session.history[-1].texts == ("data: Hi\n\nthere",)
+        engine.logbook.close()
+        chunks = [frame for frame in journal.frames(journal.segment_path(tmp_path, 0, 0)) if frame.kind == journal.CHUNKS]
+        assert [array("q", frame.payload[: frame.count * 40]).tolist()[4::5] for frame in chunks] == [[journal.MESSAGE] * 3]
+        texts = [frame for frame in journal.frames(journal.segment_path(tmp_path, 0, 0)) if frame.kind == journal.TEXT]
+        assert [0, "trailers", [["status", "0"]]] in msgspec.msgpack.decode(texts[0].payload)
+
+    asyncio.run(check())
 
 
 @pytest.mark.parametrize("cause", [REFUSED, EXHAUSTED])

@@ -12,7 +12,7 @@ from aiperf.rundir.store import StoredShape
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, DriverContext
 from aiperf.sdk.endpoint import Endpoint
-from aiperf.sdk.model import Conversation, ErrorDetails, HttpRequest, Turn
+from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange
 from aiperf.testing.plans import sample_plan
@@ -23,6 +23,7 @@ from aiperf.worker.requests import Requests
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
 ENDPOINT = PluginRef("endpoints", "bare", "aiperf.sdk.endpoint:Endpoint", "aiperf-core", "0")
+ECHOED = PluginRef("endpoints", "echoed", "worker_fakes:Echoed", "aiperf-core", "0")
 SPOKEN = PluginRef("endpoints", "spoken", "worker_fakes:Spoken", "aiperf-core", "0")
 
 
@@ -31,6 +32,13 @@ class Spoken(Endpoint):
 
     def encode(self, turn: Turn) -> HttpRequest:
         return HttpRequest("/v1/x", " ".join(text for message in turn.messages for text in message.texts).encode())
+
+
+class Echoed(Spoken):
+    """Reads each event as its text."""
+
+    def decode(self, event: bytes) -> Delta | None:
+        return Delta(text=event.decode())
 
 
 class FakeStore:

@@ -16,10 +16,11 @@ from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.reduce.envelopes import EventFields, MiscountedError, decode_events, one_delta, read_envelopes, tells
 from aiperf.reduce.usage import merged_usage
 from aiperf.registry.third_party import why
+from aiperf.rundir.journal import MESSAGE
 from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.model import Delta
-from aiperf.sdk.sse import Event, Splitter
+from aiperf.sdk.sse import Event, Messages, Splitter
 from aiperf.sdk.transport import END_MARKER
 
 TEXT, REASONING, TOOL, ITEM, MARKED, SHARED = 1, 2, 4, 8, 16, 32
@@ -77,18 +78,19 @@ def read_answer(reads: list[Read], new_reader: NewReader, *, streamed: bool, rep
 
     *repeats*: the endpoint's ``repeats_envelope``.  *began*: an instant before which nothing of the body came.
     """
-    if not streamed:
+    messages = reads[0][2] == MESSAGE
+    if not streamed and not (messages and len(reads) > 1):
         return _read_body(reads, new_reader)
-    usual = _usual_events(reads)
+    usual = _messages(reads) if messages else _usual_events(reads)
     if usual is None:
-        return _read_events(reads, new_reader, began)
+        return _read_events(reads, new_reader, began, Messages() if messages else Splitter())
     data, names, instants, lengths = usual
     try:
         fields, last = _fields(data, names, new_reader, repeats=repeats)
     except MiscountedError as error:
         return Answer(error=error)
     except Exception:  # noqa: BLE001  # read again, and reported
-        return _read_events(reads, new_reader, began)
+        return _read_events(reads, new_reader, began, Messages() if messages else Splitter())
     answer = Answer()
     if fields.telling:
         answer.events, answer.first_event_ns, answer.last_event_ns = fields.telling, instants[0], instants[fields.telling - 1]
@@ -114,6 +116,12 @@ def read_answer(reads: list[Read], new_reader: NewReader, *, streamed: bool, rep
     answer.kinds = kinds.replace(b"\0", b"")
     _add(answer, last, instants[-1])
     return answer
+
+
+def _messages(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
+    """As :func:`_usual_events`, where each read is an event."""
+    stamps, _, _, bodies = zip(*reads, strict=True)
+    return (list(bodies), (None,) * len(bodies), stamps, ()) if list(stamps) == sorted(stamps) else None
 
 
 def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
@@ -181,6 +189,16 @@ def _read_body(reads: list[Read], new_reader: NewReader) -> Answer:
     for delta in deltas:
         _add(answer, delta, reads[-1][0])
     return answer
+
+
+def read_trailers(answer: Answer, delta_of: Callable[[], Delta | None], at_ns: int) -> None:
+    """Add what the endpoint reads in the trailers, as of *at_ns*; an error in them is the answer's, unless it has one."""
+    try:
+        _add(answer, _checked(delta_of(), "trailers"), at_ns)
+    except BadResponse as error:
+        answer.error = answer.error or error
+    except Exception as error:  # noqa: BLE001  # code of a plugin
+        answer.error = _decode_failure(why(error))
 
 
 def _add(answer: Answer, delta: Delta | None, at_ns: int) -> None:
@@ -253,7 +271,7 @@ def _share(kinds: bytearray, places: range, hidden: int) -> None:
         kinds[at] |= SHARED
 
 
-def _read_events(reads: list[Read], new_reader: NewReader, began: int) -> Answer:
+def _read_events(reads: list[Read], new_reader: NewReader, began: int, splitter: Splitter | Messages) -> Answer:
     """Any stream, event by event."""
     answer = Answer()
     texts: list[str] = []
@@ -263,7 +281,7 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int) -> Answer
     last: Delta | None = None
     try:
         reader = new_reader()
-        unreadable = _take_events(answer, reads, _one_by_one(reader), (texts, reasonings, usages), began)
+        unreadable = _take_events(answer, reads, _one_by_one(reader), (texts, reasonings, usages), began, splitter)
         last = _checked(reader.close(), "close")
     except BadResponse as error:
         answer.error = error
@@ -279,19 +297,20 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int) -> Answer
 def _take_events(
     answer: Answer, reads: list[Read], read_one: Callable[[Event], Delta | None],
     parts: tuple[list[str], list[str], list[dict[str, Any]]], before: int,
+    splitter: Splitter | Messages,
 ) -> BadResponse | None:  # fmt: skip
     """Take the events of the reads into *answer*; gives the first event that was unreadable.
 
     *parts*: texts, reasonings and usages, for the caller to join.  *before*: as ``began``.
     """
-    stamps, kinds, splitter = answer.stamps, answer.kinds, Splitter()
+    stamps, kinds = answer.stamps, answer.kinds
     texts, reasonings, usages = parts
     now = began = count = 0
     unreadable: BadResponse | None = None
     for stamp, read, hidden, body in (*reads, _END):
         now = max(now, stamp)  # the stamp of a read without a kernel stamp may be behind the kernel's of the next
         events = splitter.close() if body is None else splitter.feed(body)
-        doubtful = len(events) - body.endswith((b"\n", b"\r")) if hidden and body else 0
+        doubtful = len(events) - body.endswith((b"\n", b"\r")) if hidden > 0 and body else 0
         first = len(stamps)
         for at, event in enumerate(events):
             count += 1

@@ -11,7 +11,7 @@ from msgspec import Struct
 from aiperf.errors import ENDPOINT_ERROR
 from aiperf.prepare.build import open_tokenizer
 from aiperf.redaction import shown_headers
-from aiperf.reduce.answer import MARKED, Answer, read_answer
+from aiperf.reduce.answer import MARKED, Answer, read_answer, read_trailers
 from aiperf.reduce.batches import OpenBatch
 from aiperf.reduce.grading import Grading
 from aiperf.reduce.usage import Usage, read_usage
@@ -94,6 +94,10 @@ class RowMaker:
             answer = read_answer(reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began)
         else:
             answer, streamed = Answer(), False
+        trailers = request.texts.get("trailers")
+        if trailers is not None and 200 <= status < 300:
+            at_ns = reads[-1][0] if reads else ack - zero
+            read_trailers(answer, lambda: self._endpoint.trailers(_joined(trailers)), at_ns)
         error = self._error(request, answer)
         outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
         usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
@@ -133,7 +137,7 @@ class RowMaker:
         trace = None
         if self._traces:
             sizes = [(read[0], len(read[3])) for read in reads]
-            trace = traced(request.texts.get("request"), request.texts.get("head"), sizes)
+            trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, trailers or ())
         batch.add(row, usage, answer, error, trace, grade)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
 
@@ -241,20 +245,30 @@ def _failure(request: JournalRequest, status: int) -> ErrorDetails:
 class Trace(Struct, frozen=True, omit_defaults=True):
     """One exchange.
 
-    request_headers, response_headers: secrets redacted.  reads: (ns since the run's start, body bytes) of each.
+    request_headers, response_headers, trailers: secrets redacted.  reads: (ns since the run's start, body bytes) of each.
     """
 
     request_headers: dict[str, str] = {}
     reason: str | None = None
     response_headers: dict[str, str] = {}
     reads: tuple[tuple[int, int], ...] = ()
+    trailers: dict[str, str] = {}
 
 
-def traced(request: dict[str, Any] | None, head: dict[str, Any] | None, reads: Iterable[tuple[int, int]]) -> str:
-    """A :class:`Trace` as JSON, from the journal's texts ``request`` and ``head`` (None where the exchange broke off)."""
+def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Values of one name, joined by commas (RFC 9110, 5.3)."""
     fields: dict[str, str] = {}
-    for name, value in head["headers"] if head is not None else ():  # of one name: joined by commas (RFC 9110, 5.3)
+    for name, value in pairs:
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
+
+
+def traced(
+    request: dict[str, Any] | None, head: dict[str, Any] | None, reads: Iterable[tuple[int, int]],
+    trailers: Iterable[tuple[str, str]] = (),
+) -> str:  # fmt: skip
+    """A :class:`Trace` as JSON, from the journal's texts ``request`` and ``head`` (None where the exchange broke off)."""
+    reason, fields = (None, ()) if head is None else (head["reason"], head["headers"])
     sent = request["headers"] if request is not None else {}
-    trace = Trace(sent, head["reason"] if head is not None else None, shown_headers(fields), tuple(reads))
+    trace = Trace(sent, reason, shown_headers(_joined(fields)), tuple(reads), shown_headers(_joined(trailers)))
     return msgspec.json.encode(trace).decode()

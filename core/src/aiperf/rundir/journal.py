@@ -47,7 +47,7 @@ CHUNKS  int64 rows of CHUNK_FIELDS, then the bodies one after the other, after H
 DONE    int64 rows of DONE_FIELDS: a request is over
 TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDetails), ``head`` (status, reason, headers),
         ``prompt`` (the text sent, where the data set alone doesn't tell) or ``request`` (headers, secrets redacted, and the
-        body, None where the data set has it; see ``Plan.keeps_requests``)
+        body, None where the data set has it; see ``Plan.keeps_requests``) or ``trailers`` (pairs of name and value)
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
 COLUMNS a reduced batch (:class:`aiperf.reduce.batches.StoredBatch`)
 """
@@ -60,7 +60,8 @@ let this one leave at once, -1 where none did (rows of earlier versions lack it)
 CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
 """*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic.  *size*: bytes of body.
 *hidden*: TCP segments merged into this read beyond the last one: earlier pieces are only known to have come since the
-read before."""
+read before.  MESSAGE: the body is one whole message."""
+MESSAGE = -1
 
 DONE_FIELDS = (
     "request", "outcome", "status", "flags", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns",

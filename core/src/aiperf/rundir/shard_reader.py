@@ -26,7 +26,8 @@ STEP_NS = 100_000
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
 
 Read: TypeAlias = tuple[int, int, int, bytes]
-"""One read of an answer: receive stamp and read stamp (ns after the reader's zero), merged TCP segments, body bytes.
+"""One read of an answer: receive stamp and read stamp (ns after the reader's zero), merged TCP segments (``journal.MESSAGE``:
+it is a message), body bytes.
 
 The receive stamp is the kernel's where there is one, else the read stamp."""
 ShardEvent: TypeAlias = tuple[int, int, dict[str, Any]]
@@ -289,5 +290,5 @@ def observations(directory: Path, shard: int) -> Iterator[Observation]:
         sent = dict(zip(journal.SENT_FIELDS, request.sent, strict=True))
         done = dict(zip(journal.DONE_FIELDS, request.done, strict=True))
         seen = (sent["started_ns"], *(read[1] for read in request.reads))
-        since = [before if read[2] else None for before, read in zip(seen, request.reads, strict=False)]
+        since = [before if read[2] > 0 else None for before, read in zip(seen, request.reads, strict=False)]
         yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in request.reads], since)

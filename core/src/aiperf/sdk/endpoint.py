@@ -6,7 +6,7 @@ endpoint modules, so these must stay light: msgspec is already loaded, pydantic 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
@@ -166,6 +166,14 @@ class Endpoint(WithOptions[OptionsT]):
     def reader(self) -> Reader:
         """A new Reader for one answer, where events mean something only together; unless overridden, it decodes each event."""
         return DecodingReader(self.decode)
+
+    def trailers(self, trailers: Mapping[str, str]) -> Delta | None:
+        """What the trailers behind an answer add to it: usage, a finish reason, extra values; None for nothing.
+
+        Raises:
+            BadResponse: They carry an error, such as the status of a remote procedure call.
+        """
+        return None
 
     def auth_headers(self, key: str) -> dict[str, str]:
         """The headers that carry an API key."""

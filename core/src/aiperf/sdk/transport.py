@@ -19,9 +19,10 @@ if TYPE_CHECKING:  # readers of journals use the flags below, and need neither
     import ssl
     from collections.abc import Sequence
 
-REUSED, RECONNECTED, STREAMED, NO_STAMP = 1, 2, 4, 8
+REUSED, RECONNECTED, STREAMED, NO_STAMP, MESSAGES = 1, 2, 4, 8, 16
 """Bits of ``Exchange.flags`` and of the journal's rows: an open connection was used; it had closed and one retry was made;
-the answer is an event stream; a read came without a kernel stamp.  Plain integers, because a measuring loop sets them."""
+the answer is an event stream; a read came without a kernel stamp; the answer is of messages (``Sink.message`` sets it).
+Plain integers, because a measuring loop sets them."""
 REFUSED, EXHAUSTED = "refused", "client limit"
 """Values of ``ErrorDetails.cause``: no connection to the server could be opened; this machine had nothing left to open one."""
 END_MARKER = b"[DONE]"
@@ -131,11 +132,22 @@ class Exchange:
 
 
 class Sink(Protocol):
-    """Receives what a transport observes.  Called from the loop, at most once per read; all calls are cheap."""
+    """Receives what a transport observes.  Called from the loop; all calls are cheap.
+
+    A transport of byte streams calls ``chunk``, at most once per read, and the kernel splits server-sent events.  One of a
+    protocol that has messages calls ``message`` once for each: it is one event as it is.
+    """
 
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         """Body bytes, without HTTP framing.  *kernel_ns*: receive stamp, wall clock, 0 where there is none.
         *hidden*: TCP segments merged into this read beyond the last one."""
+
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+        """One whole message without its framing, also of an answer that has no other; stamps as in ``chunk``, those of the
+        read that completed it.  The answer is streamed where the run asks for streams."""
+
+    def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
+        """What came behind the answer, once, before ``done``: the endpoint reads it (``Endpoint.trailers``)."""
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         """Status line and headers, for failures and where ``keep_heads`` asks."""
@@ -183,6 +195,6 @@ class Transport(Protocol):
 
 
 __all__ = [
-    "END_MARKER", "EXHAUSTED", "NO_STAMP", "RECONNECTED", "REFUSED", "REUSED", "STREAMED", "Exchange", "Shape", "Sink",
-    "TlsPlan", "Transport", "TransportSettings", "connect_error", "tls_context",
+    "END_MARKER", "EXHAUSTED", "MESSAGES", "NO_STAMP", "RECONNECTED", "REFUSED", "REUSED", "STREAMED", "Exchange", "Shape",
+    "Sink", "TlsPlan", "Transport", "TransportSettings", "connect_error", "tls_context",
 ]  # fmt: skip

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aiperf.testing.summaries import SummaryExporterContract, sample_summary
     from aiperf.testing.telemetry import TelemetryContract
     from aiperf.testing.tokenizers import TokenizerContract
-    from aiperf.testing.transports import Stage, TransportContract
+    from aiperf.testing.transports import HttpTransportContract, Stage, TransportContract
     from aiperf.testing.trials import CheckReport, Subjects, write_subjects
     from aiperf.testing.uis import UiContract
     from aiperf.testing.url_strategies import UrlStrategyContract
@@ -92,6 +92,7 @@ _WHERE = {
     "telemetry": ("TelemetryContract",),
     "tokenizers": ("TokenizerContract",),
     "transports": (
+        "HttpTransportContract",
         "Stage",
         "TransportContract",
     ),
@@ -118,6 +119,7 @@ __all__ = [
     "Expect",
     "GraderContract",
     "HooksContract",
+    "HttpTransportContract",
     "MetricContract",
     "MetricFamilyContract",
     "PlotContract",

@@ -39,7 +39,7 @@ from aiperf.testing.schedules import ScheduleContract
 from aiperf.testing.summaries import SummaryExporterContract, sample_summary
 from aiperf.testing.telemetry import TelemetryContract
 from aiperf.testing.tokenizers import TokenizerContract
-from aiperf.testing.transports import TransportContract
+from aiperf.testing.transports import HttpTransportContract, TransportContract
 from aiperf.testing.trials import Subjects
 from aiperf.testing.uis import UiContract
 from aiperf.testing.url_strategies import UrlStrategyContract
@@ -200,6 +200,12 @@ def _configuration(subject: Subject) -> Made:
     return ConfigurationContract, {"configuration": subject.plugin, **author}
 
 
+def _transport(subject: Subject) -> Made:
+    if set(subject.one.capabilities.get("schemes", ("http", "https"))) <= {"http", "https"}:
+        return HttpTransportContract, {"transport": subject.plugin}
+    return TransportContract, {"transport": subject.plugin, "serve": Material()}
+
+
 def _tokenizer(subject: Subject) -> Made:
     return TokenizerContract, {"source": subject.plugin, "tokenizer": Material()}
 
@@ -225,7 +231,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "ramps": _as(RampContract, "ramp"),
         "samplers": _as(SamplerContract, "sampler"),
         "url_strategies": _as(UrlStrategyContract, "strategy"),
-        "transports": _as(TransportContract, "transport"),
+        "transports": _transport,
         "drivers": _as(DriverContract, "driver", options=True),
         "engines": _as(ShardEngineContract, "engine", options=True),
         "uis": _as(UiContract, "ui", options=True),

@@ -23,8 +23,8 @@ from aiperf.sdk.endpoint import Endpoint, Reader, completed, encoded, prompt
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Answers, Delta, ErrorDetails, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
-from aiperf.sdk.sse import Event, Splitter
-from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED, Exchange, Shape, Transport
+from aiperf.sdk.sse import Event, Messages, Splitter
+from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.logbook import Logbook
@@ -87,16 +87,18 @@ class Turns:
     def _show(self, shape: Shape) -> dict[str, str]:
         return shown_headers(shape.headers, self._secret_names)
 
-    def listen(self, session: Session, on_first_token: Callable[[Session], None]) -> None:
+    def listen(
+        self, session: Session, on_first_token: Callable[[Session], None], splitter: Splitter | Messages | None = None
+    ) -> None:
         """Collect the answer where a later turn repeats it; call *on_first_token* if the session holds a prefill slot."""
         collect = None if session.last else session.collected.append
         if session.prefilling:
-            session.listen = _FirstToken(self._endpoint, partial(on_first_token, session), collect).feed
+            session.listen = _FirstToken(self._endpoint, partial(on_first_token, session), collect, splitter or Splitter()).feed
         else:
             session.listen = collect
 
-    def append(self, session: Session, *, good: bool, streamed: bool) -> None:
-        """Append the current turn and its collected answer; a failed turn adds no answer."""
+    def append(self, session: Session, *, good: bool, flags: int) -> None:
+        """Append the current turn and its collected answer; a failed turn adds no answer.  *flags*: the exchange's."""
         conversation = self._store.conversation(session.entry)
         turn = conversation.turns[session.turn]
         if turn.reset:
@@ -104,13 +106,13 @@ class Turns:
         session.history += (*turn.before, *turn.own)
         pieces, session.collected, session.state = session.collected, [], {}
         if good and conversation.answers == Answers.LIVE:
-            messages, session.state = self._answered(pieces, streamed=streamed)
+            messages, session.state = self._answered(pieces, flags)
             session.history += messages
 
-    def _answered(self, pieces: list[bytes], *, streamed: bool) -> tuple[Sequence[Message], dict[str, Any]]:
+    def _answered(self, pieces: list[bytes], flags: int) -> tuple[Sequence[Message], dict[str, Any]]:
         """The messages that repeat an answer, and its values for the next request."""
-        if streamed:
-            splitter = Splitter()
+        if flags & (STREAMED | MESSAGES):
+            splitter = Messages() if flags & MESSAGES else Splitter()
             events = [event for piece in pieces for event in splitter.feed(piece)]
             events += splitter.close()
         else:
@@ -146,9 +148,12 @@ class _FirstToken:
     *collect* gets all bytes of the answer; None drops them.
     """
 
-    def __init__(self, endpoint: Endpoint, on_found: Callable[[], None], collect: Callable[[bytes], None] | None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, on_found: Callable[[], None], collect: Callable[[bytes], None] | None,
+        splitter: Splitter | Messages,
+    ) -> None:  # fmt: skip
         self._endpoint, self._on_found, self._collect = endpoint, on_found, collect
-        self._splitter: Splitter | None = Splitter()
+        self._splitter: Splitter | Messages | None = splitter
         self._reader: Reader | None = None
 
     def feed(self, body: bytes) -> None:
@@ -318,6 +323,17 @@ class Requests:
         if listen is not None:
             listen(body)
 
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+        if not exchange.flags & MESSAGES:
+            exchange.flags |= MESSAGES | (STREAMED if self.plan.target.streaming else 0)
+            session: Any = exchange.owner
+            if session.listen is not None:
+                self._turns.listen(session, self.driver.first_token, Messages())
+        self.chunk(exchange, data, kernel_ns, read_ns, journal.MESSAGE)
+
+    def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
+        self.logbook.text(exchange.request, "trailers", trailers)
+
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         self.logbook.text(exchange.request, "head", {"status": status, "reason": reason, "headers": headers})
 
@@ -369,7 +385,7 @@ class Requests:
         if self._url_balance is not None:
             self._url_balance.in_flight[session.url] -= 1
         if not exchange.final:
-            self._turns.append(session, good=good, streamed=bool(exchange.flags & STREAMED))
+            self._turns.append(session, good=good, flags=exchange.flags)
         if session.prefilling:
             self.driver.first_token(session)
         if pause_s and not (self.phase.paced or self.driver.complete):

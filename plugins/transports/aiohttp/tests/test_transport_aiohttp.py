@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import uvloop
 from aiperf import NO_STAMP
-from aiperf.testing import TransportContract
+from aiperf.testing import HttpTransportContract
 from aiperf.testing.server import Expect, Scripted, Send, Step, answer
 from aiperf.testing.transports import Stage, play
 from aiperf_transport_aiohttp import AiohttpTransport
@@ -13,11 +13,11 @@ from aiperf_transport_aiohttp.proxies import proxy_for
 from yarl import URL
 
 
-class TestAiohttpKeepsTheContract(TransportContract):
+class TestAiohttpKeepsTheContract(HttpTransportContract):
     transport = AiohttpTransport
 
 
-class TestAiohttpKeepsTheContractOnUvloop(TransportContract):
+class TestAiohttpKeepsTheContractOnUvloop(HttpTransportContract):
     transport = AiohttpTransport
     loop_factory = uvloop.new_event_loop
 

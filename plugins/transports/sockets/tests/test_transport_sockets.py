@@ -10,21 +10,31 @@ import aiperf
 import pytest
 import uvloop
 from aiperf.registry.registry import Registry
-from aiperf.testing import TransportContract
+from aiperf.testing import HttpTransportContract, TransportContract
 from aiperf.testing.manifests import check_row
 from aiperf.testing.server import UntilClosed
 from aiperf.testing.transports import OK, Stage, play
 from aiperf_transport_sockets import KernelTransport
 
 
-class TestKernelTransportOnUvloop(TransportContract):
+class TestKernelTransportOnUvloop(HttpTransportContract):
     transport = KernelTransport
     loop_factory = uvloop.new_event_loop
 
 
-class TestKernelTransportOnAsyncio(TransportContract):
+class TestKernelTransportOnAsyncio(HttpTransportContract):
     transport = KernelTransport
     loop_factory = asyncio.new_event_loop
+
+
+class Misdeclared(KernelTransport):
+    stamps = "read"
+
+
+def test_a_transport_that_misdeclares_its_stamps_is_caught() -> None:
+    contract = type("Contract", (TransportContract,), {"transport": Misdeclared})
+    with pytest.raises(AssertionError, match="it declares read stamps"):
+        contract().test_its_stamps_are_those_that_it_declares()
 
 
 def test_its_name_is_that_of_the_time_in_the_kernel() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aiperf.testing import Expect, Send, Stage, TransportContract, answer
+from aiperf.testing import Expect, HttpTransportContract, Send, Stage, answer
 
 from {{ cookiecutter.__module }} import WIRE_S, {{ cookiecutter.__class }}
 
 
-class TestItKeepsTheContract(TransportContract):
+class TestItKeepsTheContract(HttpTransportContract):
     transport = {{ cookiecutter.__class }}
 
     def test_a_request_sets_out_later(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
-from aiperf.sdk.transport import Exchange, Shape, Transport, TransportSettings
+from aiperf.sdk.transport import MESSAGES, Exchange, Shape, Transport, TransportSettings
 from aiperf.testing.server import (
     Certificate,
     Expect,
@@ -32,6 +32,7 @@ class Ear:
     def __init__(self) -> None:
         self.chunks: dict[int, list[tuple[bytes, int, int, int]]] = {}
         self.heads: dict[int, tuple[int, str, dict[str, str]]] = {}
+        self.trails: dict[int, list[tuple[str, str]]] = {}
         self.ends: dict[int, list[ErrorDetails | None]] = {}
         self.whole: list[int] = []
         self.on_done: Callable[[Exchange], None] = lambda exchange: None
@@ -41,6 +42,16 @@ class Ear:
         assert exchange.request not in self.ends, "a chunk came after done"
         self.chunks.setdefault(exchange.request, []).append((bytes(body), kernel_ns, read_ns, hidden))
         self._changed.set()
+
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+        exchange.flags |= MESSAGES
+        self.chunk(exchange, data, kernel_ns, read_ns, -1)
+
+    def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
+        assert exchange.request not in self.ends, "trailers came after done"
+        assert exchange.request not in self.trails, "trailers came twice for one exchange"
+        assert {type(part) for pair in trailers for part in pair} <= {str}, "trailers are plain strings"
+        self.trails[exchange.request] = trailers
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         assert exchange.request not in self.heads, "two heads came for one exchange"
