@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import importlib.util
 import json
+import threading
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -534,3 +537,76 @@ def test_a_worker_that_a_plugin_breaks_is_named_and_replaced(
     arrivals = done.json()["measurement"]["arrivals"]
     assert arrivals["planned"] == 12 == sum(arrivals[what] for what in ("completed", "unfinished", "never_sent"))
     assert arrivals["completed"] == simulator.summary()["requests"] > 4
+
+
+# A protocol that is not HTTP: calls of messages, an endpoint and a transport of their own
+
+
+class CallServer:
+    """The server of ``acme-frames`` in a thread of its own."""
+
+    def __init__(self, pause_s: float = 0.0) -> None:
+        from acme_frames.server import Server
+
+        self._loop = asyncio.new_event_loop()
+        self.server = Server(pause_s=pause_s)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(10)
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[CallServer]:
+    monkeypatch.syspath_prepend(STRANGERS["frames"] / "src")
+    server = CallServer(pause_s=0.004)
+    yield server
+    server.close()
+
+
+def framed(aiperf: Program, calls: CallServer, *words: str | float) -> Done:
+    load = ("--tokenizer", "builtin", "--isl", 20, "--osl", 5, "--request-count", 6, "--concurrency", 2, "--ui", "none")
+    return aiperf("profile", "--model", "m", "--url", calls.server.url, "--endpoint-type", "framed", *load, *words)
+
+
+def test_each_message_of_a_streamed_call_is_an_event(aiperf: Program, calls: CallServer) -> None:
+    done = framed(aiperf, calls, "--streaming", "--use-server-token-count", "--export-http-trace")
+    assert done.code == 0, done.err
+    assert [path for path, _ in calls.server.calls] == ["/acme.Text/GenerateStream"] * 6
+    assert {call["max_tokens"] for _, call in calls.server.calls} == {5}
+    results, records = done.json(), done.lines("profile_export.jsonl")
+    assert results["request_count"]["avg"] == 6 and results["output_sequence_length"]["avg"] == 5, "the trailers have the count"
+    assert [len(record["metrics"]["inter_chunk_latency"]["value"]) for record in records] == [4] * 6
+    assert all(min(record["metrics"]["inter_chunk_latency"]["value"]) >= 3.9 for record in records), "as the server paused"
+    assert [record["trace_data"]["response_chunks_count"] for record in records] == [5] * 6
+    measured = results["measurement"]
+    assert (measured["clock"], measured["stamps_missing"]) == ("read", 0)
+    assert not [reason for reason in measured["reasons"] if "stamp" in reason]
+
+
+def test_a_unary_call_is_one_message(aiperf: Program, calls: CallServer) -> None:
+    done = framed(aiperf, calls)
+    assert done.code == 0, done.err
+    assert [path for path, _ in calls.server.calls] == ["/acme.Text/Generate"] * 6
+    assert done.json()["request_count"]["avg"] == 6
+    used = {row["name"] for row in done.json()["plugins"]["used"] if row["distribution"] == "acme-frames"}
+    assert used == {"framed", "frames"}
+
+
+def test_the_status_in_the_trailers_is_the_requests_error(aiperf: Program, calls: CallServer) -> None:
+    done = framed(aiperf, calls, "--streaming", "--extra-inputs", "refuse:true")
+    assert done.code == 1 and len(calls.server.calls) == 6
+    errors = [record["error"] for record in done.lines("profile_export.jsonl")]
+    assert errors == [{"code": 8, "type": "CallFailed", "message": "the quota is spent"}] * 6
+
+
+def test_a_url_of_another_protocol_is_refused_for_the_endpoint(aiperf: Program, calls: CallServer) -> None:
+    done = aiperf("profile", "--endpoint-type", "framed", "--url", "http://localhost:1", *RUN)
+    assert done.code == 1 and "--url has the scheme http; the transport 'frames' serves frames" in done.err
+    unknown = aiperf("profile", "--url", "telex://localhost:1", *RUN)
+    assert unknown.code == 1 and "has the scheme 'telex'; only frames, http and https are known" in unknown.err
+    assert not calls.server.calls
