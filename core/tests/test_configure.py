@@ -559,6 +559,8 @@ def test_extra_inputs_that_the_endpoint_takes_are_its_options(
     planned = plan(endpoint_type="form", extra_inputs=[text], plugins={"endpoints:form": form_options(**given)})
     options = planned.plugins.options_of(planned.plugins.endpoint)
     assert (options.field, options.size, planned.target.extra) == (field, size, extra)
+    taken = {name: value for name, value in {"field": field, "size": size}.items() if f"{name}:" in text}
+    assert planned.run.config.get("plugins", {}) == ({"endpoints:form": taken} if taken else {})
 
 
 def test_other_endpoints_send_the_same_extra_inputs_in_the_body() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Conversation, Media, Message, Turn
 from aiperf.prepare.build import with_inlined_media
-from aiperf.sdk.media import MediaReader, inlined, media_bytes, seconds_of
+from aiperf.sdk.media import MediaReader, inlined, media_bytes
 from aiperf.sdk.multipart import FilePart, multipart
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
@@ -143,11 +143,6 @@ def test_inline_media_have_type_and_bytes(media: Media, content: tuple[str, byte
 def test_media_without_bytes_are_refused(value: str) -> None:
     with pytest.raises(BadDataset):
         media_bytes(Media("image", value))
-
-
-@pytest.mark.parametrize(("lengths", "seconds"), [((1.5, 2.0), 3.5), ((1.5, None), None), ((), None)])
-def test_the_length_is_known_where_all_are(lengths: tuple[float | None, ...], seconds: float | None) -> None:
-    assert seconds_of(Media("audio", "wav,AA", seconds=length) for length in lengths) == seconds
 
 
 # Forms

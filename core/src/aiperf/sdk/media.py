@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -141,11 +141,4 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 80 else f"{value[:80]}…")
 
 
-def seconds_of(values: Iterable[Media]) -> float | None:
-    """The length of all the media together, in seconds; None where one is unknown or there is none."""
-    lengths = [media.seconds for media in values]
-    known = [length for length in lengths if length is not None]
-    return sum(known) if known and len(known) == len(lengths) else None
-
-
-__all__ = ["MOST_BYTES", "MediaReader", "inlined", "is_inline", "media_bytes", "seconds_of"]
+__all__ = ["MOST_BYTES", "MediaReader", "inlined", "is_inline", "media_bytes"]

@@ -81,8 +81,13 @@ def test_an_empty_list_of_messages_adds_none() -> None:
     ({"role": "system", "content": "two", "name": "n"}, [{"role": "system", "content": "one"},
                                                         {"role": "system", "content": "two", "name": "n"}]),
 ])  # fmt: skip
-def test_a_verbatim_system_message_joins_the_first_where_it_is_text_alone(second: Any, messages: Any) -> None:
+def test_a_verbatim_system_message_joins_the_conversations_where_it_is_text_alone(second: Any, messages: Any) -> None:
     assert sent(Turn(model="m", items=(Message.of(second),), history=(Message("system", ("one",)),)))["messages"] == messages
+
+
+def test_two_verbatim_system_messages_stay_two() -> None:
+    items = [{"role": "system", "content": "one"}, {"role": "system", "content": "two"}]
+    assert sent(Turn(model="m", items=tuple(map(Message.of, items))))["messages"] == items
 
 
 @pytest.mark.parametrize(("body", "texts"), [

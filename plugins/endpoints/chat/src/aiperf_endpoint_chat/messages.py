@@ -27,12 +27,11 @@ def rendered(messages: Sequence[Message], *, parts: bool = False) -> list[dict[s
     ]
 
 
-def _mergeable(*messages: Message) -> bool:
-    """Whether the messages are a role and text alone."""
-    items = (message.item or {} for message in messages)
-    return not any(message.media or message.images for message in messages) and not any(
-        item.keys() - {"role", "content"} for item in items
-    )
+def _mergeable(first: Message, second: Message) -> bool:
+    """Whether *first*, of the run or of the conversation, and *second* are text alone.  A verbatim first one stays as it is."""
+    if first.item is not None or first.media or second.media or second.images:
+        return False
+    return second.item is None or not second.item.keys() - {"role", "content"}
 
 
 def _content(message: Message, parts: bool) -> str | list[dict[str, Any]]:
