@@ -140,6 +140,17 @@ def test_a_verbatim_message_tells_its_texts_and_pictures(item: dict[str, Any], w
     assert (message.words, message.images, message.role) == (words, images, item.get("role", ""))
 
 
+def test_unused_fields_are_one_empty_object_that_stays_empty() -> None:
+    turn = Turn(("x",))
+    assert turn.named is turn.run_extra is Turn().row_extra
+    assert msgspec.json.encode([turn.run_extra, {**turn.row_extra}]) == b"[{},{}]"
+    extra: Any = turn.run_extra
+    for change in (lambda: extra.update(a=1), lambda: extra.setdefault("a", 1), lambda: extra.__setitem__("a", 1)):
+        with pytest.raises(TypeError, match="make another one"):
+            change()
+    assert turn.run_extra == {}
+
+
 # The store
 
 

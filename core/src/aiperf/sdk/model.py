@@ -7,15 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import Struct, field
 
 LENGTH_FIELDS = frozenset(("ignore_eos", "min_tokens"))
 """Body fields with which some servers hold an answer to the requested length."""
 
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+class _Empty(dict[str, Any]):
+    """A dictionary that stays empty, so that all turns share one.  JSON and msgpack encoders take it for a dictionary."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("this dictionary is shared by all turns and stays empty; make another one")
+
+    __setitem__ = setdefault = update = __ior__ = _refuse
+
+
+_EMPTY: Mapping[str, Any] = _Empty()
 _IMAGE_PARTS = ("image_url", "input_image", "image")
 
 
