@@ -8,11 +8,13 @@ import importlib.util
 import json
 import threading
 import tomllib
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiperf.sdk.categories import CATEGORIES
 from aiperf_command_simulate.testing import Simulator
@@ -574,7 +576,7 @@ def framed(aiperf: Program, calls: CallServer, *words: str | float) -> Done:
 
 
 def test_each_message_of_a_streamed_call_is_an_event(aiperf: Program, calls: CallServer) -> None:
-    done = framed(aiperf, calls, "--streaming", "--use-server-token-count", "--export-http-trace")
+    done = framed(aiperf, calls, "--streaming", "--use-server-token-count", "--export-http-trace", "--export-level", "raw")
     assert done.code == 0, done.err
     assert [path for path, _ in calls.server.calls] == ["/acme.Text/GenerateStream"] * 6
     assert {call["max_tokens"] for _, call in calls.server.calls} == {5}
@@ -583,6 +585,10 @@ def test_each_message_of_a_streamed_call_is_an_event(aiperf: Program, calls: Cal
     assert [len(record["metrics"]["inter_chunk_latency"]["value"]) for record in records] == [4] * 6
     assert all(min(record["metrics"]["inter_chunk_latency"]["value"]) >= 3.9 for record in records), "as the server paused"
     assert [record["trace_data"]["response_chunks_count"] for record in records] == [5] * 6
+    assert [record["trace_data"]["response_trailers"] for record in records] == [{"status": "0", "tokens": "5"}] * 6
+    raw = [[msgspec.msgpack.decode(b64decode(one["raw_bytes"]))["text"] for one in line["responses"]]
+           for line in done.lines("profile_export_raw.jsonl")]  # fmt: skip
+    assert raw == [[f"word{i} " for i in range(5)]] * 6
     measured = results["measurement"]
     assert (measured["clock"], measured["stamps_missing"]) == ("read", 0)
     assert not [reason for reason in measured["reasons"] if "stamp" in reason]

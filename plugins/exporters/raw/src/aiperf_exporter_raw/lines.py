@@ -12,6 +12,7 @@ from aiperf import STREAMED, AiperfError, Target
 from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.journal import OUTCOMES, Observation, Store, observations
 from aiperf.sdk.sse import Splitter
+from aiperf.sdk.transport import MESSAGES
 from msgspec import Struct
 
 from aiperf_exporter_raw.shape import Binary, Events, Line, Packet, Response, Text
@@ -93,14 +94,19 @@ def _responses(one: Observation) -> list[Response]:
     """What came back; the body of an error status stands in the record's error."""
     if not one.reads or not 200 <= one.done["status"] < 300:
         return []
+    kind = _content_type(one.texts.get("head"))
+    if one.done["flags"] & MESSAGES:
+        return [_whole(at_ns, piece, kind) for at_ns, piece in one.reads]
     if one.done["flags"] & STREAMED:
         return _events(one)
-    body, (at_ns, _) = b"".join([piece for _, piece in one.reads]), one.reads[-1]
-    kind = _content_type(one.texts.get("head"))
+    return [_whole(one.reads[-1][0], b"".join([piece for _, piece in one.reads]), kind)]
+
+
+def _whole(at_ns: int, body: bytes, kind: str | None) -> Text | Binary:
     try:
-        return [Text(at_ns, body.decode(), kind)]
+        return Text(at_ns, body.decode(), kind)
     except UnicodeDecodeError:
-        return [Binary(at_ns, b64encode(body).decode(), kind)]
+        return Binary(at_ns, b64encode(body).decode(), kind)
 
 
 def _events(one: Observation) -> list[Response]:

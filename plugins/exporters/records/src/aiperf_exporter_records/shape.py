@@ -93,6 +93,7 @@ class TraceData(Struct, frozen=True, omit_defaults=True, gc=False):
     response_status_code: int | None = None
     response_reason: str | None = None
     response_headers: Annotated[dict[str, str], Meta(description="Values of secret ones are redacted.")] | None = None
+    response_trailers: Annotated[dict[str, str], Meta(description="Behind the answer; secrets redacted.")] | None = None
     response_headers_received_ns: WallNs | None = None
     response_receive_start_ns: Annotated[WallNs, Meta(description="First bytes of the body.")] | None = None
     response_receive_end_ns: WallNs | None = None

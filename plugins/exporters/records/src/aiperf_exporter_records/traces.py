@@ -83,6 +83,7 @@ def _trace(kind: str, text: str | None, known: dict[str, int | None], wall_ns: i
         request_headers=said.request_headers or None,
         response_reason=said.reason,
         response_headers=said.response_headers or None,
+        response_trailers=said.trailers or None,
         response_chunks=[(at_ns + wall_ns, size) for at_ns, size in said.reads],
         response_chunks_count=len(said.reads),
         **known,
