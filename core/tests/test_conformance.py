@@ -281,6 +281,18 @@ def _changing(self: Endpoint, turn: Turn) -> HttpRequest:
     return HttpRequest("/plain", msgspec.json.encode(turn.extra))
 
 
+def _taking_apart(self: Endpoint, turn: Turn) -> HttpRequest:
+    row: Any = turn.row_extra
+    return HttpRequest("/plain", msgspec.json.encode({"user": row.pop("user", None), **turn.run_extra}))
+
+
+def _marking(self: Endpoint, turn: Turn) -> HttpRequest:
+    for message in turn.messages:
+        if message.item is not None:
+            message.item["cache_control"] = "ephemeral"
+    return _verbatim(self, turn)
+
+
 def _raising(self: Endpoint, event: bytes) -> Delta | None:
     return Delta(text=msgspec.json.decode(event)["t"]) if event != b"[END]" else None
 
@@ -301,6 +313,8 @@ def _remembering(self: Any, event: bytes) -> Delta | None:
     ("methods", "caught"),
     [
         ({"encode": _changing}, "test_the_same_turn_gives_the_same_bytes"),
+        ({"encode": _taking_apart}, "test_the_same_turn_gives_the_same_bytes"),
+        ({"capabilities": ABLE, "encode": _marking}, "test_the_same_turn_gives_the_same_bytes"),
         ({"encode": lambda self, turn: HttpRequest("/plain", b"{")}, "test_a_request_is_whole"),
         ({"capabilities": ABLE}, "test_tools_and_verbatim_messages_are_sent_as_they_are"),
         ({"capabilities": ABLE, "encode": _without_tools}, "test_tools_and_verbatim_messages_are_sent_as_they_are"),

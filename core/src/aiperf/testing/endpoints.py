@@ -37,6 +37,12 @@ def _alike(event: bytes, delta: Delta | None) -> Iterator[list[bytes]]:
             yield [event, *(event.replace(quoted, b'"%b"' % text.encode()) for text in _TEXTS)]
 
 
+def _with_verbatim(turn: Turn) -> Turn:
+    """The turn with a tool and a verbatim message in place of its own; both are copies that an endpoint may spoil."""
+    item, tool = msgspec.json.decode(msgspec.json.encode([_ITEM, _TOOL]))
+    return msgspec.structs.replace(turn, tools=(tool,), items=(Message.of(item),))
+
+
 def _values(value: Any) -> Iterator[Any]:
     """The value and every value inside it."""
     yield value
@@ -103,10 +109,15 @@ class EndpointContract:
         return self._read(self._named(events))
 
     def test_the_same_turn_gives_the_same_bytes(self) -> None:
-        before = msgspec.json.encode(self.turn)
-        first, second = self.endpoint.encode(self.turn), type(self.endpoint)(self.endpoint.options).encode(self.turn)
-        assert first == second
-        assert msgspec.json.encode(self.turn) == before, "encoding changed the turn"
+        run, row = {"seed": 1}, {"user": "ada"}
+        turns = [self.turn, msgspec.structs.replace(self.turn, extra={**run, **row}, run_extra=run, row_extra=row)]
+        if self.endpoint.capabilities.verbatim:
+            turns.append(_with_verbatim(self.turn))
+        for turn in turns:
+            before = msgspec.json.encode(turn)
+            first, second = self.endpoint.encode(turn), type(self.endpoint)(self.endpoint.options).encode(turn)
+            assert first == second
+            assert msgspec.json.encode(turn) == before, "encoding changed the turn"
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_a_request_is_whole(self, stream: bool) -> None:
@@ -124,7 +135,7 @@ class EndpointContract:
     def test_what_counts_as_input_can_be_counted(self) -> None:
         endpoint, turns = self.endpoint, [self.turn]
         if endpoint.capabilities.verbatim:
-            turns.append(msgspec.structs.replace(self.turn, tools=(_TOOL,), items=(Message.of(_ITEM),)))
+            turns.append(_with_verbatim(self.turn))
         for turn in turns:
             request = endpoint.encode(turn)
             counted = prompt(endpoint, turn, request)
@@ -142,7 +153,7 @@ class EndpointContract:
     def test_tools_and_verbatim_messages_are_sent_as_they_are(self) -> None:
         if not self.endpoint.capabilities.verbatim:
             pytest.skip("this endpoint does not claim to")
-        turn = msgspec.structs.replace(self.turn, tools=(_TOOL,), items=(Message.of(_ITEM),))
+        turn = _with_verbatim(self.turn)
         sent = list(_values(msgspec.json.decode(self.endpoint.encode(turn).body)))
         assert _ITEM in sent, "the verbatim message is not in the body"
         assert _TOOL in sent, "the tool is not in the body"
