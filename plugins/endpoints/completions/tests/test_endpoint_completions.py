@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf import BadDataset, BadResponse, Delta, Media, Message, Turn
+from aiperf import BadDataset, BadResponse, Delta, HttpRequest, Media, Message, Turn
 from aiperf_endpoint_completions import Completions
 from aiperf_endpoint_completions.contract import CompletionsContract
 
@@ -88,3 +88,20 @@ def test_other_dialects_are_bad_responses_with_their_bytes(event: bytes) -> None
 
 class TestCompletionsKeepsTheContract(CompletionsContract):
     pass
+
+
+@pytest.mark.parametrize(("body", "texts", "ids"), [
+    (b'{"prompt":"a b","model":"m"}', ["a b"], []),
+    (b'{"prompt":["a","b"]}', ["a", "b"], []),
+    (b'{"prompt":[5,6,7]}', [], [5, 6, 7]),
+    (b'{"prompt":[[5,6],[7]]}', [], [5, 6, 7]),
+])  # fmt: skip
+def test_the_prompt_counts_as_it_was_sent(body: bytes, texts: list[str], ids: list[int]) -> None:
+    counted = Completions().prompt_of(HttpRequest("/", body))
+    assert counted is not None
+    assert ([*counted.texts], [*counted.ids]) == (texts, ids)
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b'{"messages":[]}', b'{"prompt":{"a":1}}'])
+def test_a_body_without_a_prompt_counts_by_its_turn(body: bytes) -> None:
+    assert Completions().prompt_of(HttpRequest("/", body)) is None

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
+from aiperf.sdk.endpoint import Prompt
 from msgspec import Struct
 
 
@@ -22,7 +23,16 @@ class _Answer(Struct):
     error: Any = None
 
 
+class _Request(Struct):
+    prompt: str | list[str | int | list[int]]
+
+
 _read = msgspec.json.Decoder(_Answer).decode
+_read_prompt = msgspec.json.Decoder(_Request).decode
+
+
+def _tokens(part: int | list[int]) -> list[int]:
+    return [part] if isinstance(part, int) else part
 
 
 class Completions(Endpoint):
@@ -35,6 +45,7 @@ class Completions(Endpoint):
         tokenizes_input=True,
     )
     repeats_envelope = True
+    plain_prompts = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         """The request for a turn.
@@ -58,6 +69,17 @@ class Completions(Endpoint):
             if isinstance(given, dict):  # any other value is sent as given
                 body["stream_options"] = {"include_usage": True} | given
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        """The ``prompt``: a text, texts, ids, or lists of ids; None for any other body."""
+        try:
+            prompt = _read_prompt(request.body).prompt
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # a payload of the data set may be anything
+            return None
+        if isinstance(prompt, str):
+            return Prompt([prompt])
+        texts = [part for part in prompt if isinstance(part, str)]
+        return Prompt(texts, [token for part in prompt if not isinstance(part, str) for token in _tokens(part)])
 
     def decode(self, event: bytes) -> Delta | None:
         if event == b"[DONE]" or not event:
