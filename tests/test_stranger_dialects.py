@@ -145,3 +145,57 @@ def test_the_next_turn_has_the_answer_as_the_endpoint_repeats_it(letters: tuple[
         assert "container" not in bodies[number - 1], "a first turn has no state"
     assert {headers["anthropic-version"] for _, _, headers, _ in judge.requests} == {"2023-06-01"}
     assert {headers["x-api-key"] for _, _, headers, _ in judge.requests} == {"k1"}
+
+
+# Lines
+
+
+class Llamas(Judge):
+    """Answers with an object in each line, cut in the middle of lines."""
+
+    def answer(self, body: dict[str, Any]) -> None:
+        words = [{"response": f" word {i}"} if "prompt" in body else {"message": {"content": f" word {i}"}} for i in range(4)]
+        lines: list[dict[str, Any]] = [{"model": body["model"], **word, "done": False} for word in words]
+        lines.append({"model": body["model"], "done": True, "done_reason": "stop", "prompt_eval_count": 21, "eval_count": 8})
+        text = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        self.stream("application/x-ndjson", [text[at : at + 50] for at in range(0, len(text), 50)])
+
+
+@pytest.fixture(scope="module")
+def llamas(aiperf: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Done, Done, type[Judge]]]:
+    """Four conversations of two turns with two models in turn; then three requests of the dialect chat."""
+    for url, judge in serve(Llamas):
+        turns = ("--conversation-num", 4, "--conversation-turn-mean", 2, "--conversation-turn-stddev", 0, "--concurrency", 1)
+        ask = ("--wait-for-model-timeout", 30, "--wait-for-model-mode", "inference", "--model", "n/1")
+        folder = tmp_path_factory.mktemp("llamas")
+        done = profile(aiperf, folder, url, "--endpoint-type", "llamas", "--streaming", *ask, *turns)
+        foreign = profile(aiperf, folder / "chat", url, "--endpoint-type", "chat", "--streaming", "--request-count", 3)
+        yield done, foreign, judge
+
+
+def test_lines_are_a_stream(llamas: tuple[Done, Done, type[Judge]]) -> None:
+    done, _, _ = llamas
+    assert done.code == 0, done.err
+    rows = [line["metrics"] for line in done.lines("profile_export.jsonl")]
+    assert len(rows) == 8
+    assert {(row["usage_prompt_tokens"]["value"], row["usage_completion_tokens"]["value"]) for row in rows} == {(21, 8)}
+    assert all(row["time_to_first_token"]["value"] <= row["request_latency"]["value"] for row in rows)
+    assert "came whole" not in done.out
+
+
+def test_every_turn_and_model_goes_its_own_way(llamas: tuple[Done, Done, type[Judge]]) -> None:
+    _, _, judge = llamas
+    probes, asked = judge.requests[:2], judge.requests[2:10]
+    assert {(path, body["prompt"]) for _, path, _, body in probes} == {
+        ("/m/generate", "Are you there?"), ("/n%2F1/generate", "Are you there?")
+    }  # fmt: skip
+    assert [path for _, path, *_ in asked] == ["/m/generate", "/m/chat", "/n%2F1/generate", "/n%2F1/chat"] * 2
+    assert [headers.get("x-llama") for _, _, headers, _ in asked] == [None, "again"] * 4
+    assert {body["messages"][1]["content"] for *_, body in asked[1::2]} == {" word 0 word 1 word 2 word 3"}
+
+
+def test_a_stream_of_another_framing_is_told(llamas: tuple[Done, Done, type[Judge]]) -> None:
+    _, foreign, _ = llamas
+    assert foreign.code == 1
+    assert foreign.json()["measurement"]["verdict"] == "suspect"
+    assert "3 answers came whole, where streams were asked for" in " ".join(foreign.out.split())

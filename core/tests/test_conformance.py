@@ -32,6 +32,7 @@ from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Colu
 from aiperf.sdk.dataset import DatasetContext
 from aiperf.sdk.endpoint import Capabilities, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
+from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
 from aiperf.sdk.grader import Grade, Grader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
 from aiperf.sdk.ui import Ui
@@ -377,6 +378,48 @@ def _by_batch(self: Whole, events: Sequence[bytes], names: Sequence[str | None])
 
 def test_a_good_reader_passes() -> None:
     assert verdicts(with_reader()) == set()
+
+
+class Semicolons:
+    """A framing of the author's own."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def feed(self, data: bytes) -> list[Event]:
+        *whole, self.rest = (self.rest + data).split(b";")
+        return [Event(event) for event in whole]
+
+    def close(self) -> list[Event]:
+        return []
+
+
+def _framed(**methods: Any) -> EndpointContract:
+    own = {"framing": type("BadFraming", (Semicolons,), methods)}
+    stream = {"stream": b'{"t":"a"};{"t":"b"};[END];'}
+    return cast(EndpointContract, type("Framed", (type(with_endpoint(**own)),), stream)())
+
+
+@pytest.mark.parametrize("framing", [Lines, JsonArray, LengthPrefixed])
+def test_a_good_framing_passes(framing: type[Any]) -> None:
+    transcript = {"transcript": (b'{"t":"a"}', b'{"t":"b"}')}
+    assert verdicts(cast(EndpointContract, type("Plain", (type(with_endpoint(framing=framing)),), transcript)())) == set()
+    assert verdicts(_framed()) == set()
+
+
+@pytest.mark.parametrize(
+    ("contract", "caught"),
+    [
+        (with_endpoint(framing="lines"), "test_the_framing_divides_streams"),
+        (with_endpoint(framing=Lines()), "test_the_framing_divides_streams"),
+        (_framed(close=None), "test_the_framing_divides_streams"),
+        (_framed(feed=lambda self, data: [Event(e) for e in data.split(b";") if e]), "test_a_stream_cut_anywhere"),
+        (_framed(feed=lambda self, data: data.split(b";")), "test_a_stream_cut_anywhere"),
+        (_framed(feed=lambda self, data: 1 / 0), "test_a_stream_cut_anywhere"),
+    ],
+)
+def test_a_bad_framing_is_caught(contract: EndpointContract, caught: str) -> None:
+    assert any(name.startswith(caught) for name in verdicts(contract))
 
 
 @pytest.mark.parametrize(

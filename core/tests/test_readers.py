@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
-from aiperf.reduce.answer import REASONING, TEXT, Answer, read_answer
+from aiperf.reduce.answer import MARKED, REASONING, TEXT, Answer, read_answer
 from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Reader
+from aiperf.sdk.framing import JsonArray, Lines
 from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
 from aiperf.testing.journals import Plain, event
 from worker_fakes import FakeTransport, Spoken, make_engine, make_plan
@@ -146,15 +147,17 @@ def refuses() -> Delta | None:
         ),
         (
             {"feed": lambda events, names: []},
-            "the endpoint can't read the answer: feed returned 0 Deltas for 1 events", "EndpointError",
+            "the endpoint can't read the answer: feed returned 0 Deltas for 5 events", "EndpointError",
         ),
     ],
 )  # fmt: skip
 def test_a_bad_reader_fails_its_answer_alone(methods: dict[str, Any], message: str, kind: str | None) -> None:
-    odd = [] if "5 events" in message else [STREAM[0], b": comment\n\n", *STREAM[1:]]
-    for stream in filter(None, (odd, STREAM if "1 events" not in message else [])):
-        error = read_answer(reads_of(stream), lambda: Bad(**methods), streamed=True).error
-        assert error is not None and (error.message, error.kind) == (message, kind)
+    error = read_answer(reads_of(STREAM), lambda: Bad(**methods), streamed=True).error
+    assert error is not None and (error.message, error.kind) == (message, kind)
+    if "1 Deltas" not in message:  # the right number of one event
+        merged = [(at, seen, 1, b": comment\n\n" + body) for at, seen, _, body in reads_of(STREAM)]
+        error = read_answer(merged, lambda: Bad(**methods), streamed=True).error
+        assert error is not None and error.message.replace("1 events", "5 events") == message
 
 
 def test_an_endpoint_without_a_reader_fails_its_answer_alone() -> None:
@@ -224,3 +227,48 @@ def test_the_next_request_may_go_another_way(tmp_path: Path) -> None:
     assert (first.method, first.url.partition("//")[2].partition("/")[2]) == ("POST", "v1/x")
     assert (second.method, second.url.partition("//")[2].partition("/")[2]) == ("PUT", "m/1")
     assert second.headers["X-Seen"] == "yes" and second.headers["User-Agent"] == first.headers["User-Agent"]
+
+
+# Other framings
+
+
+def lines(*texts: str) -> list[bytes]:
+    return [b'{"text":"%b"}\n' % text.encode() for text in texts]
+
+
+def test_events_of_another_framing_have_the_stamp_of_the_read_that_completed_them() -> None:
+    whole = b"".join(lines("a", "b", "c"))
+    reads = reads_of([whole[:20], whole[20:21], whole[21:]])
+    answer = read_answer(reads, Plain().reader, streamed=True, framing=Lines)
+    assert (answer.text, answer.stamps, answer.whole) == ("abc", [10, 30, 30], False)
+
+
+def test_merged_reads_of_another_framing_have_intervals() -> None:
+    merged = [(10, 11, 0, lines("a")[0]), (20, 21, 2, b"".join(lines("b", "c", "d")))]
+    answer = read_answer(merged, Plain().reader, streamed=True, framing=Lines)
+    assert (list(answer.kinds), answer.since) == ([TEXT, TEXT | MARKED, TEXT | MARKED, TEXT], [11, 11])
+    array = [(10, 11, 0, b'[{"text":"a"}'), (20, 21, 1, b',{"text":"b"},{"text":"c"}')]
+    answer = read_answer(array, Plain().reader, streamed=True, framing=JsonArray)
+    assert answer.marked == 2, "nobody knows what the last segment completed"
+
+
+def test_a_stream_of_one_event_is_whole() -> None:
+    answer = read_answer(reads_of(lines("a b")), Plain().reader, streamed=True, framing=Lines)
+    assert (answer.text, answer.whole, answer.events, answer.stamps) == ("a b", True, 0, [10])
+
+
+class Bytes(Lines):
+    def feed(self, data: bytes) -> Any:
+        return data.split(b"\n")
+
+
+class Broken(Lines):
+    def feed(self, data: bytes) -> Any:
+        raise KeyError("line")
+
+
+@pytest.mark.parametrize(("framing", "cause"), [(Bytes, "AttributeError"), (Broken, "KeyError: 'line'"), (dict, "")])
+def test_a_bad_framing_fails_its_answer_alone(framing: Any, cause: str) -> None:
+    error = read_answer(reads_of(lines("a", "b")), Plain().reader, streamed=True, framing=framing).error
+    assert error is not None and error.kind == "EndpointError"
+    assert error.message.startswith(f"the endpoint can't read the answer: {cause}")

@@ -27,6 +27,7 @@ from aiperf.sdk.dataset import Dataset, DatasetContext
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
+from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import LENGTH_FIELDS, Answers, Conversation, HttpRequest, Message, Turn, names
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
@@ -51,6 +52,8 @@ def build(plan: Plan) -> Plan:
     """
     plugins, data, run = plan.plugins, plan.data, plan.run
     endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
+    with blamed(plugins.endpoint, "can't be used"):
+        framing_of(endpoint)
     catalogue(plan, endpoint.capabilities)  # refuses metrics whose options contradict each other
     if plugins.grader is not None:
         made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, compress, product, repeat
+from itertools import chain, compress, pairwise, product, repeat
 from typing import Any, TypeAlias
 
 from aiperf.errors import ENDPOINT_ERROR, BadResponse
@@ -19,8 +19,9 @@ from aiperf.registry.third_party import why
 from aiperf.rundir.journal import MESSAGE
 from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.endpoint import DecodingReader, Reader
+from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
 from aiperf.sdk.model import Delta
-from aiperf.sdk.sse import Event, Messages, Splitter
+from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import END_MARKER
 
 TEXT, REASONING, TOOL, ITEM, MARKED, SHARED = 1, 2, 4, 8, 16, 32
@@ -46,7 +47,7 @@ class Answer:
     """One answer.  Times are in ns since the run's start, None where the answer never came that far.
 
     stamps, kinds: of each chunk with content.  since: of each marked chunk, when the socket was last seen empty before it.
-    end_marker: the last event of the stream is ``[DONE]``.
+    end_marker: the last event of the stream is ``[DONE]``.  whole: it is no stream, or one of a single event.
     first_usage: the server's counts with the first content, where it counts with every chunk.
     unreadable: events that could not be read; unreadable_ns: the first of them, where it came before all content.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
@@ -60,6 +61,7 @@ class Answer:
     first_usage: dict[str, Any] | None = None
     finish: str | None = None
     end_marker: bool = False
+    whole: bool = False
     first_output_ns: int | None = None
     events: int = 0
     first_event_ns: int | None = None
@@ -73,24 +75,32 @@ class Answer:
     extra: dict[str, float] | None = None
 
 
-def read_answer(reads: list[Read], new_reader: NewReader, *, streamed: bool, repeats: bool = False, began: int = 0) -> Answer:
+def read_answer(
+    reads: list[Read], new_reader: NewReader, *, streamed: bool, repeats: bool = False, began: int = 0,
+    framing: type[Framing] = ServerSentEvents,
+) -> Answer:  # fmt: skip
     """Read an answer.  An error in the stream, or bytes of another dialect, end the reading and set ``error``.
 
-    *repeats*: the endpoint's ``repeats_envelope``.  *began*: an instant before which nothing of the body came.
+    *repeats*, *framing*: the endpoint's ``repeats_envelope`` and ``framing``.  *began*: an instant before which nothing of the
+    body came.
     """
     messages = reads[0][2] == MESSAGE
     if not streamed and not (messages and len(reads) > 1):
         return _read_body(reads, new_reader)
-    usual = _messages(reads) if messages else _usual_events(reads)
+    usual = _messages(reads) if messages else _usual_events(reads) if framing is ServerSentEvents else None
+    framing = Messages if messages else framing
+    usual = usual or _split(reads, framing)
     if usual is None:
-        return _read_events(reads, new_reader, began, Messages() if messages else Splitter())
+        return _read_events(reads, new_reader, began, framing)
+    if len(usual[0]) == 1 and framing not in (ServerSentEvents, Messages):
+        return _read_body(reads, new_reader, usual[0][0])
     data, names, instants, lengths = usual
     try:
         fields, last = _fields(data, names, new_reader, repeats=repeats)
     except MiscountedError as error:
         return Answer(error=error)
     except Exception:  # noqa: BLE001  # read again, and reported
-        return _read_events(reads, new_reader, began, Messages() if messages else Splitter())
+        return _read_events(reads, new_reader, began, framing)
     answer = Answer()
     if fields.telling:
         answer.events, answer.first_event_ns, answer.last_event_ns = fields.telling, instants[0], instants[fields.telling - 1]
@@ -154,6 +164,28 @@ def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None],
     return data, names, *_instants(stamps, bodies, len(data), lines)
 
 
+def _split(
+    reads: list[Read], framing: type[Framing]
+) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
+    """As :func:`_usual_events`, of any stream whose reads are not merged."""
+    if any(read[2] for read in reads) or any(earlier[0] > later[0] for earlier, later in pairwise(reads)):
+        return None
+    events: list[Event] = []
+    instants: list[int] = []
+    try:
+        splitter = framing()
+        for stamp, _, _, body in reads:
+            events += splitter.feed(body)
+            instants += repeat(stamp, len(events) - len(instants))
+        events += splitter.close()
+        data, known = [event.data for event in events], _Names()
+        names = [known[b"event: " + event.event] if event.event else None for event in events]
+    except Exception:  # noqa: BLE001  # read again, and reported
+        return None
+    instants += repeat(reads[-1][0], len(events) - len(instants))
+    return (data, names, instants, ()) if data and "error" not in names else None
+
+
 class _Names(dict[bytes, "str | None"]):
     """The names of events, by their lines."""
 
@@ -174,9 +206,11 @@ def _fields(
     return fields, _checked(reader.close(), "close")
 
 
-def _read_body(reads: list[Read], new_reader: NewReader) -> Answer:
-    answer = Answer()
-    body = reads[0][3] if len(reads) == 1 else b"".join([read[3] for read in reads])
+def _read_body(reads: list[Read], new_reader: NewReader, body: bytes | None = None) -> Answer:
+    """An answer without streaming.  *body*: without its framing."""
+    answer = Answer(whole=True)
+    if body is None:
+        body = reads[0][3] if len(reads) == 1 else b"".join([read[3] for read in reads])
     try:
         reader = new_reader()
         deltas = _one_by_one(reader)(Event(body)), _checked(reader.close(), "close")
@@ -271,7 +305,7 @@ def _share(kinds: bytearray, places: range, hidden: int) -> None:
         kinds[at] |= SHARED
 
 
-def _read_events(reads: list[Read], new_reader: NewReader, began: int, splitter: Splitter | Messages) -> Answer:
+def _read_events(reads: list[Read], new_reader: NewReader, began: int, framing: type[Framing]) -> Answer:
     """Any stream, event by event."""
     answer = Answer()
     texts: list[str] = []
@@ -281,7 +315,7 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int, splitter:
     last: Delta | None = None
     try:
         reader = new_reader()
-        unreadable = _take_events(answer, reads, _one_by_one(reader), (texts, reasonings, usages), began, splitter)
+        unreadable = _take_events(answer, reads, _one_by_one(reader), (texts, reasonings, usages), began, framing())
         last = _checked(reader.close(), "close")
     except BadResponse as error:
         answer.error = error
@@ -296,21 +330,21 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int, splitter:
 
 def _take_events(
     answer: Answer, reads: list[Read], read_one: Callable[[Event], Delta | None],
-    parts: tuple[list[str], list[str], list[dict[str, Any]]], before: int,
-    splitter: Splitter | Messages,
+    parts: tuple[list[str], list[str], list[dict[str, Any]]], before: int, splitter: Framing,
 ) -> BadResponse | None:  # fmt: skip
     """Take the events of the reads into *answer*; gives the first event that was unreadable.
 
     *parts*: texts, reasonings and usages, for the caller to join.  *before*: as ``began``.
     """
-    stamps, kinds = answer.stamps, answer.kinds
+    stamps, kinds, line_ends = answer.stamps, answer.kinds, isinstance(splitter, ServerSentEvents | Lines)
     texts, reasonings, usages = parts
     now = began = count = 0
     unreadable: BadResponse | None = None
     for stamp, read, hidden, body in (*reads, _END):
         now = max(now, stamp)  # the stamp of a read without a kernel stamp may be behind the kernel's of the next
         events = splitter.close() if body is None else splitter.feed(body)
-        doubtful = len(events) - body.endswith((b"\n", b"\r")) if hidden > 0 and body else 0
+        # The last segment completes the last event where lines end with it; of other framings nobody knows.
+        doubtful = len(events) - (line_ends and body.endswith((b"\n", b"\r"))) if hidden > 0 and body else 0
         first = len(stamps)
         for at, event in enumerate(events):
             count += 1

@@ -21,6 +21,7 @@ from aiperf.rundir.shard_reader import JournalRequest
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, Row
 from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.framing import is_stream
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
@@ -88,12 +89,16 @@ class RowMaker:
         reads, zero = request.reads, self._zero_ns
         # The part of an answer that was cut counts, too: its segment may be gone later.
         if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
-            streamed = bool(flags & STREAMED or (ending == journal.UNFINISHED and self._plan.target.streaming))
+            framing, asked = self._endpoint.framing, self._plan.target.streaming
+            event_stream = bool(flags & STREAMED or (ending == journal.UNFINISHED and asked))
+            streamed = is_stream(framing, event_stream=event_stream, asked=asked)
             repeats = self._endpoint.repeats_envelope
             began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
-            answer = read_answer(reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began)
+            answer = read_answer(
+                reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began, framing=framing
+            )
         else:
-            answer, streamed = Answer(), False
+            answer = Answer(whole=True)
         trailers = request.texts.get("trailers")
         if trailers is not None and 200 <= status < 300:
             at_ns = reads[-1][0] if reads else ack - zero
@@ -129,7 +134,7 @@ class RowMaker:
             _known(inputs), _known(outputs), _known(reasoning), requested if requested >= 0 else ABSENT, first_tokens,
             1.0 if flags & REUSED else 0.0, 1.0 if flags & RECONNECTED else 0.0,  # reused, reconnected
             answer.marked, len(reads), answer.unreadable,  # coalesced, reads, unreadable
-            _finish(answer) if streamed and ending == journal.COMPLETED else ABSENT,
+            _finish(answer) if not answer.whole and ending == journal.COMPLETED else ABSENT,
             self._store.images(entry, turn), answer.events,
         )  # fmt: skip
         missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"

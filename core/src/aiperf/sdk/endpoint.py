@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf.errors import BadResponse
+from aiperf.sdk.framing import Framing, ServerSentEvents
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, Turn
 from aiperf.sdk.options import OptionsT, WithOptions
@@ -118,6 +119,9 @@ class Endpoint(WithOptions[OptionsT]):
     options: the endpoint's own (None where it declares none).  *capabilities* must equal
     those of the manifest.
 
+    *framing*: how the bytes of a stream divide into events, a class of :mod:`aiperf.sdk.framing` or of the author's own.
+    Server-sent events are known by their content type; an answer of another type is then one event.
+
     *repeats_envelope* promises: where events differ only inside one JSON string, and one of them decodes to that string as
     its text (or as its reasoning) and nothing else, all of them do.  The kernel then decodes a series of such events at a
     part of the cost: the reducer shows a Reader the first and the last of a series.
@@ -127,6 +131,7 @@ class Endpoint(WithOptions[OptionsT]):
     """
 
     capabilities: ClassVar[Capabilities]
+    framing: ClassVar[type[Framing]] = ServerSentEvents
     repeats_envelope: ClassVar[bool] = False
     plain_prompts: ClassVar[bool] = False
 

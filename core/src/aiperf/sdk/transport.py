@@ -63,6 +63,8 @@ class TransportSettings(Struct, frozen=True):
     connect_s: longest time to open a connection, TLS included.  most_bytes: of an answer's body; a longer one is an error.
     most_head_bytes: of an answer's head, or of one of its headers.  head_s: from the first byte of a head to its end.
     end_s: an event stream that is still open so long after END_MARKER is over.
+    event_mark: bytes that stand once in each event of a stream, so that a read with more of them is one of several events; b""
+    where there are none.  None: streams are server-sent events, known by their content type; else every answer is a stream.
     """
 
     urls: tuple[str, ...]
@@ -78,6 +80,7 @@ class TransportSettings(Struct, frozen=True):
     most_head_bytes: int = 1 << 16
     end_s: float = 1.0
     head_s: float = 30.0
+    event_mark: bytes | None = None
 
 
 def tls_context(plan: TlsPlan, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:

@@ -100,6 +100,7 @@ class AnswerCounts(Struct, frozen=True):
     than output tokens.  hidden_reasoning: with reasoning tokens and no reasoning text.
     unreadable: answers with events that can't be read; unreadable_events: these events; unread_first: answers with one before
     all content; unread_first_ns: sum of the times from it to the content.
+    whole: answers that came whole, and are no stream.  whole_failed: complete answers of failed requests that did.
     prompt_tokens, cached_tokens: as the server counts, in answers with a count of cached tokens.
     """
 
@@ -113,6 +114,8 @@ class AnswerCounts(Struct, frozen=True):
     unreadable_events: int = 0
     unread_first: int = 0
     unread_first_ns: int = 0
+    whole: int = 0
+    whole_failed: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
 

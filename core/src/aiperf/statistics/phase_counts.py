@@ -95,6 +95,7 @@ class PhaseCounts(Tally):
     more reasoning than output tokens; hidden_reasoning: those with reasoning tokens and no reasoning text.
     unreadable: good answers with events that could not be read; unreadable_events: all of these events; unread_first: answers
     with one before all content; unread_first_ns: sum of the times from it to the content.
+    whole: good answers that are no stream; whole_failed: complete ones that fail.
     prompt_tokens, cached_tokens: as the server counts, in good answers with a count of cached tokens.  opening: of the first
     good requests, their start, and the time to the first token or the end.
     """
@@ -111,6 +112,8 @@ class PhaseCounts(Tally):
     unreadable_events: int = 0
     unread_first: int = 0
     unread_first_ns: int = 0
+    whole: int = 0
+    whole_failed: int = 0
     clamped: int = 0
     hidden_reasoning: int = 0
     prompt_tokens: int = 0
@@ -128,6 +131,9 @@ class PhaseCounts(Tally):
         unreadable = np.nan_to_num(batch["unreadable"][good])
         first = np.where(np.isnan(batch["first_token_ns"]), ends, batch["first_token_ns"])
         earliest = np.flatnonzero(good)[np.argsort(started[good], kind="stable")[:_OPENING]]
+        no_stream = np.isnan(batch["finish"]) & (batch["events"] == 0)
+        status, fault = batch["status"], batch["fault"]
+        complete = (status >= 200) & (status < 300) & ((fault == FAILED) | (fault == EMPTY))
         more = PhaseCounts(
             dict(counts_of(kinds(batch))), {}, len(batch), float(started.min()), float(started.max()),
             float(np.fmax.reduce(ends, initial=-math.inf)),
@@ -135,6 +141,7 @@ class PhaseCounts(Tally):
             reconnected=int(batch["reconnected"].sum()), silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
             zeroed=int((good & (completion == 0) & np.isnan(batch["output_tokens"])).sum()),
             unreadable=int((unreadable > 0).sum()), unreadable_events=int(unreadable.sum()),
+            whole=int((no_stream & good).sum()), whole_failed=int((no_stream & ~good & complete).sum()),
             unread_first=int(np.isfinite(waits).sum()), unread_first_ns=int(np.nansum(waits)),
             clamped=int((good & (reasoned > completion)).sum()), hidden_reasoning=int((good & (reasoned > 0) & at_once).sum()),
             prompt_tokens=int(prompt[with_cache].sum()), cached_tokens=int(cached[with_cache].sum()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, repeat
 from typing import Any, ClassVar
 
@@ -15,9 +15,9 @@ from aiperf.errors import BadResponse
 from aiperf.reduce.envelopes import read_envelopes
 from aiperf.reduce.usage import merged_usage
 from aiperf.sdk.endpoint import Capabilities, Endpoint, Reader, encoded, prompt
+from aiperf.sdk.framing import Event, Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Delta, Message, Turn
-from aiperf.sdk.sse import Splitter
 from aiperf.testing.manifests import check_row, check_taken
 
 _ITEM = {"role": "user", "content": "18 degrees", "name": "sensor", "marks": [{"at": 1}]}
@@ -51,6 +51,24 @@ def _values(value: Any) -> Iterator[Any]:
         yield from _values(one)
 
 
+def _sent_events(events: Sequence[tuple[bytes, str | None]]) -> bytes:
+    ends, stream = cycle((b"\r\n", b"\n", b"\r")), b""  # the standard has all three, and servers mix them
+    for event, name in events:
+        line = b"" if name is None else b"event: %b%b" % (name.encode(), next(ends))
+        stream += b"%bdata: %b%b" % (line, event.replace(b"\n", b"\ndata: "), 2 * next(ends))
+    return stream
+
+
+_JOINS: dict[type[Framing], Callable[[Sequence[tuple[bytes, str | None]]], bytes]] = {
+    ServerSentEvents: _sent_events,
+    Lines: lambda events: b"".join(event + b"\n" for event, _ in events),
+    LengthPrefixed: lambda events: b"".join(b"\0" + len(event).to_bytes(4, "big") + event for event, _ in events),
+    JsonArray: lambda events: b"[" + b"\n,\r\n".join(event for event, _ in events) + b"]",
+    Whole: lambda events: b"".join(event for event, _ in events),
+}
+"""The bytes of a stream, by its framing."""
+
+
 class _ProbeTurn:
     """The endpoint's probe, where the contract has no turn of its own."""
 
@@ -70,6 +88,7 @@ class EndpointContract:
 
     transcript: data of the events of a streamed answer; of an endpoint without streaming, its one body.
     names: their names, where the server names its events.
+    stream: the bytes of the transcript, as the server frames them; None makes them where the framing is one of the kernel's.
     answer: text, reasoning and tool calls of the whole transcript, in order.  usage: of all its events, merged.
     whole: the same answer without streaming; None skips its test.
     turn: what is encoded; the endpoint's probe unless given.
@@ -79,6 +98,7 @@ class EndpointContract:
     endpoint: ClassVar[Endpoint]
     transcript: ClassVar[Sequence[bytes]]
     names: ClassVar[Sequence[str | None]] = ()
+    stream: ClassVar[bytes | None] = None
     answer: ClassVar[str]
     usage: ClassVar[dict[str, Any] | None] = None
     whole: ClassVar[bytes | None] = None
@@ -220,15 +240,23 @@ class EndpointContract:
     def test_a_stream_cut_anywhere_gives_the_same_answer(self) -> None:
         if not self.endpoint.capabilities.streaming:
             pytest.skip("this endpoint does not stream")
-        ends = cycle((b"\r\n", b"\n", b"\r"))  # the standard has all three, and servers mix them
-        stream = b""
-        for event, name in self._named(self.transcript):
-            line = b"" if name is None else b"event: %b%b" % (name.encode(), next(ends))
-            stream += b"%bdata: %b%b" % (line, event.replace(b"\n", b"\ndata: "), 2 * next(ends))
+        framing, stream = framing_of(self.endpoint), self.stream
+        if stream is None and framing not in _JOINS:
+            self._read(self._named(self.transcript))  # skips where the author has to give a transcript, too
+            pytest.skip("only its author has: stream")
+        stream = _JOINS[framing](self._named(self.transcript)) if stream is None else stream
         for at in range(len(stream) + 1):
-            splitter = Splitter()
-            parsed = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
-            assert self._text(self._read([(event.data, event.name) for event in parsed])) == self.answer, f"cut at {at}"
+            splitter = framing()
+            events = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
+            wrong = [event for event in events if not isinstance(event, Event)]
+            assert not wrong, f"the framing gave {wrong[0]!r:.80}, not Event"
+            if framing is not ServerSentEvents:
+                assert [event.data for event in events] == list(self.transcript), f"cut at {at} the events are others"
+            assert self._text(self._read([(event.data, event.name) for event in events])) == self.answer, f"cut at {at}"
+
+    def test_the_framing_divides_streams(self) -> None:
+        framing = framing_of(self.endpoint)
+        assert framing() is not framing(), "two answers have one framing"
 
     def test_events_in_one_envelope_say_nothing_but_their_text(self) -> None:
         if not self.endpoint.repeats_envelope:

@@ -32,6 +32,7 @@ from aiperf.registry.third_party import blamed, load, made, why
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
+from aiperf.sdk.framing import event_mark
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import TransportSettings
 from aiperf.worker import slots
@@ -129,6 +130,7 @@ async def load_share(
     settings = TransportSettings(
         target.urls, target.tls, target.reuse, target.sticky, keep_heads=plan.output.keeps_requests,
         family=environment.ip_version(), trust_env=environment.trust_env(),
+        event_mark=event_mark(load(plan.plugins.endpoint).framing, asked=target.streaming),
     )  # fmt: skip
     share = Share(plan, place, logbook, requests, progress)
     transport = hooks.call("aiperf_make_transport", settings=settings, sink=requests, loop=loop)

@@ -20,10 +20,11 @@ from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.endpoint import Endpoint, Reader, completed, encoded, prompt
+from aiperf.sdk.framing import Framing, Whole, is_stream
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Answers, Delta, ErrorDetails, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
-from aiperf.sdk.sse import Event, Messages, Splitter
+from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
 from aiperf.worker.clock import NS_PER_S
@@ -88,12 +89,13 @@ class Turns:
         return shown_headers(shape.headers, self._secret_names)
 
     def listen(
-        self, session: Session, on_first_token: Callable[[Session], None], splitter: Splitter | Messages | None = None
+        self, session: Session, on_first_token: Callable[[Session], None], framing: type[Framing] | None = None
     ) -> None:
         """Collect the answer where a later turn repeats it; call *on_first_token* if the session holds a prefill slot."""
         collect = None if session.last else session.collected.append
         if session.prefilling:
-            session.listen = _FirstToken(self._endpoint, partial(on_first_token, session), collect, splitter or Splitter()).feed
+            framing = framing or self._endpoint.framing
+            session.listen = _FirstToken(self._endpoint, partial(on_first_token, session), collect, framing).feed
         else:
             session.listen = collect
 
@@ -111,13 +113,12 @@ class Turns:
 
     def _answered(self, pieces: list[bytes], flags: int) -> tuple[Sequence[Message], dict[str, Any]]:
         """The messages that repeat an answer, and its values for the next request."""
-        if flags & (STREAMED | MESSAGES):
-            splitter = Messages() if flags & MESSAGES else Splitter()
-            events = [event for piece in pieces for event in splitter.feed(piece)]
-            events += splitter.close()
-        else:
-            events = [Event(b"".join(pieces))]
+        own, asked = self._endpoint.framing, self._plan.target.streaming
+        stream = flags & MESSAGES or is_stream(own, event_stream=bool(flags & STREAMED), asked=asked)
         try:
+            framing = (Messages if flags & MESSAGES else own if stream else Whole)()
+            events = [event for piece in pieces for event in framing.feed(piece)]
+            events += framing.close()
             reader = self._endpoint.reader()
             deltas = _read_all(reader, events)
             if deltas is None:  # an event can't be read: a new reader reads the others
@@ -150,24 +151,26 @@ class _FirstToken:
 
     def __init__(
         self, endpoint: Endpoint, on_found: Callable[[], None], collect: Callable[[bytes], None] | None,
-        splitter: Splitter | Messages,
+        framing: type[Framing],
     ) -> None:  # fmt: skip
-        self._endpoint, self._on_found, self._collect = endpoint, on_found, collect
-        self._splitter: Splitter | Messages | None = splitter
-        self._reader: Reader | None = None
+        self._on_found, self._collect = on_found, collect
+        self._new_reader, self._new_framing = endpoint.reader, framing
+        self._parts: tuple[Framing, Reader] | None = None
+        self._found = False
 
     def feed(self, body: bytes) -> None:
         if self._collect is not None:
             self._collect(body)
-        if self._splitter is None:
+        if self._found:
             return
         try:
-            reader = self._reader = self._reader or self._endpoint.reader()
+            framing, reader = self._parts = self._parts or (self._new_framing(), self._new_reader())
+            deltas = (delta for event in framing.feed(body) for delta in _read_all(reader, [event]) or ())
+            self._found = any(delta is not None and delta.content for delta in deltas)
         except Exception:  # noqa: BLE001  # code of a plugin; the reducer reports the error
             return
-        deltas = (delta for event in self._splitter.feed(body) for delta in _read_all(reader, [event]) or ())
-        if any(delta is not None and delta.content for delta in deltas):
-            self._splitter = self._reader = None
+        if self._found:
+            self._parts = None
             self._on_found()
 
 
@@ -328,7 +331,7 @@ class Requests:
             exchange.flags |= MESSAGES | (STREAMED if self.plan.target.streaming else 0)
             session: Any = exchange.owner
             if session.listen is not None:
-                self._turns.listen(session, self.driver.first_token, Messages())
+                self._turns.listen(session, self.driver.first_token, Messages)
         self.chunk(exchange, data, kernel_ns, read_ns, journal.MESSAGE)
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:

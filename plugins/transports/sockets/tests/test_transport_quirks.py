@@ -434,23 +434,26 @@ def test_a_head_in_a_segment_of_its_own_hides_no_event(stage_play: Play, before:
     stage_play(scene, [Expect(), Expect(), Sleep(20)])
 
 
-def test_segments_that_were_read_together_are_counted(stage_play: Play) -> None:
+@pytest.mark.parametrize(("before", "mark"), [(b"data: ", None), (b"", b"\n"), (b"", b"")])
+def test_segments_that_were_read_together_are_counted(stage_play: Play, before: bytes, mark: bytes | None) -> None:
+    after, kind = (b"\n\n", "text/event-stream") if mark is None else (b"\n", "application/x-ndjson")
+
     async def scene(stage: Stage) -> None:
         exchange = stage.exchange()
         stage.transport.send(exchange)
         while not stage.server.requests:
             await asyncio.sleep(0.001)
         sock = stage.server.links[0].sock
-        sock.send(chunked_head() + chunk(b"data: 0\n\n"))
+        sock.send(chunked_head(kind) + chunk(before + b"0" + after))
         await stage.ear.until(lambda: exchange.request in stage.ear.chunks)
         for n in (1, 2, 3):  # three segments before the loop runs again
-            sock.send(chunk(b"data: %d\n\n" % n))
+            sock.send(chunk(b"%b%d%b" % (before, n, after)))
         sock.send(chunk())
         assert await stage.over(exchange) is None
         assert sum(_merged(stage, exchange)) == 3
         assert stage.transport.statistics["coalesced_reads"] == 1
 
-    stage_play(scene, [Expect(), Sleep(20)])
+    stage_play(scene, [Expect(), Sleep(20)], event_mark=mark)
 
 
 def test_a_name_with_several_addresses_is_tried_until_one_answers(stage_play: Play) -> None:

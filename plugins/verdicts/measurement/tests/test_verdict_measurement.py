@@ -322,3 +322,17 @@ def test_the_reasons_of_a_journal_are_those_of_its_requests(tmp_path: Path) -> N
     )
     (used,) = [used for used in summary.plugins if used.category == "verdicts"]
     assert (used.name, used.distribution) == ("measurement", "aiperf-verdict-measurement")
+
+
+@pytest.mark.parametrize(("good", "bad", "told"), [(3, 2, 3), (0, 2, 2)])
+def test_whole_answers_are_told_where_streams_were_asked_for(tmp_path: Path, good: int, bad: int, told: int) -> None:
+    made = Recording(tmp_path, verdicts=(OWN_PART,))
+    for request in range(good + bad):
+        made.sent(request, request * 10**6)
+        made.read(request, (request + 5) * 10**6, b'{"text":"a"}' if request < good else b'{"text":')
+        made.done(request, (request + 6) * 10**6, flags=0)
+    made.flush(21 * 10**6)
+    made.ended(requests={0: good + bad})
+    summary, *_ = report(made.directory)
+    (reason,) = summary.measurement.reasons
+    assert reason.startswith(f"{told} answers came whole, where streams were asked for:")

@@ -152,6 +152,8 @@ class Connection:
         self.reads = self.segments = 0
         self.unsent: memoryview | None = None
         self._tail, self._head_bytes, self._most_bytes = b"", 0, transport.settings.most_bytes
+        mark = transport.settings.event_mark
+        self._framed, self._mark = mark is not None, b"data:" if mark is None else mark
         self._head_ns = self._interim = 0
         self._address = self._began_ns = 0
 
@@ -312,7 +314,8 @@ class Connection:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
             exchange.bytes_received += len(body)
-            hidden = self._merged_segments() if exchange.flags & STREAMED and body.count(b"data:") > 1 else 0
+            streamed = exchange.flags & STREAMED or self._framed
+            hidden = self._merged_segments() if streamed and body.count(self._mark) > 1 else 0
             self.sink.chunk(exchange, body, self.kernel_ns, self.read_ns, hidden)
             self._tail = body if exchange.flags & STREAMED else b""
             if exchange.bytes_received > self._most_bytes:
@@ -348,9 +351,9 @@ class Connection:
         exchange.status, exchange.ack_ns = answer.status, self.read_ns
         if answer.streamed:
             exchange.flags |= STREAMED
-            if sum(piece.count(b"data:") for piece in answer.pieces) < 2:
-                # Segments so far are the head's, or the end's of the answer before: they hide no event.
-                self.segments, self.reads = _data_segments(self.sock) or 0, 0
+        if (answer.streamed or self._framed) and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
+            # Segments so far are the head's, or the end's of the answer before: they hide no event.
+            self.segments, self.reads = _data_segments(self.sock) or 0, 0
         if self.transport.settings.keep_heads or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")

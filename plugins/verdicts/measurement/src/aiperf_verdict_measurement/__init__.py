@@ -38,6 +38,7 @@ class OwnPart(Verdict[None]):
         yield from _lost_arrivals(evidence)
         yield from _failed_connections(evidence)
         yield from _unreadable_events(evidence)
+        yield from _whole_answers(evidence)
         yield from _notes(evidence)
 
 
@@ -163,6 +164,19 @@ def _unreadable_events(evidence: Evidence) -> Iterator[Finding]:
             "unreadable_answers", f"{share} have unreadable events: content is missing from times and counts",
             {"unreadable": answers.unreadable, "answers": answers.valid},
         )  # fmt: skip
+
+
+def _whole_answers(evidence: Evidence) -> Iterator[Finding]:
+    answers = evidence.answers
+    # Of failed ones, a few may be errors, which servers send whole.
+    whole = answers.whole if answers.valid else answers.whole_failed
+    if evidence.plan.target.streaming and whole > UNREADABLE_SHARE * answers.valid:
+        yield _suspect(
+            "whole_answers",
+            f"{whole:,} {'answer' if whole == 1 else 'answers'} came whole, where streams were asked for: a first token is then"
+            " the whole answer; look at the server, or use an endpoint type with its framing",
+            {"whole": whole, "answers": answers.valid},
+        )
 
 
 def _notes(evidence: Evidence) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiperf.testing import EndpointContract
 
 from acme_dialects.letters import Letters
+from acme_dialects.llamas import Llamas
 
 _THINKING = b'{"type":"thinking","thinking":"","signature":""}'
 
@@ -36,3 +37,21 @@ class LettersContract(EndpointContract):
     )
     silent = (b'{"type":"ping"}', b'{"type":"message_stop"}', b'{"type":"content_block_stop","index":0}')
     failure = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
+
+
+class LlamasContract(EndpointContract):
+    endpoint = Llamas()
+    transcript = (
+        b'{"model":"m","message":{"role":"assistant","content":"","thinking":"Hm. "},"done":false}',
+        b'{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}',
+        b'{"model":"m","message":{"role":"assistant","content":" there"},"done":false}',
+        b'{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","total_duration":4884,'
+        b'"prompt_eval_count":26,"eval_count":3}',
+    )
+    answer = "Hm. Hi there"
+    usage = {"prompt_tokens": 26, "completion_tokens": 3}
+    whole = (
+        b'{"model":"m","message":{"content":"Hi there","thinking":"Hm. "},"done":true,"prompt_eval_count":26,"eval_count":3}'
+    )
+    silent = (b'{"model":"m","message":{"role":"assistant","content":""},"done":false}',)
+    failure = b'{"error":"busy"}'
