@@ -47,8 +47,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html" if self.path == "/page" else "image/tiff")
         self.end_headers()
         try:
-            while self.path == "/endless":
-                self.wfile.write(bytes(1 << 16))
+            while self.path in ("/endless", "/trickle"):
+                self.wfile.write(bytes(1 << 16 if self.path == "/endless" else 1))
         except OSError:
             return
         self.wfile.write(b"II*" if self.path in ("/page", "/told") else PNG)
@@ -114,6 +114,11 @@ def test_several_conversations_are_read_at_the_same_time(server: Pictures, tmp_p
         media = [*turn.media, *turn.before[0].media, *conversation.opening[0].media]
         assert [each.value for each in media] == [uri("image/png", PNG)] * 3
     assert len(server.asked) == 3
+
+
+def test_a_server_that_never_ends_is_left(server: Pictures) -> None:
+    with pytest.raises(BadDataset, match=r"the image 'http://.*/trickle' can't be read: "):
+        MediaReader(timeout_s=0.3).inlined((Media("image", f"{server.url}/trickle"),))
 
 
 @pytest.mark.parametrize(("kind", "value", "sentence"), [

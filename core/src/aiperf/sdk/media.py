@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ class MediaReader:
     """Reads media, each file and URL once, several at a time.
 
     folder: of relative paths that the working directory doesn't have; None is the working directory alone.
-    most_bytes: the largest medium.  timeout_s: for each answer of a server.
+    most_bytes: the largest medium.  timeout_s: for a whole answer of a server.
     """
 
     def __init__(self, folder: Path | None = None, *, most_bytes: int = MOST_BYTES, timeout_s: float = 60.0) -> None:
@@ -85,11 +86,13 @@ class MediaReader:
     def _fetched(self, url: str) -> tuple[bytes, str | None]:
         from urllib.request import Request, urlopen  # 40 ms, and only where a data set has URLs
 
-        pieces, size = [], 0
+        pieces, size, deadline = [], 0, monotonic() + self._timeout_s
         with urlopen(Request(url, headers={"User-Agent": "aiperf"}), timeout=self._timeout_s) as answer:
-            while size <= self._most_bytes and (piece := answer.read(_PIECE)):
+            while size <= self._most_bytes and (piece := answer.read1(_PIECE)):
                 pieces.append(piece)
                 size += len(piece)
+                if monotonic() > deadline:
+                    raise TimeoutError(f"no whole answer within {self._timeout_s:g} s")
             told = answer.headers.get_content_type() if "Content-Type" in answer.headers else None
         return b"".join(pieces), told
 
