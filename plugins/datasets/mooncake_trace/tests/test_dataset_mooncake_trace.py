@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing.journals import Words
@@ -113,6 +114,21 @@ def test_chats_and_bodies_are_sent_as_they_are(tmp_path: Path) -> None:
     assert chat.turns[0].extra == {"messages": [{"role": "user", "content": "hey"}], "tools": [{"type": "function"}]}
     assert (chat.turns[0].texts, chat.turns[0].max_tokens, chat.alone) == (("hey",), 4, True)
     assert (body.turns[0].payload, body.turns[0].max_tokens) == ({"prompt": "x", "max_tokens": 3}, None)
+
+
+@pytest.mark.parametrize(("row", "tools", "extra"), [
+    ('"tools": [{"type": "function"}]', ({"type": "function"},), {}),
+    ('"tools": [], "extra": {"seed": 1}', None, {"tools": [], "seed": 1}),
+    ('"timestamp": 0', None, {}),
+])  # fmt: skip
+def test_an_endpoint_with_verbatim_messages_gets_a_chat_as_such(tmp_path: Path, row: str, tools: Any, extra: Any) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text('{"messages": [{"role": "user", "content": "hey", "name": "n"}], ' + row + "}")
+    able = msgspec.structs.replace(context(file), capabilities=msgspec.structs.replace(CHAT, verbatim=True))
+    ((turn,),) = (conversation.turns for conversation in MooncakeTrace(options(), able))
+    assert turn.items is not None
+    assert [message.item for message in turn.items] == [{"role": "user", "content": "hey", "name": "n"}]
+    assert (turn.tools, turn.extra, turn.texts) == (tools, extra, ("hey",))
 
 
 @pytest.mark.parametrize(("text", "words"), [

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
+from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Message, Turn
 from aiperf_dataset_single_turn import Rows, grouped
 from aiperf_dataset_synthetic.file import FileDefaults
+from msgspec.structs import replace
 
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
 from aiperf_dataset_mooncake_trace.prompts import Prompts
@@ -66,7 +67,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
     def _turn(self, reader: Rows, row: dict[str, Any], line: int, number: int, index: int) -> Turn:
         timestamp, delay = reader.number(row, "timestamp", line), reader.number(row, "delay", line)
         texts, extra, payload, tokens = self._content(reader, row, line, number, index)
-        return Turn(
+        turn = Turn(
             texts=texts,
             max_tokens=reader.whole(row, "output_length", line),
             delay_ms=None if timestamp is not None else delay,
@@ -75,6 +76,8 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
             extra=extra | (reader.mapping(row, "extra", line) or {}),
             payload=payload,
         )
+        chat = "messages" in extra and turn.extra["messages"] is extra["messages"]
+        return _as_items(turn) if chat and self.context.capabilities.verbatim else turn
 
     def _content(
         self, reader: Rows, row: dict[str, Any], line: int, number: int, index: int
@@ -110,6 +113,15 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
                 )
             self._prompts = Prompts(self._defaults.writer, self.context.tokenizer, path, self.options.block_size)
         return self._prompts
+
+
+def _as_items(turn: Turn) -> Turn:
+    """A turn whose *extra* is a chat, with verbatim messages and tools instead; their tokens then count as they are sent."""
+    extra = {**turn.extra}
+    items, tools = tuple(map(Message.of, extra.pop("messages"))), extra.get("tools")
+    if isinstance(tools, list) and tools and all(isinstance(tool, dict) for tool in tools):  # others are sent, too
+        return replace(turn, items=items, tools=tuple(extra.pop("tools")), extra=extra)
+    return replace(turn, items=items, extra=extra)
 
 
 def _kind(reader: Rows, row: dict[str, Any], line: int) -> str:
