@@ -137,8 +137,8 @@ class Exchange:
 class Sink(Protocol):
     """Receives what a transport observes.  Called from the loop; all calls are cheap.
 
-    A transport of byte streams calls ``chunk``, at most once per read, and the kernel splits server-sent events.  One of a
-    protocol that has messages calls ``message`` once for each: it is one event as it is.
+    A transport of byte streams calls ``chunk``, at most once per read, and the endpoint's framing divides the stream.  One of
+    a protocol that has messages calls ``message`` once for each: it is one event as it is, whatever the framing.
     """
 
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
