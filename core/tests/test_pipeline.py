@@ -520,7 +520,7 @@ def test_metrics_that_cannot_be_had_are_named_with_package_and_version(
     monkeypatch.syspath_prepend(str(tmp_path))
     values = {"gone": "aiperf_no_such:Gone", "odd": "aiperf.testing.journals:Words", "quits": "quits_when_imported:Metric"}
     refs = tuple(sample_ref("metrics", value, name=name) for name, value in values.items())
-    warnings = catalogue(plan_for(tmp_path, metrics=refs), Plain.capabilities).warnings
+    warnings = catalogue(plan_for(tmp_path, metrics=refs), Plain).warnings
     assert warnings == [
         "the plugin metrics:gone of acme 1.2 can't be imported: No module named 'aiperf_no_such'; it is left out",
         "the plugin metrics:quits of acme 1.2 can't be imported: SystemExit: 3; it is left out",
@@ -591,7 +591,7 @@ def family_plan(tmp_path: Path, *kinds: type[Any], **changes: Any) -> Any:
 
 
 def test_a_family_gives_metrics_that_look_at_the_others(tmp_path: Path) -> None:
-    found = catalogue(family_plan(tmp_path, Limits, Latency, Streamed), Plain.capabilities)
+    found = catalogue(family_plan(tmp_path, Limits, Latency, Streamed), Plain)
     assert set(found.metrics) == {"latency", "streamed", "limit_latency", "limit_streamed"}
     assert found.owner("limit_latency") == "acme 1.2"
     assert found.warnings == []
@@ -601,7 +601,7 @@ def test_a_family_gives_metrics_that_look_at_the_others(tmp_path: Path) -> None:
 
 def test_a_family_that_cannot_be_what_its_options_say_refuses_the_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="streamed needs"):
-        catalogue(family_plan(tmp_path, Limits, Streamed, streaming=False), Plain.capabilities)
+        catalogue(family_plan(tmp_path, Limits, Streamed, streaming=False), Plain)
 
 
 class Odd(MetricFamily):
@@ -613,7 +613,7 @@ class Odd(MetricFamily):
 
 
 def test_a_family_that_fails_is_left_out_whole(tmp_path: Path) -> None:
-    found = catalogue(family_plan(tmp_path, Odd), Plain.capabilities)
+    found = catalogue(family_plan(tmp_path, Odd), Plain)
     assert (found.metrics, found.warnings) == ({}, ["metric Odd of acme 1.2 is left out: ValueError: no more"])
 
 

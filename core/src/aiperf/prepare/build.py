@@ -54,7 +54,7 @@ def build(plan: Plan) -> Plan:
     endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
     with blamed(plugins.endpoint, "can't be used"):
         framing_of(endpoint)
-    catalogue(plan, endpoint.capabilities)  # refuses metrics whose options contradict each other
+    catalogue(plan, endpoint)  # refuses metrics whose options contradict each other
     if plugins.grader is not None:
         made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan)

@@ -7,6 +7,7 @@ marked and counted, and the gaps around them are intervals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, pairwise, product, repeat
@@ -49,6 +50,7 @@ class Answer:
     stamps, kinds: of each chunk with content.  since: of each marked chunk, when the socket was last seen empty before it.
     end_marker: the last event of the stream is ``[DONE]``.  whole: it is no stream, or one of a single event.
     first_usage: the server's counts with the first content, where it counts with every chunk.
+    extra: further numbers by name, of several the last.
     unreadable: events that could not be read; unreadable_ns: the first of them, where it came before all content.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
     """
@@ -73,6 +75,15 @@ class Answer:
     since: list[int] = field(default_factory=list)
     error: BadResponse | None = None
     extra: dict[str, float] | None = None
+
+    def number(self, name: str) -> float:
+        """A number of the answer that the endpoint declares, in its unit; NaN where there is none.
+
+        Raises:
+            TypeError, ValueError, OverflowError: It is no number.
+        """
+        value = self.items or None if name == "items" else (self.extra or {}).get(name)
+        return math.nan if value is None or not math.isfinite(value) else float(value)
 
 
 def read_answer(
@@ -108,7 +119,7 @@ def read_answer(
     answer.first_usage = fields.first_usage
     answer.finish = next((finish for finish in reversed(fields.finishes) if finish is not None), None)
     answer.end_marker = data[-1] == END_MARKER
-    answer.extra = next((extra for extra in reversed(fields.extras) if extra is not None), None)
+    answer.extra = merged_usage([extra for extra in fields.extras if extra])
     texts, tools, items = fields.texts, fields.tools, fields.items
     if any(fields.reasonings) or any(tools) or any(items):
         answer.text = "".join(chain.from_iterable(zip(texts, tools, strict=True)) if any(tools) else texts)
@@ -124,7 +135,7 @@ def read_answer(
         _mark(answer, kinds, (began, *(read[1] for read in reads)), hiddens, lengths)
     answer.stamps = list(compress(instants, kinds))
     answer.kinds = kinds.replace(b"\0", b"")
-    _add(answer, last, instants[-1])
+    add_delta(answer, last, instants[-1])
     return answer
 
 
@@ -221,28 +232,28 @@ def _read_body(reads: list[Read], new_reader: NewReader, body: bytes | None = No
         answer.error = _decode_failure(why(error))
         return answer
     for delta in deltas:
-        _add(answer, delta, reads[-1][0])
+        add_delta(answer, delta, reads[-1][0])
     return answer
 
 
 def read_trailers(answer: Answer, delta_of: Callable[[], Delta | None], at_ns: int) -> None:
     """Add what the endpoint reads in the trailers, as of *at_ns*; an error in them is the answer's, unless it has one."""
     try:
-        _add(answer, _checked(delta_of(), "trailers"), at_ns)
+        add_delta(answer, _checked(delta_of(), "trailers"), at_ns)
     except BadResponse as error:
         answer.error = answer.error or error
     except Exception as error:  # noqa: BLE001  # code of a plugin
         answer.error = _decode_failure(why(error))
 
 
-def _add(answer: Answer, delta: Delta | None, at_ns: int) -> None:
-    """Add a Delta of the answer's end."""
+def add_delta(answer: Answer, delta: Delta | None, at_ns: int) -> None:
+    """Add a Delta of the answer's end, or of a whole answer."""
     if delta is None:
         return
     answer.text, answer.reasoning = answer.text + delta.text + delta.tool, answer.reasoning + delta.reasoning
     answer.usage = merged_usage([usage for usage in (answer.usage, delta.usage) if usage])
     answer.finish = answer.finish if delta.finish is None else delta.finish
-    answer.extra = answer.extra if delta.extra is None else delta.extra
+    answer.extra = _merged_extra(answer.extra, delta.extra)
     answer.items += delta.items
     if delta.content:
         kind = _KINDS[bool(delta.text), bool(delta.reasoning), bool(delta.tool), bool(delta.items)]
@@ -250,6 +261,10 @@ def _add(answer: Answer, delta: Delta | None, at_ns: int) -> None:
         answer.kinds.append(kind)
         if answer.first_output_ns is None and kind != REASONING:
             answer.first_output_ns = at_ns
+
+
+def _merged_extra(extra: dict[str, float] | None, more: dict[str, float] | None) -> dict[str, float] | None:
+    return merged_usage([extra, more]) if extra and more else more or extra
 
 
 def _one_by_one(reader: Reader) -> Callable[[Event], Delta | None]:
@@ -322,7 +337,7 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int, framing: 
     except Exception as error:  # noqa: BLE001  # code of a plugin
         answer.error = _decode_failure(why(error))
     answer.text, answer.reasoning, answer.usage = "".join(texts), "".join(reasonings), merged_usage(usages)
-    _add(answer, last, max(read[0] for read in reads))
+    add_delta(answer, last, max(read[0] for read in reads))
     if not answer.stamps:
         answer.error = answer.error or unreadable
     return answer
@@ -374,7 +389,7 @@ def _take_events(
             if delta.usage:
                 usages.append(delta.usage)
             answer.finish = answer.finish if delta.finish is None else delta.finish
-            answer.extra = answer.extra if delta.extra is None else delta.extra
+            answer.extra = _merged_extra(answer.extra, delta.extra)
             kind = _KINDS[bool(delta.text), bool(delta.reasoning), bool(delta.tool), bool(delta.items)]
             if not kind:
                 continue

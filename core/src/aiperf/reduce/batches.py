@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -49,7 +49,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     (int64 ns since the run's start) and the bits of :mod:`aiperf.reduce.answer`; lengths: pieces per request (int64); since:
     of each marked piece, when the socket was last seen empty before it.
     errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.sdk.journal.Trace`, where the run keeps them;
-    grades: of requests with something to grade.
+    grades: of requests with something to grade.  further: float64 of each of the endpoint's ``numbers``.
     events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
     since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which
     marked pieces came; both in ns.
@@ -71,6 +71,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     names: tuple[str, ...] = ()  # NUMBERS where empty
     grades: dict[int, Graded] = {}
     since: bytes = b""
+    further: dict[str, bytes] = {}
 
     def columns(self) -> dict[str, Floats]:
         """The columns of NUMBERS; one that was not stored is absent."""
@@ -152,9 +153,10 @@ class ColumnsWriter:
 
 
 class OpenBatch:
-    """Finished requests that are not stored yet."""
+    """Finished requests that are not stored yet.  *further*: names of the endpoint's ``numbers``."""
 
-    def __init__(self) -> None:
+    def __init__(self, further: Sequence[str] = ()) -> None:
+        self._names, self._further = tuple(further), list[float]()
         self._numbers = bytearray()
         self._stamps: list[int] = []
         self._kinds = bytearray()
@@ -172,9 +174,10 @@ class OpenBatch:
         return len(self._lengths) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS
 
     def add(
-        self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None
-    ) -> None:
-        """Take a finished request."""
+        self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None,
+        further: Sequence[float] = (),
+    ) -> None:  # fmt: skip
+        """Take a finished request.  *further*: a value of each of the endpoint's ``numbers``."""
         number = len(self._lengths)
         self._lengths.append(len(answer.stamps))
         counts = [ABSENT if count is None else count for count in astuple(usage)]
@@ -182,6 +185,7 @@ class OpenBatch:
         self._stamps += answer.stamps
         self._kinds += answer.kinds
         self._since += answer.since
+        self._further += further
         if error is not None:
             self._errors[number] = _text(error)
         if trace is not None:
@@ -202,6 +206,7 @@ class OpenBatch:
             since=since.tobytes(), names=NUMBERS, grades=self._grades,
             events=[event for each in news for event in each.events], positions=positions,
             steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,
+            further={name: np.array(self._further[at :: len(self._names)]).tobytes() for at, name in enumerate(self._names)},
         )  # fmt: skip
 
 
@@ -213,9 +218,12 @@ def batches(directory: Path, plan: Plan) -> Iterator[RecordBatch]:
             yield batch_of(stored, plan, store, finishing=finishing)
 
 
-def batch_of(stored: StoredBatch, plan: Plan, store: Store, *, finishing: bool = False) -> RecordBatch:
+def batch_of(
+    stored: StoredBatch, plan: Plan, store: Store, *, finishing: bool = False, further: Iterable[str] = ()
+) -> RecordBatch:
     """A stored batch as metrics and exporters see it.
 
+    *further*: the endpoint's ``numbers``; one that was not stored is absent.
     *finishing*: answers of the run have a reason for their end; a whole stream with neither reason nor marker was cut.
     """
     numbers, errors, grades = stored.columns(), stored.errors, stored.grades
@@ -230,6 +238,9 @@ def batch_of(stored: StoredBatch, plan: Plan, store: Store, *, finishing: bool =
     kinds = np.frombuffer(stored.kinds, dtype=np.uint8)
     columns |= instants(stamps, kinds, lengths, np.frombuffer(stored.since, dtype=np.int64))
     columns |= grade_columns(grades, stored.count)
+    for name in dict.fromkeys((*stored.further, *further)):
+        data = stored.further.get(name)
+        columns[name] = np.full(stored.count, ABSENT) if data is None else np.frombuffer(data, dtype=np.float64)
     entries, models, urls, shards, requests, phases, sessions = (
         numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
     )

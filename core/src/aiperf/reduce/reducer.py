@@ -165,11 +165,10 @@ class Reducer:
         # A report of columns alone counts no tokens, and may be made where the tokenizer is missing.
         self._rows = RowMaker(plan, self._store, self._report, zero_ns=self._zero_ns, counting=durable)
         self.live = self._rows.live
-        capabilities = load(plan.plugins.endpoint).capabilities
-        self._pipeline = Pipeline(catalogue(plan, capabilities), directory, str(index), groupings(plan))
+        self._pipeline = Pipeline(catalogue(plan, load(plan.plugins.endpoint)), directory, str(index), groupings(plan))
         self._outlets = Outlets(plan, directory, index, self._report, clock=clock, background=not durable)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
-        self._writer, self._batch = ColumnsWriter(directory, index), OpenBatch()
+        self._writer, self._batch = ColumnsWriter(directory, index), OpenBatch(self._rows.numbers)
         self._emitted_ns = time.monotonic_ns()
         self.reduction = Reduction(finishing=finishing)
         self._recover()
@@ -201,7 +200,7 @@ class Reducer:
         stored = self._batch.close(news, {shard: reader.position for shard, reader in self._readers.items()})
         if self._durable:
             self._writer.append(stored)
-        self._batch = OpenBatch()
+        self._batch = OpenBatch(self._rows.numbers)
         self._take(stored)
         self._drop_segments()
 
@@ -221,6 +220,7 @@ class Reducer:
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
         reduction.raw_values, reduction.off = pipeline.dump_raw_values(), pipeline.off
         reduction.failures = list(self._failures.values())
+        reduction.notes += self._rows.notes.values()
         reduction.missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
         if reduction.missing or any(reader.damaged for reader in self._readers.values()):
             lost = [each for reader in self._readers.values() for each in reader.lost.items()]
@@ -263,7 +263,8 @@ class Reducer:
         if stored.count:
             reduction.finishing = reduction.finishing or stored.has_finish
             reduction.endless += 0 if reduction.finishing else len(stored.endless)
-            batch = batch_of(stored, self.plan, self._store, finishing=reduction.finishing)
+            numbers = self._rows.numbers
+            batch = batch_of(stored, self.plan, self._store, finishing=reduction.finishing, further=numbers)
             scored = self._pipeline.score(batch)
             self._pipeline.feed(scored)
             self._outlets.give(scored)
@@ -313,7 +314,8 @@ class Reducer:
         """
         first = None if self._durable else next(iter(journal.numbered(self.journal, "columns-*.*")), None)
         stored = None if first is None else next(read_batches(first), None)
-        missing = [] if stored is None else [name for name in NUMBERS if name not in (stored[0].names or NUMBERS)]
+        there = () if stored is None else (*(stored[0].names or NUMBERS), *stored[0].further)
+        missing = [name for name in (*NUMBERS, *self._rows.numbers) if there and name not in there]
         if not missing:
             return False
         if self.plan.output.export_level == "raw" and all(

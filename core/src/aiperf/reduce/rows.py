@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -26,6 +27,8 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
 from aiperf.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
+
+log = logging.getLogger(__name__)
 
 Report: TypeAlias = Callable[[str, str], None]
 """Reports a failure: the plugin, a sentence that names it."""
@@ -77,6 +80,9 @@ class RowMaker:
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
         self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
         self._capabilities = self._endpoint.capabilities
+        self.numbers = tuple(self._endpoint.numbers)
+        self.notes: dict[str, str] = {}
+        """By name, a sentence on a number of answers that the endpoint does not declare, or that is no number."""
         self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
         self._tokenizer = open_tokenizer(plan) if counting and not self._server_counts else None
         self._grading = Grading(plan, store, report)
@@ -143,7 +149,7 @@ class RowMaker:
         if self._traces:
             sizes = [(read[0], len(read[3])) for read in reads]
             trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, trailers or ())
-        batch.add(row, usage, answer, error, trace, grade)
+        batch.add(row, usage, answer, error, trace, grade, self._further(answer) if self.numbers or answer.extra else ())
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
 
     def _began(self, request: JournalRequest) -> int:
@@ -153,6 +159,25 @@ class RowMaker:
         """
         started, sent, ack, first = request.sent[9], request.done[5], request.done[7], request.reads[0][0]
         return max((each for each in (started, sent, ack) if each - self._zero_ns <= first), default=started) - self._zero_ns
+
+    def _further(self, answer: Answer) -> list[float]:
+        """The declared numbers of the answer."""
+        for name in answer.extra or ():
+            if name not in self.numbers:
+                self._note(name, f"answers have the number {name!r}, which its numbers don't declare; it is ignored")
+        values = []
+        for name in self.numbers:
+            try:
+                values.append(answer.number(name))
+            except (TypeError, ValueError, OverflowError):
+                values.append(ABSENT)
+                self._note(name, f"the number {name!r} of an answer is no number; it is absent")
+        return values
+
+    def _note(self, name: str, sentence: str) -> None:
+        if name not in self.notes:
+            self.notes[name] = f"{self._plan.plugins.endpoint}: {sentence}"
+            log.warning("%s", self.notes[name])
 
     def ended(self, shard: int, request: int, at_ns: float) -> None:
         """Remember the end of a request without a due time, for the turnaround of the request that takes its slot."""

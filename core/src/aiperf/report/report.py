@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,7 +24,7 @@ from aiperf.rundir.artifacts import exporters, part_path, target_for
 from aiperf.rundir.previous_results import recover
 from aiperf.rundir.store import Store, read_ints
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
-from aiperf.sdk.endpoint import Capabilities
+from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
@@ -108,9 +109,9 @@ class _Merging:
         for part in self.parts:
             for phase, counts in part.counts.items():
                 self.counts[phase].merge(counts)
-        capabilities: Capabilities = load(plan.plugins.endpoint).capabilities
-        self.title = capabilities.title
-        self.catalogue = catalogue(plan, capabilities)
+        endpoint: type[Endpoint[Any]] = load(plan.plugins.endpoint)
+        self.title = endpoint.capabilities.title
+        self.catalogue = catalogue(plan, endpoint)
         self.warnings = [*self.catalogue.warnings, *(sentence for part in self.parts for sentence in part.off.values())]
         self.warnings += [sentence for part in self.parts for sentence in part.notes]
         self.failures = [sentence for part in self.parts for sentence in part.failures]

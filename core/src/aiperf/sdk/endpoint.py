@@ -21,6 +21,7 @@ from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, Turn
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
+    from aiperf.sdk.metric import AnyUnit
     from aiperf.sdk.plan import TargetPlan
 
 
@@ -128,10 +129,16 @@ class Endpoint(WithOptions[OptionsT]):
 
     *plain_prompts* promises: the prompt of a plain turn (``Turn.plain``) is the texts of its messages.  The kernel then calls
     ``prompt_of`` for the other turns alone.
+
+    *numbers*: names and units of the numbers in its answers that metrics may read, each a column (``batch["joules"]``) of the
+    metrics that have it in ``needs``.  ``items`` is the sum of ``Delta.items``; any other is the last value of that name in
+    ``Delta.extra``.  NaN where an answer has none.  A name that isn't declared is ignored, with one
+    warning.  A name of a column of the kernel is refused before load.
     """
 
     capabilities: ClassVar[Capabilities]
     framing: ClassVar[type[Framing]] = ServerSentEvents
+    numbers: ClassVar[Mapping[str, AnyUnit]] = {}
     repeats_envelope: ClassVar[bool] = False
     plain_prompts: ClassVar[bool] = False
 

@@ -8,8 +8,11 @@ A :class:`MetricFamily` makes metrics according to its options.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Bounds, Column, RecordBatch
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Unit(enum.Enum):
-    """Base and display units; files show the value.  :meth:`per` converts."""
+    """The kernel's base and display units; files show the value.  :meth:`per` converts.  Plugins add :class:`PluginUnit`."""
 
     NANOSECONDS = "ns"
     MICROSECONDS = "us"
@@ -38,24 +41,62 @@ class Unit(enum.Enum):
     IMAGES_PER_SECOND = "images/sec"
     MILLISECONDS_PER_IMAGE = "ms/image"
 
-    def per(self, other: Unit) -> float:
+    def per(self, other: AnyUnit) -> float:
         """How many of *other* make this unit.
 
         Raises:
             ValueError: The units measure different quantities.
         """
-        if self is other:
-            return 1.0
-        size, other_size = _SIZES.get(self), _SIZES.get(other)
-        if size is None or other_size is None or size[0] != other_size[0]:
-            raise ValueError(f"{self.value} can't be shown as {other.value}")
-        return size[1] / other_size[1]
+        return _per(self, other)
 
 
+class PluginUnit(Struct, frozen=True):
+    """A unit of a plugin, shown and converted as the kernel's are: ``WATT_HOURS = PluginUnit("Wh", "energy", 3600.0)``.
+
+    value: its name in files and tables.  dimension: the measured quantity; units of one dimension convert into each other, and
+    those without one (frames, vectors) into none.  scale: size in the dimension's base unit, > 0.  The kernel has ``time`` in
+    ns and ``size`` in bytes; the base of any other dimension is what its packages agree on.
+
+    Where two packages mean different quantities or sizes by one *value*, the metrics of one are left out, and both are named.
+
+    Raises:
+        ValueError: No name, or a scale that isn't finite and above 0.
+    """
+
+    value: str
+    dimension: str = ""
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.value or not 0 < self.scale < math.inf:
+            raise ValueError(f"the unit {self.value!r} needs a name and a scale above 0, not {self.scale}")
+
+    def per(self, other: AnyUnit) -> float:
+        """As :meth:`Unit.per`."""
+        return _per(self, other)
+
+
+AnyUnit: TypeAlias = Unit | PluginUnit
 _SIZES = {
     Unit.NANOSECONDS: ("time", 1.0), Unit.MICROSECONDS: ("time", 1e3), Unit.MILLISECONDS: ("time", 1e6),
     Unit.SECONDS: ("time", 1e9), Unit.BYTES: ("size", 1.0), Unit.KILOBYTES: ("size", 1024.0),
 }  # fmt: skip
+
+
+def unit_size(unit: AnyUnit) -> tuple[str, float] | None:
+    """Dimension and size of a unit in the dimension's base unit; None where it has no dimension."""
+    if isinstance(unit, Unit):
+        return _SIZES.get(unit)
+    return (unit.dimension, unit.scale) if unit.dimension else None
+
+
+def _per(unit: AnyUnit, other: AnyUnit) -> float:
+    if unit == other:
+        return 1.0
+    size, other_size = unit_size(unit), unit_size(other)
+    if size is None or other_size is None or size[0] != other_size[0]:
+        raise ValueError(f"{unit.value} can't be shown as {other.value}")
+    return size[1] / other_size[1]
 
 
 class Aggregation(enum.Enum):
@@ -86,6 +127,7 @@ class Needs(enum.Flag):
     PACED = enum.auto()  # arrivals have due times
     REPLAYED = enum.auto()  # arrivals are at the times of a recording
     EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
+    NUMBERS = enum.auto()  # the endpoint declares the numbers of answers that the metric has in ``needs``
 
 
 class MetricDeclaration:
@@ -93,7 +135,9 @@ class MetricDeclaration:
     constructed with them as its only argument.
 
     tag: name in files.  title, short: headings.  unit: unit of the values; display: unit in files and tables, None is *unit*.
-    needs: tags of the metrics that it reads.  requires: properties that the run must have.
+    needs: tags of the metrics, and names of the endpoint's ``numbers``, that it reads; of one name, the number.  A RunMetric
+    also needs tags of the results that an Analysis ``gives``.
+    requires: properties that the run must have.
     larger_is_better: direction of an SLO.  group, order: place on the console; order None is not shown there.
     per_record: the per-request file has each request's value.
     hidden: only other metrics read it; no file shows it.
@@ -102,8 +146,8 @@ class MetricDeclaration:
     tag: str
     title: str
     short: str = ""
-    unit: Unit
-    display: Unit | None = None
+    unit: AnyUnit
+    display: AnyUnit | None = None
     needs: tuple[str, ...] = ()
     requires: Needs = Needs.NOTHING
     larger_is_better: bool = False
@@ -113,7 +157,7 @@ class MetricDeclaration:
     hidden: bool = False
 
     @property
-    def shown(self) -> Unit:
+    def shown(self) -> AnyUnit:
         return self.display or self.unit
 
     @property
@@ -232,15 +276,17 @@ class RunMetric(MetricDeclaration):
 class Analysis(MetricDeclaration):
     """Results that need the values of all requests together, such as curves over time.
 
-    keeps: columns of the kernel, or tags of *needs*, that the kernel stores for each sent request, failed ones included.
+    keeps: columns of the kernel, or names in *needs*, that the kernel stores for each sent request, failed ones included.
     lists: columns with a list per request, stored within the kernel's budget.
+    gives: tags of its results that run metrics may need.
     *unit* and *title* are unused: each result has its own.
     """
 
-    unit = Unit.COUNT
+    unit: AnyUnit = Unit.COUNT
     hidden = True
     keeps: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         """The results of each window.  *windows*: (begin, end) in ns since the run's start."""
@@ -265,6 +311,6 @@ class MetricFamily:
 
 
 __all__ = [
-    "Aggregation", "Analysis", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Over", "PerRequestMetric",
-    "RequestView", "RunMetric", "Totals", "Unit",
+    "Aggregation", "Analysis", "AnyUnit", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Over", "PerRequestMetric",
+    "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit",
 ]  # fmt: skip

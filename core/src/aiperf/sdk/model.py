@@ -234,7 +234,7 @@ class Delta(Struct, frozen=True, gc=False):
     usage: the server's token counts, as sent.
     finish: reason for the end of generation, where the event has one.
     items: number of vectors, rankings, images or videos in this piece.
-    extra: further numbers of the server for metrics (for example ``inference_time_s``).
+    extra: further numbers of the answer, by name, for metrics: those that the endpoint's ``numbers`` declare.
     """
 
     text: str = ""

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import graphlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.registry import strongest
 from aiperf.registry.third_party import isolated, left_out, load
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.endpoint import Capabilities
-from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, MetricFamily, Needs, RunMetric
+from aiperf.sdk.endpoint import Capabilities, Endpoint
+
+from aiperf.sdk.metric import (  # isort: skip
+    Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginUnit, RunMetric, Unit, unit_size,
+)  # fmt: skip
+from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -34,21 +39,45 @@ class Catalogue:
     *warnings* has a sentence on each that should have been there.
     """
 
-    def __init__(self, offers: Iterable[Offer], has: Needs, warnings: Iterable[str] = ()) -> None:
-        """*warnings*: on metrics that could not be loaded."""
-        self.warnings = list(warnings)
+    def __init__(
+        self, offers: Iterable[Offer], has: Needs, warnings: Iterable[str] = (), numbers: Mapping[str, AnyUnit] | None = None
+    ) -> None:
+        """*warnings*: on metrics that could not be loaded.  *numbers*: of the endpoint."""
+        self.warnings, self.numbers = list(warnings), numbers or {}
         self.unfit: dict[str, Needs] = {}
         """Metrics that don't apply to this run, and what they lack."""
         self.shadowed: dict[str, list[str]] = {}
         """By ``category:name`` of a plugin, the plugins that lost a tag to it."""
         self._owners: dict[str, str] = {}
+        self._sources: dict[str, list[str]] = {}  # by tag, those of the metrics that it needs
         claims: dict[str, list[Offer]] = {}
-        for offer in offers:
+        for offer in self._with_known_units(list(offers)):
             if lacking := offer.metric.requires & ~has:
                 self.unfit[offer.metric.tag] = lacking
             else:
                 claims.setdefault(offer.metric.tag, []).append(offer)
         self.metrics = self._ordered({tag: metric for tag in claims if (metric := self._settled(tag, claims[tag])) is not None})
+
+    def _with_known_units(self, offers: list[Offer]) -> list[Offer]:
+        """Without the metrics whose unit has another meaning elsewhere.
+
+        The kernel's and the endpoint's units stand, else that of the greatest rank; of equal ranks none does.
+        """
+        fixed = {unit.value: unit_size(unit) for unit in (*self.numbers.values(), *Unit)}
+        claims: dict[str, list[tuple[Offer, tuple[str, float] | None]]] = {}
+        for offer in offers:
+            for unit in {offer.metric.unit, offer.metric.shown}:
+                claims.setdefault(unit.value, []).append((offer, unit_size(unit)))
+        out: list[Offer] = []
+        for value, of_value in claims.items():
+            rivals, _ = strongest(of_value, lambda claim: claim[0].rank)
+            standing = {fixed[value]} if value in fixed else {size for _, size in rivals}
+            if wrong := [offer for offer, size in of_value if {size} != standing]:
+                owners = dict.fromkeys(["aiperf"] * (value in fixed) + [offer.plugin.package for offer, _ in of_value])
+                tags = names([offer.metric.tag for offer in wrong])
+                self.warnings.append(f"the unit {value} has different meanings in {names([*owners])}; left out: {tags}")
+                out += wrong
+        return [offer for offer in offers if offer not in out] if out else offers
 
     def _settled(self, tag: str, claims: list[Offer]) -> MetricDeclaration | None:
         """The metric that has the tag; None where two plugins have an equal claim to it."""
@@ -82,8 +111,8 @@ class Catalogue:
     def switch_off(self, tags: Iterable[str]) -> None:
         """Take these out, and what needs them."""
         off = set(tags)
-        for tag, metric in self.metrics.items():  # each comes behind what it needs
-            if off.intersection(metric.needs):
+        for tag in self.metrics:  # each comes behind what it needs
+            if off.intersection(self._sources[tag]):
                 off.add(tag)
         self.metrics = {tag: metric for tag, metric in self.metrics.items() if tag not in off}
 
@@ -93,18 +122,25 @@ class Catalogue:
         What needs something that doesn't apply to this run doesn't apply either, and nothing is said of it.
         """
         while True:
-            missing = {tag: need for tag, metric in fit.items() for need in metric.needs if need not in fit}
+            givers = {tag: giver for giver, metric in fit.items() if isinstance(metric, Analysis) for tag in metric.gives}
+            self._sources = {
+                tag: [need if need in fit else givers.get(need, need) for need in metric.needs if need not in self.numbers]
+                for tag, metric in fit.items()
+            }
+            missing = {tag: need for tag, needs in self._sources.items() for need in needs if _is_missing(need, fit[tag], fit)}
             if missing:
                 for tag, need in missing.items():
                     if need in self.unfit:
                         self.unfit[tag] = self.unfit[need]
+                    elif Needs.NUMBERS in fit[tag].requires:
+                        self.unfit[tag] = Needs.NUMBERS
                     else:
-                        owner = self._owners[tag]
-                        self.warnings.append(f"metric {tag} of {owner} is left out: it needs {need}, which isn't there")
+                        why = "is known only at the end of the run" if need in fit else "isn't there"
+                        self.warnings.append(f"metric {tag} of {self._owners[tag]} is left out: it needs {need}, which {why}")
                     del fit[tag]
                 continue
             try:
-                order = list(graphlib.TopologicalSorter({tag: fit[tag].needs for tag in fit}).static_order())
+                order = list(graphlib.TopologicalSorter(self._sources).static_order())
             except graphlib.CycleError as error:
                 circle: list[str] = error.args[1]
                 self.warnings.append(cycle_message(circle))
@@ -112,6 +148,11 @@ class Catalogue:
                     del fit[tag]
                 continue
             return {tag: fit[tag] for tag in order}
+
+
+def _is_missing(need: str, metric: MetricDeclaration, fit: Mapping[str, MetricDeclaration]) -> bool:
+    """Whether what the metric needs isn't there, or not yet: a metric of requests can't wait for the run's end."""
+    return need not in fit or (not isinstance(metric, RunMetric) and not isinstance(fit[need], Metric))
 
 
 def cycle_message(cycle: Sequence[str]) -> str:
@@ -124,13 +165,16 @@ def cycle_message(cycle: Sequence[str]) -> str:
     return f"metrics that need each other are left out: {' → '.join([*tags, tags[0]])}"
 
 
-def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
+def catalogue(plan: Plan, endpoint: Endpoint[Any] | type[Endpoint[Any]]) -> Catalogue:
     """The plan's metrics; a package that can't be imported is left out with one line.
 
     Raises:
-        ConfigError: A metric can't be what its options, or its variables, say.
+        ConfigError: A metric can't be what its options, or its variables, say; or the endpoint's ``numbers`` are impossible.
     """
-    has = needs_of(plan, capabilities)
+    numbers = endpoint.numbers
+    if fault := faulty_numbers(numbers):
+        raise ConfigError(f"{plan.plugins.endpoint} can't be used: {fault}")
+    has = needs_of(plan, endpoint.capabilities) | (Needs.NUMBERS if numbers else Needs.NOTHING)
     offers: list[Offer] = []
     families: list[tuple[PluginRef, MetricFamily]] = []
     warnings: list[str] = []
@@ -149,12 +193,29 @@ def catalogue(plan: Plan, capabilities: Capabilities) -> Catalogue:
             else:
                 offers.append(_offer(plan, ref, made))
     warnings = [*left_out(absent), *warnings]
-    alone = Catalogue(offers, has, warnings)
+    alone = Catalogue(offers, has, warnings, numbers)
     more: list[Offer] = []
     for ref, family in families:
         with _left_out(ref, warnings):
             more += [_offer(plan, ref, metric) for metric in family.metrics(alone.metrics, alone.unfit)]
-    return Catalogue([*offers, *more], has, warnings) if families else alone
+    return Catalogue([*offers, *more], has, warnings, numbers) if families else alone
+
+
+def faulty_numbers(numbers: Mapping[str, AnyUnit]) -> str | None:
+    """A sentence on a faulty declaration of an endpoint's ``numbers``; None where there is no fault."""
+    if not numbers:
+        return None
+    from aiperf.sdk.columns import BOUND_COLUMNS, GRADE_COLUMNS, LIST_COLUMNS, NUMBERS  # numpy
+
+    sizes = {unit.value: unit_size(unit) for unit in Unit}
+    for name, unit in numbers.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or not isinstance(unit, Unit | PluginUnit):
+            return f"its number {name!r} must have a name such as joules and a Unit or PluginUnit, not {unit!r}"
+        if name in (*NUMBERS, *LIST_COLUMNS, *BOUND_COLUMNS, *GRADE_COLUMNS):
+            return f"its number {name!r} is a column of aiperf"
+        if sizes.setdefault(unit.value, unit_size(unit)) != unit_size(unit):
+            return f"the unit {unit.value} of its number {name!r} has another meaning in aiperf or another number"
+    return None
 
 
 def _left_out(ref: PluginRef, warnings: list[str]) -> contextlib.AbstractContextManager[None]:

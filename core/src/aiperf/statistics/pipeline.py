@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from aiperf.rundir import journal
 from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Floats, Ragged, RecordBatch
-from aiperf.sdk.metric import Analysis, Metric, Over
+from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, Over
 from aiperf.sdk.raw_values import RawValueCollector
 from aiperf.statistics.catalogue import Catalogue
 from aiperf.statistics.fold import Samples
@@ -66,9 +66,9 @@ class Pipeline:
         bounds: dict[str, Bounds] = {}
         estimates = BOUND_COLUMNS[0] in batch.columns or bool(np.isfinite(batch["unreadable_ns"]).any())
         for tag, metric in self._metrics.items():
-            if tag in self.off or any(need not in values for need in metric.needs):
+            if tag in self.off or _lacks(metric, batch, values):
                 continue
-            allowed = {need: values[need] for need in metric.needs}
+            allowed = {need: values[need] for need in metric.needs if need not in batch.columns}
 
             def resolve(name: str, allowed: Mapping[str, Column] = allowed) -> Column:
                 if name in allowed:
@@ -145,7 +145,7 @@ class Pipeline:
     def _collect(self, phase: int, batch: RecordBatch) -> None:
         """Collect the values of each request that analyses read."""
         for tag, analysis in self._analyses.items():
-            if tag in self.off or any(need not in batch.values for need in analysis.needs):
+            if tag in self.off or _lacks(analysis, batch, batch.values):
                 continue
             if (phase, tag) not in self._collectors:
                 path = self._spool / f"fold-{self._owner}-{phase}-{tag}"
@@ -170,6 +170,11 @@ class Pipeline:
 
     def groups(self) -> list[Grouped]:
         return [groups.grouped for groups in self._groups.values()]
+
+
+def _lacks(metric: MetricDeclaration, batch: RecordBatch, values: Mapping[str, Column]) -> bool:
+    """Whether something that the metric needs failed, or isn't there."""
+    return any(need not in values and need not in batch.columns for need in metric.needs)
 
 
 def _checked(column: Column, rows: Any) -> Column:

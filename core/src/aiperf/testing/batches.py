@@ -15,10 +15,11 @@ _TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker
 _MS = 1_000_000.0
 
 
-def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
+def sample_batch(count: int = 24, seed: int = 7, numbers: Iterable[str] = ()) -> RecordBatch:
     """*count* requests: most valid, every fourth failed early, some without due time or reasoning.
 
-    The batch has every column and text that the kernel promises.
+    The batch has every column and text that the kernel promises.  *numbers*: names of an endpoint's ``numbers``, which some
+    answers have.
     """
     draw = np.random.Generator(np.random.Philox(seed))
     rows = np.arange(count, dtype=np.float64)
@@ -110,6 +111,7 @@ def sample_batch(count: int = 24, seed: int = 7) -> RecordBatch:
         "unparsed": unless_failed(np.where(rows % 7 == 6, np.nan, rows % 6 == 0)),
         "score": unless_failed(np.where(rows % 7 == 6, np.nan, np.where(rows % 3 != 0, 1.0, 0.5))),
     }
+    columns |= {name: unless_failed(np.where(rows % 5 == 1, np.nan, 1.5 + rows)) for name in numbers}
     error = '{"message":"busy","type":"Service Unavailable","code":503}'
     texts: dict[str, list[str | None]] = {name: [f"{name}-{i}" for i in range(count)] for name in _TEXTS}
     texts["error"] = [error if fault else None for fault in failed]
@@ -144,7 +146,7 @@ def columns_of(metrics: Iterable[Metric], batch: RecordBatch) -> dict[str, Colum
     """The columns of *metrics*, unmasked; a metric comes after the metrics that it needs."""
     values: dict[str, Column] = {}
     for metric in metrics:
-        allowed = {tag: values[tag] for tag in metric.needs}
+        allowed = {tag: values[tag] for tag in metric.needs if tag not in batch.columns}
         values[metric.tag] = metric.column(batch.viewed(allowed.__getitem__))
     return values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,12 +13,14 @@ import msgspec
 import pytest
 
 from aiperf.errors import BadResponse
+from aiperf.reduce.answer import Answer, add_delta
 from aiperf.reduce.envelopes import read_envelopes
 from aiperf.reduce.usage import merged_usage
 from aiperf.sdk.endpoint import Capabilities, Endpoint, Reader, encoded, prompt
 from aiperf.sdk.framing import Event, Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Delta, Message, Turn
+from aiperf.statistics.catalogue import faulty_numbers
 from aiperf.testing.manifests import check_row, check_taken
 
 _ITEM = {"role": "user", "content": "18 degrees", "name": "sensor", "marks": [{"at": 1}]}
@@ -90,6 +93,7 @@ class EndpointContract:
     names: their names, where the server names its events.
     stream: the bytes of the transcript, as the server frames them; None makes them where the framing is one of the kernel's.
     answer: text, reasoning and tool calls of the whole transcript, in order.  usage: of all its events, merged.
+    numbers: values of the endpoint's ``numbers`` after the transcript; None checks only their names.
     whole: the same answer without streaming; None skips its test.
     turn: what is encoded; the endpoint's probe unless given.
     silent: events without visible content.  garbage: bytes that are no answer.
@@ -101,6 +105,7 @@ class EndpointContract:
     stream: ClassVar[bytes | None] = None
     answer: ClassVar[str]
     usage: ClassVar[dict[str, Any] | None] = None
+    numbers: ClassVar[dict[str, float] | None] = None
     whole: ClassVar[bytes | None] = None
     silent: ClassVar[Sequence[bytes]] = ()
     garbage: ClassVar[Sequence[bytes]] = (b"<html>502 Bad Gateway</html>", b'{"unfinished":', b"\xff\xfe\x00", b"null", b"7")
@@ -199,6 +204,19 @@ class EndpointContract:
     def test_the_transcript_tells_the_usage(self) -> None:
         usages = [delta.usage for delta in self._decoded(self.transcript) if delta is not None and delta.usage]
         assert merged_usage(usages) == self.usage
+
+    def test_the_numbers_of_its_answers_are_declared(self) -> None:
+        endpoint, told = self.endpoint, Answer()
+        fault = faulty_numbers(endpoint.numbers)
+        assert fault is None, fault
+        for delta in self._decoded(self.transcript):
+            add_delta(told, delta, 0)
+        undeclared = [name for name in told.extra or () if name not in endpoint.numbers]
+        assert not undeclared, f"Delta.extra has {undeclared}, which numbers doesn't declare: the kernel ignores them"
+        numbers = {name: told.number(name) for name in endpoint.numbers}
+        assert not numbers or not all(map(math.isnan, numbers.values())), "the transcript has none of the declared numbers"
+        if self.numbers is not None:
+            assert {name: value for name, value in numbers.items() if not math.isnan(value)} == self.numbers
 
     def test_the_whole_answer_says_the_same(self) -> None:
         if self.whole is None:

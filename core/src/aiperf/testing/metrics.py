@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 from aiperf.sdk.columns import Column, Ragged, RecordBatch
-from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, MetricFamily, PerRequestMetric, RunMetric, Unit
+
+from aiperf.sdk.metric import (  # isort: skip
+    Analysis, Metric, MetricDeclaration, MetricFamily, Needs, PerRequestMetric, PluginUnit, RunMetric, Unit, unit_size,
+)  # fmt: skip
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.sdk.summary import Result
 from aiperf.testing.batches import absent, assert_same, columns_of, sample_batch, taken
@@ -26,6 +29,8 @@ class MetricContract:
         class TestMineKeepsTheContract(MetricContract):
             metric = Mine()
             needed = (RequestLatency(),)
+
+    A name in ``needs`` that no metric of *needed* has is a number of answers, if the metric requires ``Needs.NUMBERS``.
     """
 
     metric: ClassVar[Metric]
@@ -33,7 +38,7 @@ class MetricContract:
 
     def batch(self) -> RecordBatch:
         """The requests of the tests."""
-        return sample_batch()
+        return sample_batch(numbers=_numbers(self.metric, self.needed))
 
     def column(self, batch: RecordBatch) -> Column:
         return columns_of((*self.needed, self.metric), batch)[self.metric.tag]
@@ -61,7 +66,7 @@ class MetricContract:
     def _lines(self, batch: RecordBatch) -> int:
         """The number of executed lines of Python."""
         values = columns_of(self.needed, batch)
-        viewed = batch.viewed({tag: values[tag] for tag in self.metric.needs}.__getitem__)
+        viewed = batch.viewed({tag: values[tag] for tag in self.metric.needs if tag in values}.__getitem__)
         lines = 0
 
         def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -78,7 +83,7 @@ class MetricContract:
         return lines
 
     def test_what_it_needs_is_what_it_reads(self) -> None:
-        assert set(self.metric.needs) <= {metric.tag for metric in self.needed}
+        assert set(self.metric.needs) <= {*(metric.tag for metric in self.needed), *_numbers(self.metric, self.needed)}
 
     def test_every_request_has_its_place(self) -> None:
         batch = self.batch()
@@ -133,6 +138,12 @@ class MetricContract:
         assert_same(batch.columns, before.columns, "the metric changed the batch")
 
 
+def _numbers(metric: MetricDeclaration, needed: Iterable[Metric]) -> list[str]:
+    """The numbers of answers that a metric needs."""
+    known = {each.tag for each in needed}
+    return [name for name in metric.needs if name not in known] if Needs.NUMBERS in metric.requires else []
+
+
 class Known:
     """Totals of a made-up run in which every metric has the same *number*; None knows no value.
 
@@ -162,7 +173,10 @@ class Known:
 def _check_declared(metric: MetricDeclaration) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.tag)
     assert metric.title
-    assert isinstance(metric.unit, Unit)
+    for unit in (metric.unit, metric.shown):
+        assert isinstance(unit, Unit | PluginUnit)
+        kernels = [own for own in Unit if own.value == unit.value]
+        assert [unit_size(own) for own in kernels] in ([], [unit_size(unit)]), f"the kernel's {unit.value} is another unit"
     assert metric.scale > 0
 
 
@@ -209,7 +223,7 @@ class AnalysisContract:
 
     def batch(self) -> RecordBatch:
         """The requests of the tests."""
-        return sample_batch()
+        return sample_batch(numbers=_numbers(self.metric, self.needed))
 
     def _results(self, directory: Path, *batches: RecordBatch) -> list[list[Result]]:
         """Results of the batches, each from its own reducer: for the run, its first half, and an empty window."""
@@ -233,6 +247,7 @@ class AnalysisContract:
         parts = self._results(tmp_path, self.batch())
         assert len(parts) == 3
         assert parts[0], "the test batch gives no results: override batch()"
+        assert {*self.metric.gives} <= {result.tag for result in parts[0]}, "it gives other results than it says"
         for results in parts:
             assert len({result.tag for result in results}) == len(results)
             for result in results:

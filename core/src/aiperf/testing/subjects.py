@@ -17,7 +17,7 @@ from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.exporter import BatchExporter, SummaryExporter, Target
-from aiperf.sdk.metric import Analysis, MetricFamily, RunMetric
+from aiperf.sdk.metric import Analysis, MetricFamily, Needs, RunMetric
 from aiperf.statistics.catalogue import cycle_message
 from aiperf.testing.arrivals import ArrivalsContract
 from aiperf.testing.commands import CommandContract
@@ -95,11 +95,15 @@ class Subject:
         """
         if tag in above:
             raise PluginError(cycle_message([*above[above.index(tag) :], tag]))
-        if self.registry.find("metrics", tag) is None:
+        if not self.installs(tag):
             raise LookupError(tag)
         needed = Subject(self.registry.descriptor("metrics", tag), self.registry)
         made = needed.made_metric()
         return [*(metric for need in made.needs for metric in self.metric(need, *above, tag)), made]
+
+    def installs(self, tag: str) -> bool:
+        """Whether a metric of this tag is installed; else it may be a number of answers."""
+        return self.registry.find("metrics", tag) is not None
 
     def made_metric(self) -> Any:
         options = self.options()
@@ -173,7 +177,8 @@ def _metric(subject: Subject) -> Made:
     if isinstance(made, RunMetric):
         return RunMetricContract, {"metric": made}
     try:
-        needed: Any = tuple(metric for tag in made.needs for metric in subject.metric(tag, made.tag))
+        installed = [tag for tag in made.needs if Needs.NUMBERS not in made.requires or subject.installs(tag)]
+        needed: Any = tuple(metric for tag in installed for metric in subject.metric(tag, made.tag))
     except LookupError:
         needed = Material()
     return AnalysisContract if isinstance(made, Analysis) else MetricContract, {"metric": made, "needed": needed}

@@ -6,7 +6,10 @@ from aiperf import Column, Metric, RecordBatch, Unit
 
 
 class {{ cookiecutter.__class }}(Metric):
-    """From the first byte of the request to the answer's headers; absent if none came."""
+    """From the first byte of the request to the answer's headers; absent if none came.
+
+    For another unit see ``PluginUnit`` of ``aiperf.sdk.metric``; for numbers of an endpoint's answers ``Needs.NUMBERS``.
+    """
 
     tag = "{{ cookiecutter.__key }}"
     title = "{{ cookiecutter.__title }}"
