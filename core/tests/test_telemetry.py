@@ -14,8 +14,19 @@ from aiperf.report.report import write_summary
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.hooks import hookimpl
 from aiperf.sdk.options import EncodedOptions, Options
+from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
-from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.sdk.telemetry import (
+    Absent,
+    Digest,
+    Histogram,
+    Point,
+    SeriesDeclaration,
+    SeriesKind,
+    SeriesTable,
+    TelemetryContext,
+    TelemetrySource,
+)
 from aiperf.telemetry.process import BEGIN, END, Edge, Reply, SourceProcess, Sources, SourceStart, SourceTrouble
 from aiperf.telemetry.samples import (
     FailedSample,
@@ -27,7 +38,7 @@ from aiperf.telemetry.samples import (
     read_samples,
     sample_path,
 )
-from aiperf.telemetry.windows import Window, telemetry
+from aiperf.telemetry.windows import Window, _Level, _Step, telemetry
 from aiperf.testing.journals import CLOCK, Recording, event, plan_for
 from aiperf.testing.plans import sample_ref
 
@@ -217,6 +228,66 @@ def test_a_full_disk_ends_only_the_sampling(tmp_path: Path, monkeypatch: pytest.
     assert "its samples can't be written: No space left on device" in str(bench.said[0])
 
 
+# Tables of series
+
+TABLE = SeriesTable(
+    SeriesDeclaration("power", "W", labels=("gpu", "host"), help="Draw"), SeriesDeclaration("jobs", kind=SeriesKind.COUNTER)
+)
+
+
+def test_a_table_makes_points_of_its_series() -> None:
+    assert TABLE.point("power", 5.0, "0", "a", at_ns=7) == Point("power", 5.0, SeriesKind.GAUGE, "W", {"gpu": "0", "host": "a"},
+                                                                "Draw", 7)  # fmt: skip
+    assert TABLE.point("jobs", 3).kind is SeriesKind.COUNTER
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "why"), [("power", ("0",), "has 2 labels, not 1"), ("heat", (), "the series heat is not in the table")]
+)
+def test_a_table_refuses_other_series_and_labels(name: str, labels: tuple[str, ...], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        TABLE.point(name, 1.0, *labels)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Point("x", 1.0, SeriesKind.COUNTER, "W", {"gpu": "0"}),
+        Point("x", 1.0, unit="mW", labels={"gpu": "0"}),
+        Point("x", 1.0, unit="W", labels={"gpu": "0", "mig": "1"}),
+        Point("x", Histogram((1.0, math.inf), (1, 2), 3.0), SeriesKind.HISTOGRAM, "W", {"gpu": "0"}),
+    ],
+)
+def test_a_series_that_changes_is_named_once_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: Point
+) -> None:
+    same = [Point("x", 1.0, unit="W", labels={"gpu": gpu}) for gpu in ("0", "1")]
+    given = iter([same, [changed, *same], [Point("y", 1.0)], [changed]])
+    monkeypatch.setattr(Thermometer, "sample", lambda self: next(given))
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.until(3)
+    assert bench.said == [
+        Edge(0, BEGIN),
+        SourceTrouble(
+            "the plugin telemetry:thermometer of acme 1.2 changes the kind, unit, labels or buckets of x,"
+            " which goes on as another series"
+        ),
+    ]
+    assert [len(line.values) for line in read_samples(bench.path) if isinstance(line, Sample)] == [2, 3, 1, 1]
+
+
+def test_one_source_has_a_bounded_number_of_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.telemetry.samples.MOST_SERIES", 3)
+    monkeypatch.setattr(Thermometer, "sample", lambda self: [Point("p", 1.0, labels={"pid": str(pid)}) for pid in range(9)])
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.until(2)
+    (trouble,) = (said for said in bench.said if isinstance(said, SourceTrouble))
+    assert trouble.message.endswith("has more than 3 series; further ones are left out")
+    assert [len(line.values) for line in read_samples(bench.path) if isinstance(line, Sample)] == [3, 3, 3]
+
+
 # Folding
 
 
@@ -311,6 +382,94 @@ def test_phases_and_labels_separate_series(tmp_path: Path) -> None:
     assert (found.name, found.distribution, found.samples, found.failed, found.missed) == ("t", "acme", 4, 0, 0)
 
 
+def test_gauges_have_percentiles_by_time(tmp_path: Path) -> None:
+    values = [(0, 4), (9, 4), (9.000001, 14), (10, 14)]
+    found = folded(tmp_path, [over(0, 10)], [(at, [Point("g", float(value))]) for at, value in values])
+    stats = only(found).stats
+    assert (stats["p50"], stats["p75"], stats["p95"], stats["p99"]) == (4, 4, 14, 14)
+
+
+def test_percentiles_of_long_runs_are_within_half_a_percent_and_bounded(tmp_path: Path) -> None:
+    samples = [(float(at), [Point("g", 1000.0 + at)]) for at in range(9001)]
+    found = folded(tmp_path, [over(0, 9000)], samples)
+    assert only(found).stats["p50"] == pytest.approx(5500, rel=0.005)
+    level = _Level(SeriesHeader(0, "g", SeriesKind.GAUGE))
+    for at in range(9000):
+        level.between(_Step((float(at),), (at + 1.0,), at, at + 1), at, at + 1)
+    assert len(level.weights) <= 4096
+
+
+def test_histograms_have_estimates_with_bounds(tmp_path: Path) -> None:
+    def seen(total: float, *counts: float) -> list[Point]:
+        return [Point("h", Histogram((0.1, 1.0, math.inf), counts, total), SeriesKind.HISTOGRAM, "s")]
+
+    series = only(folded(tmp_path, [over(0, 10)], [(0, seen(50.0, 5, 8, 10)), (10, seen(55.5, 5, 18, 20))]))
+    assert series.estimates["p50_estimate"] == pytest.approx(0.55)
+    assert (series.estimates["p50_low"], series.estimates["p50_high"]) == (0.1, 1.0)
+    assert series.entry()["stats"].keys() == series.stats.keys() | series.estimates.keys()
+
+
+def test_an_info_is_its_labels(tmp_path: Path) -> None:
+    point = Point("engine", 1, SeriesKind.INFO, labels={"version": "0.9"})
+    series = only(folded(tmp_path, [over(0, 10)], [(0, [point]), (5, [point]), (10, [point])]))
+    assert (series.kind, series.labels, series.stats) == ("info", {"version": "0.9"}, {"count": 3})
+
+
+def test_a_digest_is_a_gauge_by_quantile_and_counters(tmp_path: Path) -> None:
+    def seen(value: float, count: float) -> list[Point]:
+        digest = Digest({0.5: value, 0.99: math.nan}, count, 2 * count)
+        return [Point("wait", digest, SeriesKind.SUMMARY, "s", {"m": "x"})]
+
+    found = folded(tmp_path, [over(0, 10)], [(0, seen(1.0, 5)), (10, seen(3.0, 25))])
+    assert [(each.name, each.kind, each.unit, each.labels) for each in found.series] == [
+        ("wait", "summary", "s", {"m": "x", "quantile": "0.5"}), ("wait_sum", "counter", "s", {"m": "x"}),
+        ("wait_count", "counter", "", {"m": "x"}),
+    ]  # fmt: skip
+    assert [each.stats.get("avg", each.stats.get("total")) for each in found.series] == [2, 40, 20]
+
+
+def test_values_may_have_times_of_their_own(tmp_path: Path) -> None:
+    def seen(*values: tuple[float, float]) -> list[Point]:
+        return [Point("g", value, at_ns=round((at_s + 100) * S)) for at_s, value in values]
+
+    writer = SampleWriter(sample_path(tmp_path, 0), SourceHeader(sample_ref("telemetry", name="t"), 1.0))
+    writer.add(seen((0, 0), (2, 4)), Moment(3 * S, 103 * S, 0, 0))
+    writer.add(seen((2, 9), (4, 0)), Moment(6 * S, 106 * S, 0, 0))  # the first is not later than the one before
+    writer.close()
+    (found,) = telemetry(tmp_path, [over(0, 4)])
+    assert only(found).stats["avg"] == pytest.approx(2) and only(found).stats["max"] == 4
+    assert only(found).stats["count"] == 3
+
+
+def test_slices_add_up_to_their_phase(tmp_path: Path) -> None:
+    writer = SampleWriter(sample_path(tmp_path, 0), SourceHeader(sample_ref("telemetry", name="t"), 1.0))
+    for at_s in (-1, 1, 3, 9, 11):
+        points = [Point("c", 10.0 * at_s + 20, SeriesKind.COUNTER), Point("g", float(at_s))]
+        writer.add(points, Moment(round((at_s + 10) * S), 0, 0, 0))
+    writer.close()
+    slices = [over(10, 14, 1), over(14, 18, 1), over(18, 20, 1)]
+    (found,) = telemetry(tmp_path, [over(0, 9, 0), over(10, 20, 1)], slices)
+    growth, level = zip(*found.slices, strict=True)
+    assert [each.stats["total"] for each in growth] == pytest.approx([40, 40, 20])
+    assert [each.stats["avg"] for each in level] == pytest.approx([2, 6, 9])
+    assert [each.stats["count"] for each in level] == [2, 0, 1]
+    assert {each.phase for each in (*growth, *level)} == {1}
+    assert sum(each.stats["total"] for each in found.series if each.name == "c" and each.phase == 1) == pytest.approx(100)
+
+
+def test_too_many_slices_are_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("aiperf.telemetry.windows.MOST_PARTS", 3)
+    writer = SampleWriter(sample_path(tmp_path, 0), SourceHeader(sample_ref("telemetry", name="t"), 1.0))
+    for at_s in (0, 10):
+        writer.add([Point("a", 1.0), Point("b", 1.0)], Moment(at_s * S, 0, 0, 0))
+    writer.close()
+    (found,) = telemetry(tmp_path, [over(0, 10)], [over(0, 5), over(5, 10)])
+    assert [[each.name for each in series] for series in found.slices] == [["a"], ["a"]]
+    assert len(found.series) == 2 and "time slices have the first 1 of 2 series" in caplog.text
+
+
 def test_the_summary_has_the_samples_of_its_phases(tmp_path: Path) -> None:
     made = Recording(tmp_path)
     made.phase("begin", 0)
@@ -339,6 +498,12 @@ from aiperf import Point, TelemetrySource
 class Steady(TelemetrySource):
     def sample(self):
         return [Point("urls", len(self.context.urls)), Point("secret", "hunter2" in str(self.context.urls))]
+
+
+class Knows(TelemetrySource):
+    def sample(self):
+        tls, headers = self.context.tls, self.context.headers
+        return [Point("trusts", tls.ca_file == "ca.pem"), Point("key", headers == {"Authorization": "Bearer hunter2"})]
 
 
 class Dies(TelemetrySource):
@@ -376,6 +541,25 @@ def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, mo
     slow.sample(0, BEGIN)
     slow.close()
     assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
+
+
+def test_a_source_gets_the_runs_certificates_and_headers_and_no_file_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "knowing_sources.py").write_text(FAKES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for patience in ("_START_S", "_EDGE_S", "_END_S"):
+        monkeypatch.setattr(f"aiperf.telemetry.process.{patience}", 60.0)
+    knows = sample_ref("telemetry", "knowing_sources:Knows")
+    plan = plan_for(tmp_path, telemetry=(knows,), tls=TlsPlan(ca_file="ca.pem"))
+    Path(plan.output.journal).mkdir()
+    sources = Sources(plan, tmp_path / "log", print, {"Authorization": "Bearer hunter2"})
+    sources.sample(0, BEGIN)
+    sources.close()
+    path = sample_path(Path(plan.output.journal), 0)
+    (sample,) = (line for line in read_samples(path) if isinstance(line, Sample))
+    assert sample.values == {0: 1, 1: 1}
+    assert "hunter2" not in path.read_text() + (tmp_path / "log").read_text()
 
 
 def test_a_run_without_sources_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

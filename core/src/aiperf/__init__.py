@@ -20,7 +20,8 @@ _WHERE = {
     "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Turn",
     "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
     "sdk.rowfile": "rows", "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Grade Grader",
-    "sdk.telemetry": "Absent Histogram Point SeriesKind TelemetryContext TelemetrySource", "sdk.ui": "Snapshot Ui",
+    "sdk.telemetry": "Absent Digest Histogram Point SeriesDeclaration SeriesKind SeriesTable TelemetryContext TelemetrySource",
+    "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Ui",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
     " PerRequestMetric RequestView RunMetric Totals Unit",
     "sdk.raw_values": "RawValues", "sdk.columns": "Column Ragged RecordBatch Scored integers ragged",
@@ -43,16 +44,17 @@ _ALIASES = {"Declared": "MetricDeclaration", "Fold": "Aggregation", "Kept": "Raw
 __all__ = [
     "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact", "Axis",
     "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError",
-    "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Driver", "DriverContext",
-    "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "Figure", "Finding", "FindingLevel", "Grade", "Grader",
-    "Histogram", "HttpRequest", "KernelTransport", "LocalProcess", "Measurement", "Media", "Message", "Metric",
-    "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot",
-    "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result",
-    "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesKind", "Session", "SessionStarts", "Shape",
-    "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Summary", "SummaryExporter", "Target", "TelemetryContext",
-    "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui",
-    "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error",
-    "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform", "uniforms", "unreadable",
+    "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver", "DriverContext",
+    "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure", "Finding",
+    "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "KernelTransport", "LocalProcess", "Measurement", "Media",
+    "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
+    "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView",
+    "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind", "SeriesTable",
+    "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Summary",
+    "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals",
+    "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic",
+    "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "ragged", "rows", "tls_context", "uniform",
+    "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.endpoint import Capabilities, Endpoint, in_band_error, unreadable
     from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
     from aiperf.sdk.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
+    from aiperf.sdk.fetch import Fetched, FetchError
     from aiperf.sdk.grader import Grade, Grader
     from aiperf.sdk.hooks import hookimpl, hookspec
     from aiperf.sdk.metric import (  # isort: skip
@@ -88,7 +91,9 @@ if TYPE_CHECKING:
     from aiperf.sdk.rowfile import rows
     from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.sdk.summary import Measurement, Result, Summary
-    from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+    from aiperf.sdk.telemetry import (  # isort: skip
+        Absent, Digest, Histogram, Point, SeriesDeclaration, SeriesKind, SeriesTable, TelemetryContext, TelemetrySource,
+    )  # fmt: skip
     from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource
     from aiperf.sdk.transport import (  # isort: skip
         NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings, tls_context,

@@ -133,7 +133,9 @@ class _Merging:
         windows = [Window(phase.index, *(zero + instant for instant in self._window(phase))) for phase in plan.load.phases]
         for phase in plan.load.phases:
             self._write_unsent(phase)
-        counts, folds = self.counts[main_plan.index], self.folds[main_plan.index]
+        counts, folds, slices = self.counts[main_plan.index], self.folds[main_plan.index], self._slices(main_plan)
+        ahead = zero - self.clock.started_wall_ns
+        edges = [Window(main_plan.index, ahead + each.start_ns, ahead + each.end_ns) for each in slices]
         outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=self._accounts_for(main_plan))
         reasons = [ended.incomplete] if ended.incomplete is not None else []
         reasons += self._unseen() if ended.cancelled or self.end is None else []
@@ -155,9 +157,9 @@ class _Merging:
             self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
-            survival=survival(self.catalogue, folds), slices=self._slices(main_plan), urls=self._urls(main_plan, counts),
+            survival=survival(self.catalogue, folds), slices=slices, urls=self._urls(main_plan, counts),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
-            telemetry=telemetry(self.journal, windows),
+            telemetry=telemetry(self.journal, windows, edges),
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
             warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
             run_warnings=ended.warnings, extra={name: sentences for name, sentences in extra.items() if sentences},

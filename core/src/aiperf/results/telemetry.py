@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class TelemetrySeries(Struct, frozen=True):
     """One series, samples in the order of time.
 
-    source: the plugin's name, or the URL that was scraped.  at_ns: wall clock, ns since 1970.  values: of a histogram, sums.
+    source: the plugin's name, or the URL that was scraped.  kind: ``gauge``, ``counter``, ``histogram``, ``info`` or
+    ``summary``; "" where the files don't tell.  at_ns: wall clock, ns since 1970.  values: of a histogram, sums.
     bounds: upper bounds of a histogram's buckets, without the last, which is infinite; empty for other kinds.
     counts: (samples, buckets), observations up to each bound so far, all of them last; None for other kinds.
     """
@@ -33,10 +34,11 @@ class TelemetrySeries(Struct, frozen=True):
     values: Floats
     bounds: tuple[float, ...] = ()
     counts: Floats | None = None
+    kind: str = ""
 
 
-_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...]]
-"""A series: source, name, unit, labels in order, bounds of buckets."""
+_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...], str]
+"""A series: source, name, unit, labels in order, bounds of buckets, kind."""
 _Sample: TypeAlias = tuple[int, float, Sequence[float]]
 """The wall clock in ns, the value, and the counts of a histogram."""
 _Point: TypeAlias = tuple[_Key, _Sample]
@@ -65,11 +67,11 @@ def _series(points: Iterable[_Point]) -> list[TelemetrySeries]:
     by_key: defaultdict[_Key, list[_Sample]] = defaultdict(list)
     for key, sample in points:
         by_key[key].append(sample)
-    for (source, name, unit, labels, bounds), samples in by_key.items():
+    for (source, name, unit, labels, bounds, kind), samples in by_key.items():
         at_ns, values, counts = zip(*samples, strict=True)
         instants, numbers = np.array(at_ns, dtype=np.int64), np.array(values, dtype=np.float64)
         buckets = np.array(counts, dtype=np.float64) if any(counts) else None
-        series.append(TelemetrySeries(source, name, unit, dict(labels), instants, numbers, bounds, buckets))
+        series.append(TelemetrySeries(source, name, unit, dict(labels), instants, numbers, bounds, buckets, kind))
     return series
 
 
@@ -80,19 +82,19 @@ def _journal_points(journal: Path) -> Iterator[_Point]:
             match line:
                 case SourceHeader(ref):
                     source = ref.name
-                case SeriesHeader(number, name, _, unit, labels, _, bounds):
-                    keys[number] = source, name, unit, tuple(labels.items()), bounds
-                case Sample(moment, values):
-                    for number, value in values.items():
+                case SeriesHeader(number, name, kind, unit, labels, _, bounds):
+                    keys[number] = source, name, unit, tuple(labels.items()), bounds, kind.value
+                case Sample(moment, values, timed):
+                    for number, at_ns, value in [*((each, moment.wall_ns, values[each]) for each in values), *timed]:
                         first, *counts = value if isinstance(value, list) else [value]
-                        yield keys[number], (moment.wall_ns, first, counts)
+                        yield keys[number], (at_ns, first, counts)
 
 
 def _gpu_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
     for row in rows:
         labels = tuple((name, str(row[name])) for name in _GPU_LABELS if row.get(name) is not None)
         for name, value in row.get("telemetry_data", {}).items():
-            yield (str(row.get("telemetry_source_url", "")), name, "", labels, ()), (row["timestamp_ns"], value, ())
+            yield (str(row.get("telemetry_source_url", "")), name, "", labels, (), ""), (row["timestamp_ns"], value, ())
 
 
 def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
@@ -103,5 +105,5 @@ def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
                 buckets = sorted((float(bound), float(count)) for bound, count in point.get("buckets", {}).items())
                 bounds = tuple(bound for bound, _ in buckets if bound != math.inf)
                 value = point.get("sum", 0.0) if "buckets" in point else point["value"]
-                key = str(row.get("endpoint_url", "")), name, "", labels, bounds
+                key = str(row.get("endpoint_url", "")), name, "", labels, bounds, ""
                 yield key, (row["timestamp_ns"], value, [count for _, count in buckets])

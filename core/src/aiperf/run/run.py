@@ -92,34 +92,34 @@ def _execute(plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome,
         with (
             contextlib.closing(Builder(plan)) as builder,  # forks: before any thread
             switchboard(settings.kernel.zmq_host, settings.kernel.zmq_ipc_path) as board,
-            contextlib.closing(Run(plan, clock, settings, outcome, display, hooks, directories, board)) as run,
+            contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, board)) as run,
         ):
-            return run.execute(builder, secrets)
+            return run.execute(builder)
 
 
 class Run:
     """One run: what happens in which order.  Owns the processes.  *plan*: the built one, once the data set is there."""
 
     def __init__(
-        self, plan: Plan, clock: RunClock, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks,
-        directories: Directories, board: control.Switchboard,
+        self, plan: Plan, secrets: Secrets, clock: RunClock, settings: Settings, outcome: Outcome, display: Display,
+        hooks: Hooks, directories: Directories, board: control.Switchboard,
     ) -> None:  # fmt: skip
-        self.plan, self.clock, self.settings = plan, clock, settings
+        self.plan, self.secrets, self.clock, self.settings = plan, secrets, clock, settings
         self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
         self.children = Children(plan, board.address, directories.journal, directories.log_file)
-        self.sources = Sources(plan, directories.log_file, outcome.warn)
+        self.sources = Sources(plan, directories.log_file, outcome.warn, secrets.headers)
         self.mailbox = Mailbox(board, self.children, outcome, directories.artifacts)
 
-    def execute(self, builder: Builder, secrets: Secrets) -> int:
+    def execute(self, builder: Builder) -> int:
         """From the build of the data set to the exit code.
 
         Raises:
             AiperfError: The run can't begin, or a reducer failed; then the journal is kept.
             Interruption: A signal before the load, or a second one after it.
         """
-        self.plan = self._prepare(builder, secrets)
+        self.plan = self._prepare(builder)
         save_run(self.directories.journal, self.plan, self.clock)
-        self._load(secrets)
+        self._load()
         self.hooks.call("aiperf_run_configured", plan=self.plan)
         self.directories.begin(self.plan.data.source)
         for phase in self.plan.load.phases:
@@ -138,13 +138,13 @@ class Run:
         self.children.end(_END_S)
         self.hooks.call("aiperf_teardown")
 
-    def _prepare(self, builder: Builder, secrets: Secrets) -> Plan:
+    def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once the servers are ready."""
         kernel, waiting = self.settings.kernel, None
         if kernel.ready_timeout_s:
             from aiperf.run.readiness import Wait
 
-            waiting = Wait(self.plan, secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
+            waiting = Wait(self.plan, self.secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
         while not builder.poll():
             self._receive(_BUILD_POLL_MS)
         self.outcome.stamp("built_ns")
@@ -159,15 +159,16 @@ class Run:
         self.mailbox.receive(wait_ms)
         self.outcome.signals.check()
 
-    def _load(self, secrets: Secrets) -> None:
+    def _load(self) -> None:
         """Hand the plan to every worker and reducer, and wait until all are ready.
 
         Raises:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
         journal, mailbox = str(self.directories.journal), self.mailbox
-        reducer_secrets = Secrets(options=secrets.options)  # it sends nothing, and needs no header
-        mailbox.send_plan({"worker": control.Load(journal, secrets), "reducer": control.Load(journal, reducer_secrets)})
+        reducer_secrets = Secrets(options=self.secrets.options)  # it sends nothing, and needs no header
+        loads = {"worker": control.Load(journal, self.secrets), "reducer": control.Load(journal, reducer_secrets)}
+        mailbox.send_plan(loads)
         limit_s = environment.start_s()
         until = time.monotonic() + limit_s
         while unready := [child.identity for child in self.children.all if not child.ready]:

@@ -184,12 +184,14 @@ class PhaseSummary(Struct, frozen=True):
 
 
 class SeriesSummary(Struct, frozen=True):
-    """One telemetry series over one phase.
+    """One telemetry series over one phase, or over a time slice of it.
 
-    kind: of a ``gauge`` *stats* has ``avg`` and ``std`` (over time), ``min``, ``max`` and ``count`` (samples); of a ``counter``
-    ``total`` (its increase), ``rate`` (a second), ``count`` (samples); of a ``histogram`` ``count`` and ``sum`` (of the phase's
-    observations), ``avg``, ``rate``, and in *buckets*, by upper bound, how many were at most that.  ``resets`` where a counter
-    began again.
+    kind: of a ``gauge``, and of a ``summary``'s quantile, *stats* has ``avg``, ``std`` and percentiles by time, ``min``,
+    ``max`` and ``count`` (samples); of a ``counter`` ``total`` (its increase), ``rate`` (a second), ``count`` (samples); of a
+    ``histogram`` ``count`` and ``sum`` (of the phase's observations), ``avg``, ``rate``, and in *buckets*, by upper bound, how
+    many were at most that; of an ``info`` ``count`` (samples).  ``resets`` where a counter began again.
+    estimates: of a histogram, ``p1_estimate`` to ``p99_estimate``; ``p50_low`` and ``p50_high`` are the edges of that one's
+    bucket (90, 95, 99, too), without ``high`` in the last bucket.
     """
 
     source: str
@@ -201,10 +203,20 @@ class SeriesSummary(Struct, frozen=True):
     help: str
     stats: dict[str, float]
     buckets: dict[str, float] = {}
+    estimates: dict[str, float] = {}
+
+    def entry(self) -> dict[str, Any]:
+        """The series as JSON files have it: its finite statistics and estimates together; what is empty is left out."""
+        stats = {name: value for name, value in {**self.stats, **self.estimates}.items() if math.isfinite(value)}
+        about = {"name": self.name, "kind": self.kind, "unit": self.unit, "labels": self.labels}
+        return {name: value for name, value in {**about, "stats": stats, "buckets": self.buckets}.items() if value}
 
 
 class SourceSummary(Struct, frozen=True):
-    """A telemetry source: counts of samples taken, failed, and missed for want of time."""
+    """A telemetry source: counts of samples taken, failed, and missed for want of time.
+
+    slices: the series that have samples in each of :attr:`Summary.slices`, by its number.
+    """
 
     name: str
     distribution: str
@@ -214,6 +226,7 @@ class SourceSummary(Struct, frozen=True):
     failed: int
     missed: int
     series: tuple[SeriesSummary, ...] = ()
+    slices: tuple[tuple[SeriesSummary, ...], ...] = ()
 
 
 class Summary(Struct, frozen=True):

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Generic
 
 from msgspec import Struct
 
 from aiperf.errors import AiperfError
+from aiperf.sdk.fetch import MOST_BYTES, Fetched, FetchError, fetch, origin
+from aiperf.sdk.headers import merged
 from aiperf.sdk.options import OptionsT
+from aiperf.sdk.plan import TlsPlan
 
 
 class SeriesKind(enum.Enum):
@@ -22,7 +25,9 @@ class SeriesKind(enum.Enum):
 
     GAUGE = "gauge"  # a level: mean over time, minimum, maximum
     COUNTER = "counter"  # grows, or restarts at 0: its increase
-    HISTOGRAM = "histogram"  # counters of observations by size: their increases
+    HISTOGRAM = "histogram"  # counters of observations by size: their increases, and estimated percentiles
+    INFO = "info"  # labels that say what there is (versions, settings); the value is 1
+    SUMMARY = "summary"  # quantiles that the server computed: a gauge each, and counters of the observations
 
 
 class Histogram(Struct, frozen=True):
@@ -34,31 +39,103 @@ class Histogram(Struct, frozen=True):
     sum: float
 
 
-class Point(Struct, frozen=True):
-    """A series' value at the moment of the sample.  Name, kind, unit and labels (GPU, server, model) identify a series.
+class Digest(Struct, frozen=True):
+    """A summary of observations so far, as Prometheus has it.
 
+    quantiles: values by quantile, 0 to 1; one that isn't finite is left out.  count, sum: of all observations; None is unknown.
+    """
+
+    quantiles: dict[float, float]
+    count: float | None = None
+    sum: float | None = None
+
+
+class Point(Struct, frozen=True):
+    """A series' value.  Name, kind, unit and labels (GPU, server, model) identify a series.
+
+    at_ns: wall clock of the value, ns since 1970, where the source knows it; None is the moment of the sample.  A sample may
+    have several points of a series with times of their own; a value that isn't later than the one before is no news.
     A value that isn't finite is left out.
     """
 
     name: str
-    value: float | Histogram
+    value: float | Histogram | Digest
     kind: SeriesKind = SeriesKind.GAUGE
     unit: str = ""
     labels: dict[str, str] = {}
     help: str = ""
+    at_ns: int | None = None
 
     @property
     def finite(self) -> bool:
         value = self.value
+        if isinstance(value, Digest):
+            return True
         numbers = (value.sum, *value.counts) if isinstance(value, Histogram) else (value,)
         return all(map(math.isfinite, numbers))
 
 
+class SeriesDeclaration(Struct, frozen=True):
+    """What all series of a name have in common.  labels: names of the labels that tell them apart."""
+
+    name: str
+    unit: str = ""
+    kind: SeriesKind = SeriesKind.GAUGE
+    labels: tuple[str, ...] = ()
+    help: str = ""
+
+
+class SeriesTable:
+    """The series of a source, declared once."""
+
+    def __init__(self, *series: SeriesDeclaration) -> None:
+        self.series = {each.name: each for each in series}
+
+    def point(self, name: str, value: float | Histogram | Digest, *labels: str, at_ns: int | None = None) -> Point:
+        """A point of the series *name*; *labels*: the values of its labels in their order.
+
+        Raises:
+            ValueError: The table has no such series, or the series has other labels.
+        """
+        series = self.series.get(name)
+        if series is None or len(labels) != len(series.labels):
+            has = "is not in the table" if series is None else f"has {len(series.labels)} labels, not {len(labels)}"
+            raise ValueError(f"the series {name} {has}")
+        by_name = dict(zip(series.labels, labels, strict=True))
+        return Point(name, value, series.kind, series.unit, by_name, series.help, at_ns)
+
+
 class TelemetryContext(Struct, frozen=True):
-    """The part of the run that a source sees.  *urls*: base URLs of the servers under test, without credentials."""
+    """The part of the run that a source sees.
+
+    urls: base URLs of the servers under test, without credentials.  tls: as typed for the run.
+    headers: of the run's requests, credentials among them; :meth:`fetch` sends them to the servers under test alone.
+    """
 
     urls: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    tls: TlsPlan = TlsPlan()
+    headers: dict[str, str] = {}
+
+    def fetch(
+        self, url: str, timeout_s: float = 5.0, *, headers: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES
+    ) -> Fetched:
+        """GET the page at *url* with the run's certificates, and *headers* of the source's own.
+
+        Scheme, host and port of one of *urls* get the run's headers, too; other servers and redirects never do.
+
+        Raises:
+            FetchError: There is no such page, it is larger than *most_bytes*, or the server can't be reached in *timeout_s*.
+        """
+        try:
+            tested = origin(url) in map(origin, self.urls)
+        except ValueError as error:
+            raise FetchError(url, str(error)) from error
+        sent = merged(self.headers if tested else {}, headers or {})
+        return fetch(url, timeout_s, headers=sent, tls=self.tls, most_bytes=most_bytes)
+
+    def __repr__(self) -> str:
+        return f"TelemetryContext(urls={self.urls!r}, models={self.models!r})"  # headers are secrets
 
 
 class Absent(AiperfError):  # noqa: N818  # an ordinary outcome
@@ -93,4 +170,7 @@ class TelemetrySource(Generic[OptionsT]):
         """Release everything; called once at the end, where ``start`` succeeded."""
 
 
-__all__ = ["Absent", "Histogram", "Point", "SeriesKind", "TelemetryContext", "TelemetrySource"]
+__all__ = [
+    "Absent", "Digest", "FetchError", "Fetched", "Histogram", "Point", "SeriesDeclaration", "SeriesKind", "SeriesTable",
+    "TelemetryContext", "TelemetrySource",
+]  # fmt: skip

@@ -1,6 +1,6 @@
 """Sources of telemetry beside the run: each has a process, which samples at the edges of phases and at the interval between.
 
-    python -m aiperf.telemetry.process REPLIES
+python -m aiperf.telemetry.process REPLIES
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -83,6 +83,7 @@ class SourceProcess:
         self._who = self._name = ""
         self._hooks = Hooks(self._report)
         self._failed = False
+        self._told: set[str] = set()
         self._phase: int | None = None
         self._interval_ns = self._due_ns = self._missed = 0
 
@@ -156,16 +157,20 @@ class SourceProcess:
         took_ns = self._clocks()[0] - began_ns
         moment = Moment(began_ns + took_ns // 2, wall_ns + took_ns // 2, took_ns, phase, edge, self._missed)
         self._missed = 0
-        self._write(self._writer.add, points, moment)
+        for sentence in self._write(self._writer.add, points, moment) or ():
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self._report(f"{self._who} {sentence}")
         self._hooks.call("aiperf_samples_arrived", source=self._name, points=points, moment=moment)
 
-    def _write(self, write: Callable[..., None], *arguments: object) -> None:
+    def _write(self, write: Callable[..., list[str] | None], *arguments: object) -> list[str] | None:
         """Write samples; a disk error ends the sampling and nothing else."""
         try:
-            write(*arguments)
+            return write(*arguments)
         except OSError as error:
             self._report(f"{self._who} stops: its samples can't be written: {why(error)}")
             self.close()
+            return None
 
     def _report(self, message: str) -> None:
         self._reply(SourceTrouble(message))
@@ -174,15 +179,18 @@ class SourceProcess:
 class Sources:
     """The run's side: starts the processes, requests samples at edges, and ends them; it never waits for long.
 
-    *report* gets messages about failures.
+    *report* gets messages about failures.  *headers*: of the run's requests, for sources that fetch from its servers.
     """
 
-    def __init__(self, plan: Plan, log_file: Path, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: Plan, log_file: Path, report: Callable[[str], None], headers: Mapping[str, str] | None = None
+    ) -> None:
         self._report = report
         self._patience_s = _START_S  # the first answer includes the start of the source
         self._running: dict[str, SideProcess] = {}
         hooks = tuple((ref, plan.plugins.options.get(ref.key)) for ref, _ in plan.plugins.hooked("aiperf_samples_arrived"))
-        context = TelemetryContext(tuple(without_secrets(url) for url in plan.target.urls), plan.target.models)
+        target, urls = plan.target, tuple(without_secrets(url) for url in plan.target.urls)
+        context = TelemetryContext(urls, target.models, target.tls, dict(headers or {}))
         for number, ref in enumerate(plan.plugins.telemetry):
             process = SideProcess("aiperf.telemetry.process", log=log_file)
             path = str(sample_path(Path(plan.output.journal), number))

@@ -12,9 +12,13 @@ from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
+from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
+
+MOST_SERIES = 10_000
+"""Series of one source; further ones are left out."""
 
 
 class SourceHeader(Struct, frozen=True, tag="source"):
@@ -52,11 +56,16 @@ class Moment(Struct, frozen=True, omit_defaults=True):
     missed: int = 0
 
 
-class Sample(Struct, frozen=True, tag="sample"):
-    """The values of a moment by series id; a histogram has its sum, then its counts."""
+Value: TypeAlias = float | list[float]
+"""Of a histogram, its sum, then its counts."""
+
+
+class Sample(Struct, frozen=True, tag="sample", omit_defaults=True):
+    """The values of a moment by series id.  *timed*: values with wall clocks of their own: series id, ns, value."""
 
     moment: Moment
-    values: dict[int, float | list[float]]
+    values: dict[int, Value]
+    timed: list[tuple[int, int, Value]] = []
 
 
 class FailedSample(Struct, frozen=True, tag="failed"):
@@ -78,18 +87,32 @@ class SampleWriter:
     def __init__(self, path: Path, origin: SourceHeader) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._ids: dict[tuple[object, ...], int] = {}
+        self._shapes: dict[str, dict[tuple[object, ...], int]] = {}
+        """By name: kind, unit, label names and bounds, with the number of the sample that had them first."""
+        self._samples = 0
         self._write(origin)
 
-    def add(self, points: Iterable[Point], moment: Moment) -> None:
-        """Append a sample.  Where a series occurs twice, its last value counts.
+    def add(self, points: Iterable[Point], moment: Moment) -> list[str]:
+        """Append a sample; gives sentences about series that changed, or were left out.
+
+        Where a series without times of its own occurs twice, its last value counts.
 
         Raises:
             OSError: The disk can't be written.
             TypeError, ValueError: *points* has something else than points.
         """
         new: list[SeriesHeader] = []
-        values = {self._id(point, new): _value(point) for point in points if point.finite}
-        self._write(*new, Sample(moment, values))
+        sentences: list[str] = []
+        sample = Sample(moment, {}, [])
+        for point in _plain(points):
+            number = self._id(point, new, sentences) if point.finite else None
+            if number is not None and point.at_ns is None:
+                sample.values[number] = _value(point)
+            elif number is not None and point.at_ns is not None:
+                sample.timed.append((number, point.at_ns, _value(point)))
+        self._samples += 1
+        self._write(*new, sample)
+        return sentences
 
     def failed(self, at_ns: int, phase: int, why: str) -> None:
         self._write(FailedSample(at_ns, phase, why))
@@ -97,13 +120,22 @@ class SampleWriter:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _id(self, point: Point, new: list[SeriesHeader]) -> int:
+    def _id(self, point: Point, new: list[SeriesHeader], sentences: list[str]) -> int | None:
+        """The number of the point's series; None for one too many."""
         bounds = point.value.bounds[:-1] if isinstance(point.value, Histogram) else ()
         labels = tuple(sorted(point.labels.items()))
         key = (point.name, point.kind, point.unit, labels, bounds)
         if key not in self._ids:
+            if len(self._ids) == MOST_SERIES:
+                sentences.append(f"has more than {MOST_SERIES:,} series; further ones are left out")
+                return None
             number = self._ids[key] = len(self._ids)
             new.append(SeriesHeader(number, point.name, point.kind, point.unit, dict(labels), point.help, bounds))
+            shapes = self._shapes.setdefault(point.name, {})
+            shape = (point.kind, point.unit, tuple(name for name, _ in labels), bounds)
+            if shapes and shape not in shapes and self._samples not in shapes.values():
+                sentences.append(f"changes the kind, unit, labels or buckets of {point.name}, which goes on as another series")
+            shapes.setdefault(shape, self._samples)
         return self._ids[key]
 
     def _write(self, *lines: Line) -> None:
@@ -112,9 +144,25 @@ class SampleWriter:
             data = data[os.write(self._fd, data) :]
 
 
-def _value(point: Point) -> float | list[float]:
+def _plain(points: Iterable[Point]) -> Iterator[Point]:
+    """The points, with a gauge for each quantile of a digest, and counters of its observations."""
+    for point in points:
+        if not isinstance(point.value, Digest):
+            yield point
+            continue
+        for quantile, value in point.value.quantiles.items():
+            yield replace(point, value=value, labels={**point.labels, "quantile": f"{quantile:g}"})
+        for name, unit, total in (("sum", point.unit, point.value.sum), ("count", "", point.value.count)):
+            if total is not None:
+                yield replace(point, name=f"{point.name}_{name}", value=total, kind=SeriesKind.COUNTER, unit=unit)
+
+
+def _value(point: Point) -> Value:
     value = point.value
-    return [value.sum, *value.counts] if isinstance(value, Histogram) else float(value)
+    if isinstance(value, Histogram):
+        return [value.sum, *value.counts]
+    assert not isinstance(value, Digest)  # _plain leaves none
+    return float(value)
 
 
 def sample_path(journal: Path, number: int) -> Path:

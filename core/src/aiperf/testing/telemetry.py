@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
 from aiperf.telemetry.samples import Moment, Sample, SampleWriter, SeriesHeader, SourceHeader, read_samples
 from aiperf.testing.manifests import check_row
 
@@ -63,8 +63,8 @@ class TelemetryContract:
 
     def test_a_series_stands_once_in_a_sample(self, samples: list[list[Point]]) -> None:
         for sample in samples:
-            series = [(point.name, tuple(sorted(point.labels.items()))) for point in sample]
-            assert len(series) == len(set(series)), "two values of one name need different labels"
+            series = [(point.name, tuple(sorted(point.labels.items())), point.at_ns) for point in sample]
+            assert len(series) == len(set(series)), "two values of one name need different labels, or times of their own"
 
     def test_a_series_keeps_its_kind_and_unit(self, samples: list[list[Point]]) -> None:
         known: dict[str, tuple[SeriesKind, str]] = {}
@@ -74,7 +74,12 @@ class TelemetryContract:
     def test_values_are_what_their_kind_says(self, samples: list[list[Point]]) -> None:
         for point in (point for sample in samples for point in sample):
             assert isinstance(point.value, Histogram) is (point.kind is SeriesKind.HISTOGRAM), point.name
-            if isinstance(point.value, Histogram):
+            assert isinstance(point.value, Digest) is (point.kind is SeriesKind.SUMMARY), point.name
+            assert point.kind is not SeriesKind.INFO or point.value == 1, point.name
+            assert point.at_ns is None or type(point.at_ns) is int, point.name
+            if isinstance(point.value, Digest):
+                assert all(0 <= quantile <= 1 for quantile in point.value.quantiles), point.name
+            elif isinstance(point.value, Histogram):
                 bounds, counts = point.value.bounds, point.value.counts
                 assert len(bounds) == len(counts) > 0 and bounds[-1] == float("inf"), point.name
                 assert list(bounds) == sorted(set(bounds)) and list(counts) == sorted(counts), point.name
@@ -93,9 +98,10 @@ class TelemetryContract:
         writer.close()
         lines = list(read_samples(tmp_path / "samples"))
         assert len([line for line in lines if isinstance(line, Sample)]) == _SAMPLES
-        assert {line.name for line in lines if isinstance(line, SeriesHeader)} == {
-            point.name for sample in samples for point in sample if point.finite
-        }
+        digests = {point.name for sample in samples for point in sample if isinstance(point.value, Digest)}
+        parts = {f"{name}{end}" for name in digests for end in ("", "_sum", "_count")}
+        names = {point.name for sample in samples for point in sample if point.finite}
+        assert {line.name for line in lines if isinstance(line, SeriesHeader)} - parts == names - digests
 
     def test_it_starts_again_after_it_was_stopped(self) -> None:
         for _ in range(2):

@@ -1,0 +1,109 @@
+"""Pages that a telemetry source fetches: the run's headers go to the tested servers alone, and nothing can be too large."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from aiperf.sdk.fetch import Fetched, FetchError
+from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.telemetry import TelemetryContext
+from aiperf.testing.server import Certificate, Cut, Expect, Received, Scripted, Send, Step, UntilClosed, answer
+
+KEY = {"Authorization": "Bearer hunter2"}
+PAGE: Sequence[Step] = (Expect(), Send(answer(b"up 1", content_type="text/plain")))
+
+
+def fetched(
+    call: Callable[[str], Fetched], *steps: Step, certificate: Certificate | None = None
+) -> tuple[Fetched, list[Received]]:
+    """What *call* fetches from a server with this script, and the requests of the server."""
+
+    async def go() -> tuple[Fetched, list[Received]]:
+        async with Scripted(steps or PAGE, certificate=certificate) as server:
+            return await asyncio.to_thread(call, server.url), server.requests
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("tested", "sent"),
+    [
+        ("{url}", "Bearer hunter2"),
+        ("{url}/v1", "Bearer hunter2"),
+        ("https://127.0.0.1:{port}", None),
+        ("http://localhost:{port}", None),
+        ("http://127.0.0.1:9", None),
+        ("http://127.0.0.1", None),
+    ],
+)
+def test_only_scheme_host_and_port_of_a_tested_server_get_the_runs_headers(tested: str, sent: str | None) -> None:
+    def call(url: str) -> Fetched:
+        base = tested.format(url=url, port=url.rpartition(":")[2])
+        return TelemetryContext((base,), headers=KEY).fetch(f"{url}/metrics?all=1", 30.0, headers={"X-Own": "1"})
+
+    page, (request,) = fetched(call)
+    assert (page.body, page.content_type, page.at_ns > 0) == (b"up 1", "text/plain", True)
+    assert (request.target, request.header("Authorization"), request.header("X-Own")) == ("/metrics?all=1", sent, "1")
+
+
+def test_headers_of_the_source_replace_those_of_the_run() -> None:
+    def call(url: str) -> Fetched:
+        return TelemetryContext((url,), headers=KEY).fetch(url, 30.0, headers={"authorization": "Basic own"})
+
+    assert fetched(call)[1][0].header("Authorization") == "Basic own"
+
+
+def test_a_redirect_is_an_error_and_is_not_followed() -> None:
+    moved = (Expect(), Send(answer(status=302, reason="Found", headers=["Location: http://127.0.0.1:9/"])))
+    with pytest.raises(FetchError, match=r"the server answers 302 Found$") as caught:
+        fetched(lambda url: TelemetryContext((url,), headers=KEY).fetch(url, 30.0), *moved)
+    assert caught.value.status == 302
+
+
+@pytest.mark.parametrize(
+    ("steps", "timeout_s", "why"),
+    [
+        ((Expect(), Send(answer(b"x" * 101))), 30.0, "the page has more than 100 bytes"),
+        ((Expect(), Send(answer(b"x" * 50)[:-10]), Cut()), 30.0, "the page was cut, 10 bytes before its end"),
+        ((Expect(), Send(answer(status=404, reason="Not Found"))), 30.0, "the server answers 404 Not Found"),
+        ((Expect(), Cut()), 30.0, "Remote end closed connection without response"),
+        ((Expect(), UntilClosed()), 0.05, "timed out"),
+    ],
+)
+def test_a_page_that_does_not_come_whole_is_an_error(steps: Sequence[Step], timeout_s: float, why: str) -> None:
+    with pytest.raises(FetchError, match=why):
+        fetched(lambda url: TelemetryContext().fetch(url, timeout_s, most_bytes=100), *steps)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:9/m?token=hunter2", "http://127.0.0.1:9/m?<redacted>: Connection refused"),
+        ("file:///etc/passwd", "file:///etc/passwd: it must be http or https"),
+        ("http://ada:hunter2@h/", "http://<redacted>@h/: it must be http or https with a host; credentials go into headers"),
+        ("http://h:99999/", "http://h:99999/: Port out of range"),
+    ],
+)
+def test_an_error_names_the_url_without_secrets(url: str, said: str) -> None:
+    with pytest.raises(FetchError) as caught:
+        TelemetryContext(("http://h",), headers=KEY).fetch(url)
+    assert caught.value.message.startswith(said) and "hunter2" not in caught.value.message
+    assert caught.value.status is None
+
+
+def test_a_context_shows_no_headers() -> None:
+    assert "hunter2" not in repr(TelemetryContext(("http://h",), headers=KEY))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_the_certificates_of_the_run_are_used(tmp_path: Path) -> None:
+    certificate = Certificate.made(tmp_path)
+    trusting = TelemetryContext(tls=TlsPlan(ca_file=str(certificate.cert)))
+    page, _ = fetched(lambda url: trusting.fetch(url, 30.0), certificate=certificate)
+    assert page.body == b"up 1"
+    with pytest.raises(FetchError, match=r"(?i)certificate.verify.failed"):
+        fetched(lambda url: TelemetryContext().fetch(url, 30.0), certificate=certificate)
