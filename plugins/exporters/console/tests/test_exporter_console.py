@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
-from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Quantiles, UrlSummary
+from aiperf.sdk.summary import (
+    Arrivals,
+    DeliveredLoad,
+    ErrorCount,
+    PhaseSummary,
+    PluginUsed,
+    Quantiles,
+    SeriesSummary,
+    SourceSummary,
+    UrlSummary,
+)
 from aiperf_exporter_console import Console, say
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, PLAIN, Look, cells_of, wrap
@@ -198,6 +208,40 @@ def test_several_servers_have_a_row_each():
         ["http://a:8000", "1,500", "1,490", "10", "12.50", "4.18", "7.20", "N/A"],
         ["http://b:8000", "2", "0", "2", "N/A", "N/A", "N/A", "N/A"],
     ]
+
+
+def series(name: str, kind: str, stats: dict, *, phase: int = 1, **more: dict) -> SeriesSummary:
+    return SeriesSummary("vitals", phase, name, kind, "s", {"gpu": "0"}, "", stats, estimates=more.get("estimates", {}))
+
+
+def sampled(*shown: SeriesSummary, failed: int = 0) -> Summary:
+    return replace(SUMMARY, telemetry=(SourceSummary("vitals", "acme", "1", 0.5, 7, failed, 2 * failed, shown),))
+
+
+def test_a_telemetry_source_has_a_short_table_of_the_profiling_phase():
+    gauge = series("load", "gauge", {"avg": 0.00012345, "min": 0.0, "max": 12345.6, "p50": 0.5, "p99": 2.0, "count": 7})
+    counter = series("spent", "counter", {"total": 4.0, "rate": 2.0})
+    histogram = series("wait", "histogram", {"count": 4, "avg": 0.5, "rate": 1}, estimates={"p50_estimate": 0.4})
+    others = series("machine", "info", {"count": 3}), series("warmup", "gauge", {}, phase=0)
+    text = render(sampled(gauge, counter, histogram, *others), 120)
+    assert re.search(r"│ Series +│ +avg │ +min │ +max │ +p50 │ +p99 │ +total │ +rate/s │", text)
+    assert grid(text, "Telemetry: vitals") == [
+        ["load gpu=0 (s)", "0.0001234", "0", "12,346", "0.5", "2", "", ""],
+        ["spent gpu=0 (s)", "", "", "", "", "", "4", "2"],
+        ["wait gpu=0 (s)", "0.5", "", "", "0.4", "", "", "1"],
+    ]
+    assert "machine" not in text and "of its samples failed" not in text
+
+
+def test_a_telemetry_table_is_cut_fits_and_names_failed_samples():
+    stats = {"avg": 1e9, "min": 1e9, "max": 1e9, "p99": 1e9}
+    many = [series(f"a_series_of_a_long_name_{n}", "gauge", stats) for n in range(15)]
+    text = render(sampled(*many, failed=3), 60)
+    assert max(map(cells_of, text.splitlines())) <= 60
+    assert len([line for line in text.splitlines() if "1,000,000,000" in line]) == 12
+    assert "3 further series stand in the JSON." in text
+    assert "3 of its samples failed, 6 were missed for want of time." in text
+    assert "Telemetry" not in render(sampled(series("machine", "info", {"count": 3})), 80)
 
 
 def test_requests_are_told_by_what_became_of_them():

@@ -5,7 +5,17 @@ from importlib.resources import files
 import jsonschema
 import pytest
 from aiperf import ErrorDetails, Finding, FindingLevel, Measurement, Result, Summary, Target
-from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, PluginUsed, Quantiles, UrlSummary
+from aiperf.sdk.summary import (
+    Arrivals,
+    DeliveredLoad,
+    ErrorCount,
+    PhaseSummary,
+    PluginUsed,
+    Quantiles,
+    SeriesSummary,
+    SourceSummary,
+    UrlSummary,
+)
 from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_json import SummaryJson
 from aiperf_exporter_json.document import iso
@@ -74,6 +84,7 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
     full = replace(
         SUMMARY, complete=False, incomplete_reason="the run was cancelled", warnings=("slow",), urls=(url, url),
         outcomes={"completed": 20, "failed": 5}, survival={"request_latency": Result("request_latency", "", "ms", survived)},
+        telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2),),
     )  # fmt: skip
     content = written(tmp_path, full)
     assert content.keys() - full.results.keys() == SCHEMA["properties"].keys()
@@ -88,6 +99,7 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
         ("outcomes", {"completed": 1.5}),
         ("survival", {"request_latency": {"unit": "ms", "count": 3}}),
         ("urls", [{"url": "http://a"}]),
+        ("telemetry", [{"source": "vitals"}]),
     ],
 )
 def test_what_is_ours_has_a_shape_too(tmp_path, field, wrong):
@@ -238,3 +250,25 @@ def test_a_metrics_tag_never_displaces_a_field(tmp_path):
 
 class TestSummaryJsonKeepsTheContract(SummaryExporterContract):
     exporter = SummaryJson
+
+
+def test_telemetry_has_every_series_by_phase(tmp_path):
+    load = SeriesSummary("vitals", 1, "load", "gauge", "tasks", {"window": "1m"}, "Tasks", {"avg": 0.5, "std": math.nan})
+    wait = SeriesSummary(
+        "vitals", 1, "wait", "histogram", "", {}, "", {"count": 4.0}, {"1.0": 3.0, "+Inf": 4.0}, {"p50_estimate": 0.6}
+    )
+    source = SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2, (load, wait), ((load,),))
+    content = written(tmp_path, replace(SUMMARY, telemetry=(source,)))
+    assert content["telemetry"] == [
+        {
+            "source": "vitals", "distribution": "acme-vitals", "version": "1.3.0",
+            "interval_s": 0.5, "samples": 7, "failed": 1, "missed": 2,
+            "series": [
+                {"phase": 1, "name": "load", "kind": "gauge", "unit": "tasks", "labels": {"window": "1m"},
+                 "stats": {"avg": 0.5}, "description": "Tasks"},
+                {"phase": 1, "name": "wait", "kind": "histogram", "stats": {"count": 4.0, "p50_estimate": 0.6},
+                 "buckets": {"1.0": 3.0, "+Inf": 4.0}},
+            ],
+        }
+    ]  # fmt: skip
+    assert "telemetry" not in written(tmp_path, SUMMARY)

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from aiperf import Result, Summary, Target
-from aiperf.sdk.summary import Slice
+from aiperf.sdk.summary import SeriesSummary, Slice, SourceSummary
 from aiperf.testing import SummaryExporterContract
 from aiperf.testing.summaries import sample_summary
 from aiperf_exporter_timeslices import SlicesCsv, SlicesJson
@@ -60,6 +60,17 @@ def test_the_csv_has_a_row_for_each_statistic_in_order(tmp_path: Path) -> None:
     ]
     assert rows[3][3:] == ["Request Throughput", "requests/sec", "avg", "42.27"]
     assert [row[0] for row in rows] == ["0"] * 4 + ["2"]
+
+
+def test_json_has_the_telemetry_of_a_slice(tmp_path: Path) -> None:
+    load = SeriesSummary("vitals", 0, "load", "gauge", "tasks", {"window": "1m"}, "Tasks", {"avg": 0.5})
+    known = SourceSummary("vitals", "acme", "1", 0.5, 7, 0, 0, (), ((load,), (), (load,)))
+    unsliced = SourceSummary("tides", "acme", "1", 0.5, 7, 0, 0)
+    (artifact, *_) = SlicesJson(Target(tmp_path)).export(msgspec.structs.replace(sliced(), telemetry=(unsliced, known)))
+    first, empty, last = json.loads(artifact.path.read_text())["timeslices"]
+    row = {"source": "vitals", "name": "load", "kind": "gauge", "unit": "tasks", "labels": {"window": "1m"}}
+    assert first["telemetry"] == last["telemetry"] == [{**row, "stats": {"avg": 0.5}}]
+    assert "telemetry" not in empty
 
 
 @pytest.mark.parametrize("exporter", [SlicesCsv, SlicesJson])

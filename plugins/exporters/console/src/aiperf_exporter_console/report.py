@@ -10,6 +10,7 @@ from aiperf.sdk.model import names
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
+from aiperf_exporter_console.telemetry import sampled
 
 _NONE = "N/A"
 COLUMNS = ("avg", "min", "max", "p99", "p90", "p50", "std")
@@ -55,6 +56,7 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
             *_metrics(summary, look, width, trace=trace),
             _survival(summary, look, width),
             _urls(summary, look, width),
+            *(sampled(source, summary, look, width) for source in summary.telemetry),
             _warnings(summary, look, width),
             _about(summary, width),
             _full_measurement(summary.measurement, look, width) if verbose else _measurement(summary.measurement, look, width),

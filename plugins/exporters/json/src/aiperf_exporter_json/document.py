@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Result, Summary
-from aiperf.sdk.summary import ErrorCount, PhaseSummary, UrlSummary
+from aiperf.sdk.summary import ErrorCount, PhaseSummary, SourceSummary, UrlSummary
 
 SCHEMA_VERSION = "1.4"
 
@@ -47,6 +47,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "outcomes": summary.outcomes or None,
         "survival": statistics(summary.survival) or None,
         "urls": [_url(one) for one in summary.urls] or None,
+        "telemetry": [_source(one) for one in summary.telemetry] or None,
         "phases": [_phase(phase) for phase in summary.phases],
         "plugins": {"kernel": summary.version, "used": [_present(plugin) for plugin in summary.plugins]},
         "warnings": list(summary.warnings) or None,
@@ -97,6 +98,14 @@ def _phase(phase: PhaseSummary) -> dict[str, Any]:
 def _url(one: UrlSummary) -> dict[str, Any]:
     about = {"url": one.url, "started": one.started, "outcomes": one.outcomes}
     return {**about, "error_summary": [_error(each) for each in one.errors], "metrics": statistics(one.results)}
+
+
+def _source(one: SourceSummary) -> dict[str, Any]:
+    counts = {"interval_s": one.interval_s, "samples": one.samples, "failed": one.failed, "missed": one.missed}
+    series = [
+        {"phase": each.phase, **each.entry(), **({"description": each.help} if each.help else {})} for each in one.series
+    ]
+    return {"source": one.name, "distribution": one.distribution, "version": one.version, **counts, "series": series}
 
 
 def _seconds(value: float | None) -> dict[str, Any] | None:

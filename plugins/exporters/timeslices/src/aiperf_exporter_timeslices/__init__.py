@@ -41,7 +41,8 @@ class SlicesJson(_Slices):
     files = {kind: "{prefix_aiperf}_timeslices.json"}
 
     def write(self, path: Path, summary: Summary) -> None:
-        document = {"timeslices": [entry(one) for one in summary.slices], "input_config": summary.config}
+        slices = [entry(one, *sampled(summary, number)) for number, one in enumerate(summary.slices)]
+        document = {"timeslices": slices, "input_config": summary.config}
         path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
@@ -56,13 +57,21 @@ class SlicesCsv(_Slices):
             csv.writer(file, lineterminator="\r\n").writerows(table(summary.slices))
 
 
-def entry(one: Slice) -> dict[str, Any]:
+def sampled(summary: Summary, number: int) -> Iterator[dict[str, Any]]:
+    """Telemetry of a slice, a series each."""
+    for source in summary.telemetry:
+        for series in source.slices[number] if number < len(source.slices) else ():
+            yield {"source": source.name, **series.entry()}
+
+
+def entry(one: Slice, *telemetry: dict[str, Any]) -> dict[str, Any]:
     """A slice as the reference writes it, then what is ours."""
     edges: dict[str, Any] = {"start_ns": one.start_ns, "end_ns": one.end_ns}
     if not one.complete:
         edges["is_complete"] = False
     metrics = {tag: found for tag in sorted(one.results) if (found := one.results[tag].entry())}
-    return {**edges, **metrics, "started": one.started, "outcomes": one.outcomes}
+    ours = {"started": one.started, "outcomes": one.outcomes}
+    return {**edges, **metrics, **ours, **({"telemetry": telemetry} if telemetry else {})}
 
 
 def table(slices: Sequence[Slice]) -> Iterator[list[str]]:

@@ -1,0 +1,66 @@
+"""Tables of telemetry sources: what was sampled beside the load, in the profiling phase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from aiperf import Summary
+from aiperf.sdk.summary import SeriesSummary, SourceSummary
+
+from aiperf_exporter_console.table import Look, cells_of, clean, table, total, wrap
+
+_MOST = 12
+"""Series of a source that are shown."""
+_COLUMNS = ("avg", "min", "max", "p50", "p99", "total", "rate/s")
+_DROPPED = ("min", "p50", "total", "max", "rate/s")
+"""What a narrow table does without, first to go first."""
+_LABEL_CELLS = 22
+
+
+def sampled(source: SourceSummary, summary: Summary, look: Look, width: int) -> Iterator[str]:
+    """The table of one source; nothing where it has no series with numbers."""
+    main = next((phase.index for phase in summary.phases if phase.kind == "profiling"), None)
+    known = [series for series in source.series if series.phase == main and series.kind != "info"]
+    if not known:
+        return
+    rows = [(_label(series), _cells(series)) for series in known[:_MOST]]
+    kept = [name for name in _COLUMNS if any(cells[name] for _, cells in rows)]
+    natural = max(cells_of(label) for label in ("Series", *(label for label, _ in rows)))
+
+    def wide(name: str) -> int:
+        return max(len(name), *(len(cells[name]) for _, cells in rows))
+
+    for name in _DROPPED:
+        if total([min(natural, _LABEL_CELLS), *map(wide, kept)]) <= width:
+            break
+        kept = [each for each in kept if each != name]
+    room = max(_LABEL_CELLS, width - total([0, *map(wide, kept)]))
+    shown = [(look.words(label), *(cells[name] for name in kept)) for label, cells in rows]
+    widths = [min(natural, room), *map(wide, kept)]
+    yield from table(look, clean(f"Telemetry: {source.name}"), ["Series", *kept], shown, widths, right=len(kept))
+    lines = [f"{len(known) - _MOST:,} further series stand in the JSON."] if len(known) > _MOST else []
+    if source.failed or source.missed:
+        lines.append(f"{source.failed:,} of its samples failed, {source.missed:,} were missed for want of time.")
+    for line in lines:
+        yield from wrap(line, width)
+
+
+def _label(series: SeriesSummary) -> str:
+    labels = ", ".join(f"{name}={value}" for name, value in series.labels.items())
+    return clean(f"{series.name}{f' {labels}' if labels else ''}{f' ({series.unit})' if series.unit else ''}")
+
+
+def _cells(series: SeriesSummary) -> dict[str, str]:
+    """The columns of a series; those that its kind lacks are empty."""
+    values = {**series.stats, "rate/s": series.stats.get("rate")}
+    if series.kind == "histogram":
+        values |= {name: series.estimates.get(f"{name}_estimate") for name in ("p50", "p99")}
+    return {name: _number(values.get(name)) for name in _COLUMNS}
+
+
+def _number(value: float | None) -> str:
+    """Four significant digits, all digits before the point."""
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
