@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiperf.results import open_run
 from aiperf.sdk.categories import CATEGORIES
 from aiperf_command_simulate.testing import Simulator
 from environments import Shelf, suite
@@ -185,6 +186,30 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     (figure,) = json.loads(aiperf("plot", done.artifacts, "--only", "odometer", "--json").out)
     assert figure["plot"] == "odometer" and figure["series"][0]["y"] == [float(n) for n in range(1, 21)]
     assert aiperf("greet", "Ada").out == "Hello, Ada!\n"
+
+
+def test_third_party_telemetry_reaches_every_output(aiperf: Program, simulator: Simulator) -> None:
+    done = aiperf("profile", "--url", simulator.url, "--slice-duration", 0.2, "--request-rate", 40, *RUN)
+    assert done.code == 0, done.err
+    (source,) = [source for source in done.json()["telemetry"] if source["source"] == "vitals"]
+    assert (source["distribution"], source["version"], source["failed"]) == ("acme-vitals", "1.3.0", 0)
+    main = [phase["index"] for phase in done.json()["phases"] if phase["kind"] == "profiling"]
+    series = {(row["name"], *row["labels"].values()): row for row in source["series"] if [row["phase"]] == main}
+    assert {name for name, *_ in series} == {"machine", "load", "cpu_time"} and len(series) == 8
+    load, spent = series["load", "1m"], series["cpu_time", "user"]
+    assert load["unit"] == "tasks" and load["description"] == "Tasks that ran or waited"
+    assert load["stats"]["min"] <= load["stats"]["p50"] <= load["stats"]["p99"] <= load["stats"]["max"]
+    assert spent["stats"]["total"] >= 0 and spent["kind"] == "counter"
+
+    slices = json.loads((done.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    rows = [row for one in slices for row in one["telemetry"]]
+    parts = [row for row in rows if (row["name"], row.get("labels")) == ("cpu_time", {"mode": "user"})]
+    assert sum(row["stats"]["total"] for row in parts) == pytest.approx(spent["stats"]["total"])
+    assert "Telemetry: vitals" in done.out and "cpu_time mode=user (s)" in done.out
+    raw = [each for each in open_run(done.artifacts).telemetry() if each.source == "vitals"]
+    samples = {(each.name, *each.labels.values()): each for each in raw}
+    assert samples.keys() == series.keys() and samples["load", "1m"].kind == "gauge"
+    assert aiperf("validate", done.artifacts).code == 0
 
 
 def test_a_third_party_ramp_shapes_the_rise_of_the_rate(aiperf: Program, simulator: Simulator) -> None:

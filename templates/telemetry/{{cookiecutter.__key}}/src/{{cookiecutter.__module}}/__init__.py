@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from aiperf import Absent, Point, TelemetrySource
+from aiperf import Absent, Point, SeriesDeclaration, SeriesTable, TelemetrySource
 
 
 class {{ cookiecutter.__class }}(TelemetrySource):
     """Samples how many tasks ran or waited for a core in the last minute.
 
-    The kernel asks at both edges of each phase and every *interval_s* in between, in a process of its own.
+    The kernel asks at both edges of each phase and every *interval_s* in between, in a process of its own.  A source that reads
+    a page over HTTP uses ``self.context.fetch(url)``: it has the run's certificates, and its headers for the tested servers.
     """
 
     interval_s = 1.0
+    table = SeriesTable(
+        SeriesDeclaration("{{ cookiecutter.__key }}_load", "tasks", help="Tasks that ran or waited, mean of a minute"),
+    )
 
     def start(self) -> None:
         """Once, before the first sample."""
@@ -23,4 +27,4 @@ class {{ cookiecutter.__class }}(TelemetrySource):
 
     def sample(self) -> Iterable[Point]:
         minute, _, _ = os.getloadavg()
-        yield Point("{{ cookiecutter.__key }}_load", minute, unit="tasks", help="Tasks that ran or waited, mean of a minute")
+        yield self.table.point("{{ cookiecutter.__key }}_load", minute)
