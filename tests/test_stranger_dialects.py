@@ -190,6 +190,7 @@ def test_every_turn_and_model_goes_its_own_way(llamas: tuple[Done, Done, type[Ju
         ("/m/generate", "Are you there?"), ("/n%2F1/generate", "Are you there?")
     }  # fmt: skip
     assert [path for _, path, *_ in asked] == ["/m/generate", "/m/chat", "/n%2F1/generate", "/n%2F1/chat"] * 2
+    assert {headers["accept"] for _, _, headers, _ in judge.requests[:10]} == {"application/x-ndjson"}
     assert [headers.get("x-llama") for _, _, headers, _ in asked] == [None, "again"] * 4
     assert {body["messages"][1]["content"] for *_, body in asked[1::2]} == {" word 0 word 1 word 2 word 3"}
 

@@ -52,6 +52,10 @@ class Lost(Echo):
         return HttpRequest("echo", b"")
 
 
+class Slices(Echo):
+    framing = "lines"
+
+
 class Single(Echo):
     capabilities = Capabilities(tokenizes_input=True)
 
@@ -283,6 +287,11 @@ def test_a_given_path_replaces_the_endpoints(tmp_path: Path) -> None:
 def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="encode gave the path 'echo', which must begin with /"):
         build(make(tmp_path, endpoint="Lost"))
+
+
+def test_a_framing_that_is_none_is_refused_before_load(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="can't be used: TypeError: framing is 'lines', not a class with feed"):
+        build(make(tmp_path, endpoint="Slices"))
 
 
 def test_the_prelude_stands_before_the_first_turn_alone(tmp_path: Path) -> None:

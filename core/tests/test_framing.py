@@ -8,7 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf import BadResponse, Endpoint
-from aiperf.sdk.framing import Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of, is_stream
+from aiperf.sdk.framing import (
+    Framing,
+    JsonArray,
+    LengthPrefixed,
+    Lines,
+    ServerSentEvents,
+    Whole,
+    accept,
+    framing_of,
+    is_stream,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +90,14 @@ def test_anything_else_is_no_framing(framing: Any) -> None:
     endpoint = type("Odd", (Endpoint,), {"framing": framing})(None)
     with pytest.raises(TypeError, match=r"^framing is .*, not a class with feed\(data\) and close\(\)$"):
         framing_of(endpoint)
+
+
+@pytest.mark.parametrize(
+    ("framing", "stream"),
+    [(ServerSentEvents, "text/event-stream"), (Lines, "application/x-ndjson"), (JsonArray, "*/*"), (Whole, "*/*")],
+)
+def test_a_request_accepts_what_its_framing_reads(framing: type[Framing], stream: str) -> None:
+    assert (accept(framing, asked=True), accept(framing, asked=False)) == (stream, "application/json")
 
 
 @pytest.mark.parametrize(

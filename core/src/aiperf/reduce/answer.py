@@ -115,7 +115,7 @@ def read_answer(
     answer = Answer()
     if fields.telling:
         answer.events, answer.first_event_ns, answer.last_event_ns = fields.telling, instants[0], instants[fields.telling - 1]
-    answer.usage = merged_usage([usage for usage in fields.usages if usage])
+    answer.usage = merged_usage(list(filter(None, fields.usages)))
     answer.first_usage = fields.first_usage
     answer.finish = next((finish for finish in reversed(fields.finishes) if finish is not None), None)
     answer.end_marker = data[-1] == END_MARKER

@@ -20,6 +20,7 @@ from aiperf.errors import AiperfError, ConfigError
 from aiperf.redaction import without_secrets
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.endpoint import Endpoint, completed, encoded
+from aiperf.sdk.framing import accept
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Conversation, join_url, names
 from aiperf.sdk.plan import Plan, Secrets
@@ -53,14 +54,14 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
         ConfigError: The endpoint can't encode its probe.
     """
     to = plan.target
-    common = {"User-Agent": f"aiperf/{__version__}", "Accept": "text/event-stream" if to.streaming else "application/json"}
+    ref = plan.plugins.endpoint
+    endpoint: Endpoint = load(ref)(plan.plugins.options_of(ref))
+    common = {"User-Agent": f"aiperf/{__version__}", "Accept": accept(endpoint.framing, asked=to.streaming)}
     asked: list[list[Question]] = []
     for url in to.urls:
         listed = Question(join_url(url, "/v1/models"), merged(common, secrets.headers), models=to.models, base=url)
         asked.append([listed] if mode in ("models", "both") else [])
     if mode in ("inference", "both"):
-        ref = plan.plugins.endpoint
-        endpoint: Endpoint = load(ref)(plan.plugins.options_of(ref))
         for model in to.models:
             try:
                 turn = completed(Conversation("probe", (endpoint.probe(),)), 0, to, model)

@@ -165,6 +165,13 @@ def framing_of(endpoint: Endpoint) -> type[Framing]:
     raise TypeError(f"framing is {framing!r:.80}, not a class with feed(data) and close()")
 
 
+def accept(framing: type[Framing], *, asked: bool) -> str:
+    """The header ``Accept`` of a request, where the endpoint gives none.  *asked*: the run asks for streams."""
+    if not asked:
+        return "application/json"
+    return "text/event-stream" if framing is ServerSentEvents else "application/x-ndjson" if framing is Lines else "*/*"
+
+
 def event_mark(framing: type[Framing], *, asked: bool) -> bytes | None:
     """``TransportSettings.event_mark`` of a run with this framing.  *asked*: it asks for streams."""
     if not asked or framing in (ServerSentEvents, Whole):
@@ -181,6 +188,6 @@ def is_stream(framing: type[Framing], *, event_stream: bool, asked: bool) -> boo
 
 
 __all__ = [
-    "Event", "Framing", "JsonArray", "LengthPrefixed", "Lines", "ServerSentEvents", "Whole", "event_mark", "framing_of",
-    "is_stream",
+    "Event", "Framing", "JsonArray", "LengthPrefixed", "Lines", "ServerSentEvents", "Whole", "accept", "event_mark",
+    "framing_of", "is_stream",
 ]  # fmt: skip

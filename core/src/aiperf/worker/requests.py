@@ -20,7 +20,7 @@ from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.endpoint import Endpoint, Reader, completed, encoded, prompt
-from aiperf.sdk.framing import Framing, Whole, is_stream
+from aiperf.sdk.framing import Framing, Whole, accept, is_stream
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Answers, Delta, ErrorDetails, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
@@ -41,7 +41,7 @@ class Turns:
     def __init__(self, plan: Plan, secrets: Secrets, store: Store, logbook: Logbook, prepare: Prepare | None) -> None:
         self._plan, self._store, self._logbook, self._prepare = plan, store, logbook, prepare
         self._endpoint: Endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
-        self._accept = "text/event-stream" if plan.target.streaming else "application/json"
+        self._accept = accept(self._endpoint.framing, asked=plan.target.streaming)
         self._secrets, self._session_headers = secrets, (plan.target.session_header, *environment.affinity_headers())
         self.shapes = [[self._new_shape(stored, url) for stored in store.shapes] for url in plan.target.urls]
         self._secret_names = tuple(secrets.headers)
