@@ -295,22 +295,26 @@ def test_what_an_interrupted_run_did_not_see_is_named(tmp_path: Path, *, cancell
 
 
 @pytest.mark.parametrize(
-    ("end", "shard_ended", "outcome"),
+    ("end", "shard_ended", "resumed", "outcome"),
     [
-        (None, False, "unknown"),
-        (None, True, "never_sent"),  # the worker's own last word
-        ({0: 1}, False, "never_sent"),  # the journal has every request there was
-        ({0: 2}, True, "unknown"),
-        ({}, False, "unknown"),  # a cluster: nobody counts for the workers
+        (None, False, False, "unknown"),
+        (None, True, False, "never_sent"),  # the worker's own last word
+        (None, True, True, "unknown"),  # a replacement's last word
+        ({0: 1}, False, False, "never_sent"),  # the journal has every request there was
+        ({0: 1}, True, True, "never_sent"),
+        ({0: 2}, True, False, "unknown"),
+        ({}, False, False, "unknown"),  # a cluster: nobody counts for the workers
     ],
 )
 def test_arrivals_without_a_request_are_unknown_where_one_may_have_been_sent(
-    tmp_path: Path, end: dict[int, int] | None, shard_ended: bool, outcome: str
+    tmp_path: Path, end: dict[int, int] | None, shard_ended: bool, resumed: bool, outcome: str
 ) -> None:
     made = recording(tmp_path)
     replanned(made, PhasePlan("profiling", "profiling", 0, "burst", request_count=3))
     made.phase("begin", 0)
     answered(made, 0)
+    if resumed:
+        made.phase("begin", MS, resumed=True)
     made.flush(9 * MS)
     if shard_ended:
         made.phase("end", 9 * MS)

@@ -185,9 +185,14 @@ class _Merging:
         )
 
     def _accounts_for(self, phase: PhasePlan) -> bool:
-        """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end."""
-        values = [(shard, value) for shard, kind, value in self.events if kind == journal.PHASE]
-        ended = {shard for shard, value in values if (value["phase"], value["event"]) == (phase.index, "end")}
+        """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end.
+
+        A worker that took the place of one that died can't speak for what that one had not yet written.
+        """
+        events = [(shard, value) for shard, kind, value in self.events if kind == journal.PHASE]
+        own = [(shard, value) for shard, value in events if value["phase"] == phase.index]
+        ended = {shard for shard, value in own if value["event"] == "end"}
+        ended -= {shard for shard, value in own if value.get("resumed")}
         numbered = set() if self.end is None else self.end.requests.keys()
         return not self.lost and ended | numbered >= set(range(self.plan.run.workers))
 

@@ -40,8 +40,8 @@ PLAN, PHASE, SENT, CHUNKS, DONE, TEXT, LOOP, COLUMNS = range(1, 9)
 """Kinds of frame.
 
 PLAN    msgpack ``{"run_id", "shard", "shards", "pid", "started_mono_ns"}``: first frame of a segment
-PHASE   msgpack ``{"phase", "event", "at_ns", …}``; event is ``begin``, ``sending_complete``, ``end``, or ``stopped``: the
-        process stood still for ``for_ns`` until then
+PHASE   msgpack ``{"phase", "event", "at_ns", …}``; event is ``begin`` (``resumed``: by a worker in the place of one that
+        died), ``sending_complete``, ``end``, or ``stopped``: the process stood still for ``for_ns`` until then
 SENT    int64 rows of SENT_FIELDS: a request was started
 CHUNKS  int64 rows of CHUNK_FIELDS, then the bodies one after the other, after HTTP framing
 DONE    int64 rows of DONE_FIELDS: a request is over

@@ -200,8 +200,9 @@ class Recording:
         """A PHASE or LOOP frame."""
         self.frame(kind, msgspec.msgpack.encode(value), at_ns, shard=shard)
 
-    def phase(self, event: str, at_ns: int, *, phase: int = 0, shard: int = 0) -> None:
-        self.event(journal.PHASE, {"phase": phase, "event": event, "at_ns": at_ns + CLOCK.started_mono_ns}, at_ns, shard=shard)
+    def phase(self, event: str, at_ns: int, *, phase: int = 0, shard: int = 0, **more: object) -> None:
+        value = {"phase": phase, "event": event, "at_ns": at_ns + CLOCK.started_mono_ns, **more}
+        self.event(journal.PHASE, value, at_ns, shard=shard)
 
     def frame(self, kind: int, payload: bytes, at_ns: int, count: int = 0, *, shard: int = 0) -> None:
         wall, number = at_ns + CLOCK.started_wall_ns + self.step_ns, self._frames.get(shard, 0)

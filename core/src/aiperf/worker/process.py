@@ -257,7 +257,8 @@ class Worker:
         requests.on_idle = partial(self._end_phase, phase.index)
         self._write_loop_frame(share)  # where the phase's processor time begins
         share.phase_open = True
-        share.logbook.frame(journal.PHASE, {"phase": phase.index, "event": "begin", "at_ns": message.start_ns})
+        begin = {"phase": phase.index, "event": "begin", "at_ns": message.start_ns}
+        share.logbook.frame(journal.PHASE, begin | {"resumed": True} if message.resumed else begin)
         if phase.duration_ns is not None:
             self._call_at(message.start_ns + phase.duration_ns, driver.stop)
             if phase.grace_ns is not None:
