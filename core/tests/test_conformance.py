@@ -33,6 +33,7 @@ from aiperf.sdk.dataset import DatasetContext
 from aiperf.sdk.endpoint import Capabilities, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
+from aiperf.sdk.grader import Case as GradedCase
 from aiperf.sdk.grader import Grade, Grader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
 from aiperf.sdk.ui import Ui
@@ -102,6 +103,19 @@ def with_grader(*cases: Case, **methods: Any) -> GraderContract:
     contract = type("Changed", (SameContract,), own)()
     assert isinstance(contract, GraderContract)
     return contract
+
+
+def test_a_grader_of_cases_keeps_the_contract_with_those_of_its_author_too() -> None:
+    finished = GradedCase(expected="B", turn=Turn(("A or B?",)), text="B", conversation_id="c", finish_reason="length")
+    cases = (Case("B", "B", correct=True), Case("B", "", correct=False), Case("B", "B", correct=False, case=finished))
+
+    class Whole(Grader):
+        def grade(self, case: GradedCase) -> Grade:
+            return Grade(case.response == case.expected and case.finish_reason != "length", extracted=case.text)
+
+    contract = type("WholeContract", (GraderContract,), {"grader": Whole, "cases": cases})()
+    assert isinstance(contract, GraderContract)
+    assert verdicts(contract) == set()
 
 
 def test_a_good_grader_keeps_the_contract() -> None:

@@ -19,7 +19,7 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.grader import Grade, Grader
+from aiperf.sdk.grader import Case, Grade, Grader
 from aiperf.sdk.model import Conversation, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
@@ -41,6 +41,14 @@ QUESTIONS = Conversation(
 class Same(Grader):
     def grade(self, expected: str, response: str) -> Grade:
         return Grade(expected == response, unparsed=not response, extracted=response)
+
+
+class Cut(Grader):
+    """Tells all that a case has."""
+
+    def grade(self, case: Case) -> Grade:
+        told = [case.conversation_id, case.number, case.task, case.turn.texts[0], case.text, case.reasoning, case.finish_reason]
+        return Grade(case.response == case.expected, explanation=json.dumps([*told, case.usage]))
 
 
 class Half(Grader):
@@ -124,6 +132,16 @@ def test_a_score_of_the_graders_own_is_kept(tmp_path: Path) -> None:
 def test_reasoning_is_graded_only_where_there_is_nothing_else(tmp_path: Path) -> None:
     _, batch = answered(tmp_path, Same, {"reasoning": "4"}, {"reasoning": "Lyon?", "text": "Paris"})
     assert columns(batch, "correct") == [[1, 1]]
+
+
+def test_a_grader_of_cases_gets_all_that_is_known_of_an_answer(tmp_path: Path) -> None:
+    finished = {"text": "4", "finish": "length", "usage": {"completion_tokens": 1}}
+    _, batch = answered(tmp_path, Cut, finished, {"reasoning": "Paris", "finish": "stop"})
+    assert columns(batch, "graded", "correct") == [[1, 1], [1, 1]]
+    assert [json.loads(each["grade"]["explanation"]) for each in grades(batch)] == [
+        ["questions", 0, "sums", "two and two", "4", "", "length", {"completion_tokens": 1}],
+        ["questions", 1, "towns", "capital of France", "", "Paris", "stop", None],
+    ]
 
 
 def test_a_failed_request_is_not_a_wrong_answer(tmp_path: Path) -> None:

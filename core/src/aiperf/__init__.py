@@ -19,7 +19,7 @@ _WHERE = {
     "errors": "AiperfError BadDataset BadResponse BadTokenizer ConfigError PluginError UsageError",
     "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Turn",
     "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
-    "sdk.rowfile": "rows", "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Grade Grader",
+    "sdk.rowfile": "rows", "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
     "sdk.telemetry": "Absent Digest Histogram Point SeriesDeclaration SeriesKind SeriesTable TelemetryContext TelemetrySource",
     "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Ui",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
@@ -43,7 +43,7 @@ _ALIASES = {"Declared": "MetricDeclaration", "Fold": "Aggregation", "Kept": "Raw
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
     "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact", "Axis",
-    "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Column", "Command", "ConfigError",
+    "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command", "ConfigError",
     "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver", "DriverContext",
     "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure", "Finding",
     "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "KernelTransport", "LocalProcess", "Measurement", "Media",
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
     from aiperf.sdk.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
     from aiperf.sdk.fetch import Fetched, FetchError
-    from aiperf.sdk.grader import Grade, Grader
+    from aiperf.sdk.grader import Case, Grade, Grader
     from aiperf.sdk.hooks import hookimpl, hookspec
     from aiperf.sdk.metric import (  # isort: skip
         Aggregation, Analysis, Metric, MetricDeclaration, MetricFamily, Needs, Over, PerRequestMetric, RequestView, RunMetric,

@@ -11,7 +11,7 @@ from aiperf.reduce.answer import Answer
 from aiperf.registry.third_party import failure, load, why
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import GRADE_COLUMNS, Column
-from aiperf.sdk.grader import Grade, Grader
+from aiperf.sdk.grader import Case, Grade, Grader, takes_case
 from aiperf.sdk.plan import Plan
 
 
@@ -35,6 +35,7 @@ class Grading:
         self._ref, self._store, self._report = plan.plugins.grader, store, report
         options = plan.plugins.options_of
         self._grader: Grader | None = None if self._ref is None else load(self._ref)(options(self._ref))
+        self._takes_case = self._grader is not None and takes_case(self._grader)
 
     def of(self, entry: int, turn: int, answer: Answer, failed: str | None) -> Graded | None:
         """The answer's grade; None where nothing is expected.
@@ -50,13 +51,23 @@ class Grading:
             return Graded(asked.expected, asked.task, ungraded=failed)
         response = answer.text or answer.reasoning
         try:
-            grade = self._grader.grade(asked.expected, response)
+            if self._takes_case:
+                grade = self._grader.grade(self._case(asked.expected, asked.task, entry, turn, answer))
+            else:
+                grade = self._grader.grade(asked.expected, response)
             if not isinstance(grade, Grade):
                 raise TypeError(f"it gives {type(grade).__name__}, not Grade")
         except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
             self._report(str(self._ref), failure(self._ref, "failed", error).message)
             return Graded(asked.expected, asked.task, response, ungraded=f"the grader failed: {why(error)}")
         return Graded(asked.expected, asked.task, response, grade)
+
+    def _case(self, expected: str, task: str | None, entry: int, number: int, answer: Answer) -> Case:
+        conversation = self._store.conversation(entry)
+        return Case(
+            expected=expected, task=task, turn=conversation.turns[number], conversation_id=conversation.id, number=number,
+            text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish, usage=answer.usage,
+        )  # fmt: skip
 
 
 def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]:

@@ -6,9 +6,40 @@ answer's text, and stores each grade with the columns of its request.
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
+from typing import Any
+
 from msgspec import Struct
 
+from aiperf.sdk.model import Turn
 from aiperf.sdk.options import OptionsT, WithOptions
+
+
+class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One answer, with the turn of the data set that it answers.
+
+    turn: as the data set gave it, without the history that the kernel adds.  conversation_id, number: the turn's conversation,
+    and its place there, from 0.
+    expected, task: those of *turn*; task None: the data set has no groups.
+    text: the answer without its reasoning, "" where it has none.  reasoning: likewise, "" where the endpoint told none apart.
+    finish_reason: the server's word for the end; None where it sent none.
+    usage: the server's counts as it sent them; None where it sent none.
+    """
+
+    expected: str
+    turn: Turn
+    text: str
+    conversation_id: str
+    number: int = 0
+    task: str | None = None
+    reasoning: str = ""
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+
+    @property
+    def response(self) -> str:
+        """What is graded: the text, or the reasoning of an answer without text."""
+        return self.text or self.reasoning
 
 
 class Grade(Struct, frozen=True, omit_defaults=True):
@@ -34,9 +65,20 @@ class Grader(WithOptions[OptionsT]):
     ConfigError where an optional package is missing, before any request is sent.
     """
 
-    def grade(self, expected: str, response: str) -> Grade:
-        """Grade an answer.  *expected*: from the data set; *response*: the answer's text without its reasoning."""
-        raise NotImplementedError(f"{type(self).__name__} must define grade(expected, response)")
+    def grade(self, *args: Any, **kwargs: Any) -> Grade:
+        """Grade an answer: define ``grade(case)``, or ``grade(expected, response)``.
+
+        case: a :class:`Case`.  expected: from the data set; response: the answer's text, or its reasoning where it has no text.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define grade(case) or grade(expected, response)")
 
 
-__all__ = ["Grade", "Grader"]
+def takes_case(grader: Grader[Any]) -> bool:
+    """Whether the grader defines ``grade(case)``: its method has one parameter without a default."""
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = signature(grader.grade).parameters.values()
+    needed = [each for each in parameters if each.kind in positional and each.default is Parameter.empty]
+    return len(needed) == 1 and all(each.kind is not Parameter.VAR_POSITIONAL for each in parameters)
+
+
+__all__ = ["Case", "Grade", "Grader", "takes_case"]

@@ -7,8 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
-from aiperf.sdk.grader import Grade, Grader
+import aiperf.sdk.grader as sdk
+from aiperf.sdk.grader import Grade, Grader, takes_case
+from aiperf.sdk.model import Turn
 from aiperf.testing.manifests import check_row
 
 ODD = (
@@ -19,13 +22,29 @@ ODD = (
 
 
 class Case(Struct, frozen=True):
-    """An answer with its expected grade.  *extracted*: None skips the comparison."""
+    """An answer with its expected grade.
+
+    extracted: None skips the comparison.  case: what ``grade(case)`` gets; None makes one of *expected* and *response*, with
+    neither task, reasoning, finish reason nor usage.
+    """
 
     expected: str
     response: str
     correct: bool
     unparsed: bool = False
     extracted: str | None = None
+    case: sdk.Case | None = None
+
+    def grade(self, grader: Grader, response: str | None = None) -> Grade:
+        """The grader's grade, in the form of ``grade`` that it defines.  *response*: None is the case's own."""
+        text = self.response if response is None else response
+        if not takes_case(grader):
+            return grader.grade(self.expected, text)
+        if self.case is None:
+            turn = Turn(("What is it?",), expected=self.expected)
+            return grader.grade(sdk.Case(expected=self.expected, turn=turn, text=text, conversation_id="case"))
+        changes = {} if response is None else {"text": response, "reasoning": ""}
+        return grader.grade(replace(self.case, **changes))
 
 
 class GraderContract:
@@ -49,7 +68,7 @@ class GraderContract:
     def test_every_case_gets_its_grade(self) -> None:
         grader = self._made()
         for case in self.cases:
-            grade = grader.grade(case.expected, case.response)
+            grade = case.grade(grader)
             assert (grade.correct, grade.unparsed) == (case.correct, case.unparsed), case
             if case.extracted is not None:
                 assert grade.extracted == case.extracted, case
@@ -60,7 +79,7 @@ class GraderContract:
     def test_grades_are_whole(self) -> None:
         grader = self._made()
         for case in self.cases:
-            grade = grader.grade(case.expected, case.response)
+            grade = case.grade(grader)
             assert type(grade) is Grade
             assert type(grade.correct) is bool and type(grade.unparsed) is bool
             assert grade.extracted is None or isinstance(grade.extracted, str)
@@ -69,19 +88,19 @@ class GraderContract:
 
     def test_it_is_pure(self) -> None:
         first, second = self._made(), self._made()
-        forth = [first.grade(case.expected, case.response) for case in self.cases]
-        back = [first.grade(case.expected, case.response) for case in reversed(self.cases)]
+        forth = [case.grade(first) for case in self.cases]
+        back = [case.grade(first) for case in reversed(self.cases)]
         assert forth == back[::-1], "a repeated answer got another grade"
-        assert forth == [second.grade(case.expected, case.response) for case in self.cases]
+        assert forth == [case.grade(second) for case in self.cases]
 
     @pytest.mark.parametrize("response", ODD, ids=lambda text: ascii(text)[:20])
     def test_no_answer_is_too_odd_to_grade(self, response: str) -> None:
         grader = self._made()
         for case in self.cases:
-            assert type(grader.grade(case.expected, response)) is Grade
+            assert type(case.grade(grader, response)) is Grade
 
     def test_silence_is_not_right(self) -> None:
         grader = self._made()
         for case in self.cases:
             if case.expected.strip():
-                assert not grader.grade(case.expected, "").correct, case
+                assert not case.grade(grader, "").correct, case

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aiperf.testing import Case
+
 from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
 from {{ cookiecutter.__module }}.contract import {{ cookiecutter.__class }}Contract
 
@@ -11,4 +13,5 @@ class TestItKeepsTheContract({{ cookiecutter.__class }}Contract):
 
 
 def test_it_says_what_it_went_by() -> None:
-    assert "'keys'" in {{ cookiecutter.__class }}().grade("doors", "It has keys.").explanation
+    case = Case("doors", "It has keys.", correct=False)
+    assert "'keys'" in case.grade({{ cookiecutter.__class }}()).explanation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aiperf import Grade, Grader
+from aiperf import Case, Grade, Grader
 
 _WORD = re.compile(r"\w+")
 
@@ -12,9 +12,9 @@ _WORD = re.compile(r"\w+")
 class {{ cookiecutter.__class }}(Grader):
     """Pure: the same texts give the same grade in any process.  An answer in which nothing can be found is *unparsed*."""
 
-    def grade(self, expected: str, response: str) -> Grade:
-        words = _WORD.findall(response)
+    def grade(self, case: Case) -> Grade:
+        words = _WORD.findall(case.response)
         if not words:
             return Grade(correct=False, unparsed=True, explanation="the answer has no word")
-        correct = words[-1].casefold() == expected.strip().casefold()
+        correct = words[-1].casefold() == case.expected.strip().casefold()
         return Grade(correct=correct, extracted=words[-1], explanation=f"the last word is {words[-1]!r}")
