@@ -1,4 +1,4 @@
-"""Folds samples over the phases of a run and over its time slices, in one pass that holds no samples.
+"""Folds samples over the phases of a run and over its time slices, in one pass that holds few samples.
 
 Between two samples a gauge is taken as a straight line, and a counter (each of a histogram's, too) as growing evenly, so the
 result of a phase doesn't depend on the position of its edges between samples.  A counter that decreased has restarted at 0.
@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 
+from aiperf.sdk.columns import Floats
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.sdk.telemetry import SeriesKind
 from aiperf.telemetry.percentiles import by_weight, of_histogram
@@ -24,6 +26,8 @@ log = logging.getLogger(__name__)
 
 MOST_PARTS = 200_000
 """Series times slices of one source; series beyond have no slices."""
+_AT_ONCE = 256
+"""Samples of a series that are folded together."""
 _MOST_VALUES = 4096
 """Distinct values of a gauge in a window; with more, percentiles are those of values with three digits."""
 
@@ -36,13 +40,24 @@ class Window(Struct, frozen=True):
     end_ns: float
 
 
-class _Step(NamedTuple):
-    """From one sample of a series to the next."""
+class _Samples(NamedTuple):
+    """Samples of a series in the order of time, a row of values each; the first one was folded before if *carried*."""
 
-    before: Sequence[float]
-    after: Sequence[float]
-    from_ns: float
-    until_ns: float
+    at_ns: Floats
+    values: Floats
+    carried: bool
+
+    def inside(self, window: Window) -> Floats:
+        """The values of those within the window, without the carried one."""
+        first, last = self.at_ns.searchsorted(window.begin_ns, "left"), self.at_ns.searchsorted(window.end_ns, "right")
+        return self.values[max(first, self.carried) : last]
+
+    def steps(self, window: Window) -> tuple[Floats, Floats, Floats]:
+        """Those between which the window lies: instants, instants within the window, values."""
+        first = max(0, self.at_ns.searchsorted(window.begin_ns, "right") - 1)
+        part = slice(first, self.at_ns.searchsorted(window.end_ns, "left") + 1)
+        at_ns = self.at_ns[part]
+        return at_ns, at_ns.clip(window.begin_ns, window.end_ns), self.values[part]
 
 
 class _Result(NamedTuple):
@@ -60,33 +75,44 @@ class _Level:
         self.count = 0
         self.least, self.most, self.only = math.inf, -math.inf, math.nan
         self.covered_ns = self.area = self.square = 0.0
-        self.weights: dict[float, float] = {}
-        self.rounded = False
+        self._weights: list[tuple[Floats, Floats]] = []
+        self._held = 0
 
-    def at(self, values: Sequence[float]) -> None:
-        """Add a sample within the window."""
-        self.count += 1
-        self.only = values[0]
-        self.least, self.most = min(self.least, self.only), max(self.most, self.only)
+    def add(self, samples: _Samples, window: Window) -> None:
+        """Add a part of the window: a straight line between two samples."""
+        inside = samples.inside(window)[:, 0]
+        if len(inside):
+            self.count, self.only = self.count + len(inside), float(inside[-1])
+            self._reach(inside)
+        at_ns, within_ns, values = samples.steps(window)
+        if len(at_ns) < 2 or within_ns[-1] <= within_ns[0]:
+            return
+        level, spans = np.interp(within_ns, at_ns, values[:, 0]), np.diff(within_ns)
+        first, last = level[:-1], level[1:]
+        self.covered_ns += float(within_ns[-1] - within_ns[0])
+        self.area += float((first + last) @ spans) / 2
+        self.square += float((first * first + first * last + last * last) @ spans) / 3
+        self._reach(level)
+        self._weights.append((level, (np.append(spans, 0.0) + np.append(0.0, spans)) / 2))
+        self._held += len(level)
+        if self._held > 2 * _MOST_VALUES:
+            self.weights()
 
-    def between(self, step: _Step, begin_ns: float, end_ns: float) -> None:
-        """Add a part of a step: a straight line."""
-        slope = (step.after[0] - step.before[0]) / (step.until_ns - step.from_ns)
-        first, last = (step.before[0] + slope * (at_ns - step.from_ns) for at_ns in (begin_ns, end_ns))
-        self.covered_ns += end_ns - begin_ns
-        self.area += (first + last) / 2 * (end_ns - begin_ns)
-        self.square += (first * first + first * last + last * last) / 3 * (end_ns - begin_ns)
-        self.least, self.most = min(self.least, first, last), max(self.most, first, last)
-        for value in (first, last):
-            self._weigh(value, (end_ns - begin_ns) / 2)
-        if len(self.weights) > _MOST_VALUES and not self.rounded:
-            self.rounded, weights, self.weights = True, self.weights, {}
-            for value, weight in weights.items():
-                self._weigh(value, weight)
+    def _reach(self, values: Floats) -> None:
+        self.least, self.most = min(self.least, float(values.min())), max(self.most, float(values.max()))
 
-    def _weigh(self, value: float, weight: float) -> None:
-        value = float(f"{value:.3g}") if self.rounded else value
-        self.weights[value] = self.weights.get(value, 0.0) + weight
+    def weights(self) -> dict[float, float]:
+        """Time by value; it replaces what was held."""
+        if not self._weights:
+            return {}
+        values, weights = map(np.concatenate, zip(*self._weights, strict=True))
+        distinct, places = np.unique(values[weights > 0], return_inverse=True)
+        if len(distinct) > _MOST_VALUES:
+            rounded = np.array([float(f"{value:.3g}") for value in distinct.tolist()])
+            distinct, places = np.unique(rounded[places], return_inverse=True)
+        times = np.asarray(np.bincount(places, weights[weights > 0]), np.float64)
+        self._weights, self._held = [(distinct, times)], len(distinct)
+        return dict(zip(distinct.tolist(), times.tolist(), strict=True))
 
     def result(self) -> _Result:
         if not self.covered_ns and not self.count:
@@ -95,7 +121,7 @@ class _Level:
         spread = self.square / self.covered_ns - mean * mean if self.covered_ns else 0.0
         std = math.sqrt(max(0.0, spread))
         stats = {"avg": mean, "min": self.least, "max": self.most, "std": std, "count": float(self.count)}
-        return _Result(stats | by_weight(self.weights or {self.only: 1.0}))
+        return _Result(stats | by_weight(self.weights() or {self.only: 1.0}))
 
 
 class _Presence(_Level):
@@ -112,25 +138,25 @@ class _Growth:
         self.series = series
         self.count = self.resets = 0
         self.covered_ns = 0.0
-        self.grown = [0.0] * (len(series.bounds) + 2 if series.kind is SeriesKind.HISTOGRAM else 1)
+        self.grown = np.zeros(len(series.bounds) + 2 if series.kind is SeriesKind.HISTOGRAM else 1)
 
-    def at(self, values: Sequence[float]) -> None:
-        self.count += 1
-
-    def between(self, step: _Step, begin_ns: float, end_ns: float) -> None:
-        reset = step.after[-1] < step.before[-1]  # the last value of a histogram counts all observations
-        increases = step.after if reset else [new - old for old, new in zip(step.before, step.after, strict=True)]
-        share = (end_ns - begin_ns) / (step.until_ns - step.from_ns)
-        self.covered_ns += end_ns - begin_ns
-        self.resets += reset
-        self.grown = [total + increase * share for total, increase in zip(self.grown, increases, strict=True)]
+    def add(self, samples: _Samples, window: Window) -> None:
+        self.count += len(samples.inside(window))
+        at_ns, within_ns, values = samples.steps(window)
+        if len(at_ns) < 2:
+            return
+        spans, increases = np.diff(within_ns), np.diff(values, axis=0)
+        resets = increases[:, -1] < 0  # the last value of a histogram counts all observations
+        self.covered_ns += float(spans.sum())
+        self.resets += int(np.count_nonzero(resets & (spans > 0)))
+        self.grown += (spans / np.diff(at_ns)) @ np.where(resets[:, None], values[1:], increases)
 
     def result(self) -> _Result:
         if not self.covered_ns:
             return _Result()
         seconds = self.covered_ns / 1e9
         resets = {"resets": float(self.resets)} if self.resets else {}
-        total, *counts = self.grown
+        total, *counts = self.grown.tolist()
         if self.series.kind is SeriesKind.COUNTER:
             return _Result({"total": total, "rate": total / seconds, "count": float(self.count), **resets})
         observed = counts[-1]
@@ -155,41 +181,45 @@ class _Windows:
         self.windows, self.begins = windows, begins
         self.parts: dict[int, _Part] = {}
 
-    def add(self, series: SeriesHeader, at_ns: float, values: Sequence[float], step: _Step | None) -> None:
-        """A sample, and the step that leads to it; None for the first."""
-        first = bisect_right(self.begins, at_ns if step is None else step.from_ns) - 1
-        for number in range(max(0, first), bisect_right(self.begins, at_ns)):
-            window = self.windows[number]
-            begin_ns = max(window.begin_ns, at_ns if step is None else step.from_ns)
-            end_ns = min(window.end_ns, at_ns)
-            if end_ns < begin_ns:
+    def add(self, series: SeriesHeader, samples: _Samples) -> None:
+        """Samples, the last one of before among them."""
+        first = bisect_right(self.begins, samples.at_ns[0]) - 1
+        for number in range(max(0, first), bisect_right(self.begins, samples.at_ns[-1])):
+            if self.windows[number].end_ns < samples.at_ns[0]:
                 continue
             part = self.parts.get(number)
             if part is None:
                 part = self.parts[number] = _PARTS.get(series.kind, _Level)(series)
-            if at_ns <= window.end_ns:
-                part.at(values)
-            if step is not None and end_ns > begin_ns:
-                part.between(step, begin_ns, end_ns)
+            part.add(samples, self.windows[number])
 
 
 class _SeriesFold:
-    """One series: its last sample, and its level or growth by window, for each list of windows (phases, slices)."""
+    """One series: its last samples, and its level or growth by window, for each list of windows (phases, slices)."""
 
     def __init__(self, series: SeriesHeader, lists: Iterable[Sequence[Window]]) -> None:
         self.series = series
         self.lists = [_Windows(windows, [window.begin_ns for window in windows]) for windows in lists]
-        self._last: tuple[float, Sequence[float]] | None = None
+        self._at_ns: list[float] = []
+        self._values: list[list[float]] = []
+        self._carried = False
 
     def add(self, at_ns: float, value: Value) -> None:
         """Add a sample; one that isn't later than the one before is no news."""
-        values = value if isinstance(value, list) else [value]
-        if self._last is not None and at_ns <= self._last[0]:
+        if self._at_ns and at_ns <= self._at_ns[-1]:
             return
-        step = None if self._last is None else _Step(self._last[1], values, self._last[0], at_ns)
-        for windows in self.lists:
-            windows.add(self.series, at_ns, values, step)
-        self._last = at_ns, values
+        self._at_ns.append(at_ns)
+        self._values.append(value if isinstance(value, list) else [value])
+        if len(self._at_ns) > _AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Fold the samples that wait; the last one stays as the begin of the next step."""
+        if len(self._at_ns) > self._carried:
+            samples = _Samples(np.array(self._at_ns, np.float64), np.array(self._values, np.float64), self._carried)
+            for windows in self.lists:
+                windows.add(self.series, samples)
+            del self._at_ns[:-1], self._values[:-1]
+            self._carried = True
 
     def summaries(self, source: str, which: int) -> Iterator[tuple[int, SeriesSummary]]:
         """The series by window, in the list *which*, where it has samples."""
@@ -231,6 +261,8 @@ def _source(path: Path, windows: Sequence[Window], slices: Sequence[Window]) -> 
         return None
     if len(slices) * len(tracked) > MOST_PARTS:
         log.warning("%s: time slices have the first %d of %d series", origin.ref, MOST_PARTS // len(slices), len(tracked))
+    for fold in tracked.values():
+        fold.flush()
     ref = origin.ref
     series = tuple(summary for fold in tracked.values() for _, summary in fold.summaries(ref.name, 0))
     by_slice: list[list[SeriesSummary]] = [[] for _ in slices]
