@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -541,8 +542,41 @@ def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, mo
         monkeypatch.setattr(f"aiperf.telemetry.process.{patience}", 0.2)
     slow = Sources(plan.replacing(telemetry=(named[2],)), tmp_path / "log", said.append)
     slow.sample(0, BEGIN)
+    slow.sample(0, END)  # not waited for, nor named, again
     slow.close()
     assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
+
+
+class Answers:
+    """A source's process that answers what it is told to."""
+
+    def __init__(self, *batches: Sequence[Reply]) -> None:
+        self.batches = list(batches)
+
+    def send(self, message: Edge) -> None:
+        pass
+
+    def poll(self) -> None:
+        pass
+
+    def receive(self, wait_s: float) -> list[bytes]:
+        return [msgspec.json.encode(reply) for reply in self.batches.pop(0)] if self.batches else []
+
+
+def test_a_source_that_answers_again_is_waited_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience in ("_START_S", "_EDGE_S"):
+        monkeypatch.setattr(f"aiperf.telemetry.process.{patience}", 0.0)
+    said: list[str] = []
+    sources = Sources(plan_for(tmp_path), tmp_path / "log", said.append)
+    slow = "t was too slow for a sample at the {} of phase {}"
+    answers = Answers([], [], [Edge(0, BEGIN)], [], [Edge(1, END), SourceTrouble("a cloud")])
+    sources._running["t"] = answers  # type: ignore[assignment]
+    for phase, edge in ((0, BEGIN), (0, END), (1, BEGIN)):
+        sources.sample(phase, edge)
+    assert said == [slow.format("begin", 0)]
+    sources.sample(2, BEGIN)
+    sources.sample(1, END)
+    assert said[1:] == [slow.format("begin", 2), "a cloud"], "what comes with the answer isn't lost"
 
 
 def test_a_source_gets_the_runs_certificates_and_headers_and_no_file_has_them(

@@ -188,6 +188,7 @@ class Sources:
         self._report = report
         self._patience_s = _START_S  # the first answer includes the start of the source
         self._running: dict[str, SideProcess] = {}
+        self._late: set[str] = set()
         hooks = tuple((ref, plan.plugins.options.get(ref.key)) for ref, _ in plan.plugins.hooked("aiperf_samples_arrived"))
         target, urls = plan.target, tuple(without_secrets(url) for url in plan.target.urls)
         context = TelemetryContext(urls, target.models, target.tls, dict(headers or {}))
@@ -206,16 +207,23 @@ class Sources:
         self._running.clear()
 
     def sample(self, phase: int, edge: str) -> None:
-        """Take samples at an edge of the phase (BEGIN or END); returns when each source has answered or is too slow."""
+        """Take samples at an edge of the phase (BEGIN or END); returns when each source has answered or is too slow.
+
+        A source that was too slow is not waited for until it has answered.
+        """
         for process in self._running.values():
             process.send(Edge(phase, edge))
         until = time.monotonic() + self._patience_s
         self._patience_s = _EDGE_S
         for name, process in list(self._running.items()):
-            if self._listen(name, process, until, Edge(phase, edge)):
+            known_late = name in self._late
+            if self._listen(name, process, 0.0 if known_late else until, Edge(phase, edge)):
                 continue
             code = process.poll()
+            if code is None and known_late:
+                continue
             if code is None:
+                self._late.add(name)
                 self._report(f"{name} was too slow for a sample at the {edge} of phase {phase}")
                 continue
             del self._running[name]
@@ -224,6 +232,7 @@ class Sources:
 
     def _listen(self, name: str, process: SideProcess, until: float, wanted: Edge | None) -> bool:
         """Handle replies until *until* (monotonic s); True as soon as *wanted* arrives."""
+        arrived = False
         while True:
             left_s = max(0.0, until - time.monotonic())
             ended = process.poll() is not None
@@ -234,10 +243,11 @@ class Sources:
                             log.info("%s", message)
                         else:
                             self._report(message)
-                    case sampled if sampled == wanted:
-                        return True
-            if ended or left_s == 0.0:
-                return False
+                    case sampled:
+                        self._late.discard(name)
+                        arrived |= sampled == wanted
+            if arrived or ended or left_s == 0.0:
+                return arrived
 
 
 def main(arguments: list[str]) -> None:
