@@ -131,8 +131,8 @@ def read_answer(
         answer.text = "".join(texts)
         kinds = bytearray(map(bool, texts))  # TEXT is 1
         answer.first_output_ns = next(compress(instants, kinds), None)
-    if lengths and any(hiddens := [read[2] for read in reads]):
-        _mark(answer, kinds, (began, *(read[1] for read in reads)), hiddens, lengths)
+    if lengths:
+        _mark(answer, kinds, (began, *(read[1] for read in reads)), [read[2] for read in reads], lengths)
     answer.stamps = list(compress(instants, kinds))
     answer.kinds = kinds.replace(b"\0", b"")
     add_delta(answer, last, instants[-1])
@@ -146,13 +146,13 @@ def _messages(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None], Seq
 
 
 def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
-    """The events of a usual stream, their names, their instants, and the number in each read (empty: one).
+    """The events of a usual stream, their names, their instants, and the number in each read (empty where none is merged).
 
     None for any other stream.  In a usual one every event is one line of data, or two with its name, and every read has whole
     events.  With what follows, this is the innermost work of the reducer, a column at a time: 0.3 µs a chunk beside decoding,
     half the time of a loop.
     """
-    stamps, _, _, bodies = zip(*reads, strict=True)
+    stamps, _, hiddens, bodies = zip(*reads, strict=True)
     stream = b"".join(bodies)
     if not all(map(bytes.endswith, bodies, repeat(b"\n\n"))) or b"\r" in stream or list(stamps) != sorted(stamps):
         return None
@@ -172,7 +172,8 @@ def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None],
         if "error" in known.values() or len(pieces) != 3 * len(data) + 1:
             return None
         data = [line[6:] for line in data]
-    return data, names, *_instants(stamps, bodies, len(data), lines)
+    instants, lengths = _instants(stamps, bodies, len(data), lines)
+    return data, names, instants, lengths if any(hiddens) else ()
 
 
 def _split(
