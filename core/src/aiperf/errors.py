@@ -42,6 +42,9 @@ class ConfigErrors(ConfigError):  # noqa: N818  # the public name
         self.errors = list(errors)
         self.exit_code = max((error.exit_code for error in self.errors), default=1)
 
+    def __str__(self) -> str:
+        return "\n".join([f"{self.message}:", *self.lines()])
+
     def lines(self) -> list[str]:
         return [line for error in self.errors for line in error.lines()]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _LEVELS = {
@@ -32,6 +33,17 @@ class _Console(logging.Handler):
             self.handleError(record)
 
 
+class _Caller(logging.Handler):
+    """Passes records on to *logger*, of the calling program."""
+
+    def __init__(self, logger: logging.Logger, level: int) -> None:
+        super().__init__(level)
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._logger.handle(record)
+
+
 class _File(logging.FileHandler):
     """A file on a disk that may be full: then its lines are lost."""
 
@@ -54,6 +66,27 @@ def to_console(level: int, write: Callable[[str], None] = _print) -> None:
     console.setLevel(level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)
+
+
+@contextlib.contextmanager
+def lent(level: int) -> Iterator[None]:
+    """For a run inside another program, whose logging hears what it asked for, and is as before after the block.
+
+    *level*: of the run's own log file.
+    """
+    logger = logging.getLogger("aiperf")
+    own, heard, propagate = list(logger.handlers), logger.level, logger.propagate
+    if propagate and logger.parent is not None:
+        logger.addHandler(_Caller(logger.parent, logger.getEffectiveLevel()))
+    logger.propagate = False
+    logger.setLevel(min(level, logging.INFO))
+    try:
+        yield
+    finally:
+        for handler in set(logger.handlers) - set(own):
+            handler.close()
+        logger.handlers[:], logger.propagate = own, propagate
+        logger.setLevel(heard)
 
 
 def to_file(path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from aiperf.cli import help_text
 from aiperf.cli.commandline import CONFIG, DISABLED, FIRST, PINS, CommandLine, Scan, Subcommand, did_you_mean, options_of
@@ -22,6 +22,8 @@ from aiperf.sdk.descriptor import Descriptor, canonical
 
 if TYPE_CHECKING:
     from aiperf.planning.problems import Settings
+
+T = TypeVar("T")
 
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
 
@@ -81,12 +83,8 @@ def _main(words: list[str], registry: Registry | None) -> int:
     errors: list[AiperfError] = []
     name = words[0] if words else "--help"
     line = CommandLine(words[1:])
-    chosen = {spec.field: values for spec in (PINS, DISABLED) if (values := line.early(spec))}
-    registry = _chosen(registry or Registry.discover(), chosen, errors)
-    paths = line.early(CONFIG) if canonical(name) == "profile" and not line.asks_for_help else []
-    file = _File(registry, Path(paths[0])) if paths else None
-    if file is not None:
-        registry = _chosen(registry, {**file.plugins(), **chosen}, errors)
+    with_file = canonical(name) == "profile" and not line.asks_for_help
+    registry, file = opened(registry or Registry.discover(), line, errors, with_file=with_file)
     if "_AIPERF_COMPLETE" in os.environ or name.partition("=")[0] in ("--install-completion", "--show-completion"):
         if registry.find("commands", "completion") is None:
             raise UsageError("no installed package has shell completion", "pip install aiperf-command-completion")
@@ -104,17 +102,39 @@ def _main(words: list[str], registry: Registry | None) -> int:
         return 0
     for problem in registry.problems:
         warn(problem)
+    scan.shown.insert(0, name)
+    return checked(command, scan, file, errors, command.prepare)()
+
+
+def opened(
+    registry: Registry, line: CommandLine, errors: list[AiperfError], *, with_file: bool
+) -> tuple[Registry, ConfigurationFile | None]:
+    """The registry with the line's pins and switches, and the configuration file that the line names, with those of it."""
+    chosen = {spec.field: values for spec in (PINS, DISABLED) if (values := line.early(spec))}
+    registry = _chosen(registry, chosen, errors)
+    paths = line.early(CONFIG) if with_file else []
+    file = ConfigurationFile(registry, Path(paths[0])) if paths else None
+    return (registry if file is None else _chosen(registry, {**file.plugins(), **chosen}, errors)), file
+
+
+def checked(
+    command: Subcommand, scan: Scan, file: ConfigurationFile | None, errors: list[AiperfError], validate: Callable[[Scan], T]
+) -> T:
+    """What *validate* makes of the scan with the file's values.
+
+    Raises:
+        AiperfError: All errors together: those given, the scan's, the file's, and those of *validate*.
+    """
     if file is not None:
         scan.configuration = file.plugin
         scan.add(file.values(command.options))
     errors += [*scan.errors, *command.miscounted(scan)]
-    scan.shown.insert(0, name)
     try:
-        call = command.prepare(scan)  # validated in spite of other errors, so that one call shows every mistake
+        valid = validate(scan)
     except AiperfError as error:
         errors += _single(error)
     _raise_all(errors)
-    return call()
+    return valid
 
 
 def _single(error: AiperfError) -> list[AiperfError]:
@@ -155,7 +175,7 @@ def _chosen(registry: Registry, words: Mapping[str, Sequence[str]], errors: list
         return registry
 
 
-class _File:
+class ConfigurationFile:
     """A configuration file and the plugin that reads it, the first by rank of those with the file's suffix.
 
     Raises:
@@ -194,7 +214,7 @@ def _pins(values: Iterable[str]) -> dict[str, str]:
 
 def _commands(registry: Registry, *, only: str = "", everything: bool = False) -> list[Subcommand]:
     """Every subcommand.  Reading options costs time: unless *everything*, only the command named *only* has them."""
-    commands = [_profile_command(registry, whole=everything or canonical(only) == "profile")]
+    commands = [profile_command(registry, whole=everything or canonical(only) == "profile")]
     plugins = [plugin for plugin in registry.all("commands") if plugin.name != "profile"]
     if not any(plugin.name == "plugins" for plugin in plugins):
         from aiperf.cli.plugins import plugins_command
@@ -269,14 +289,14 @@ def _run_plugins(registry: Registry) -> list[Descriptor]:
     return [plugin for category in registry.categories() if category != "commands" for plugin in registry.all(category)]
 
 
-def _profile_command(registry: Registry, *, whole: bool) -> Subcommand:
+def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
     def prepare(scan: Scan) -> Callable[[], int]:
         return partial(call, profile_settings(registry, scan))
 
     def call(settings: Settings) -> int:
         from aiperf.run.run import profile
 
-        _warn_of_broken(registry)
+        warn_of_broken(registry, warn)
         return profile(settings, registry)
 
     options: tuple[Option, ...] = ()
@@ -291,14 +311,14 @@ def _profile_command(registry: Registry, *, whole: bool) -> Subcommand:
     )  # fmt: skip
 
 
-def _warn_of_broken(registry: Registry) -> None:
+def warn_of_broken(registry: Registry, say: Callable[[str], object]) -> None:
     """Warn of each package with plugins that a run can't use; the plugins with one cause share a sentence."""
     causes: dict[tuple[str, str | None], list[str]] = {}
     for plugin in registry.broken:
         if plugin.category != "commands":
             causes.setdefault((plugin.package, plugin.broken), []).append(plugin.key)
     for (package, cause), names in causes.items():
-        warn(f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}")
+        say(f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}")
 
 
 def profile_settings(registry: Registry, scan: Scan) -> Settings:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError, ConfigErrors
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.sdk.descriptor import PluginRef
@@ -38,6 +39,11 @@ class Settings(Struct, frozen=True):
     typed: dict[str, str]
     command: str
     configuration: PluginRef | None = None
+
+    @property
+    def log_level(self) -> int:
+        kernel = self.kernel
+        return logs.level_of(kernel.log_level, verbose=kernel.verbose, extra_verbose=kernel.extra_verbose)
 
     def flag(self, field: str, canonical: str) -> str:
         """The flag to name in a message: as typed, else *canonical*."""

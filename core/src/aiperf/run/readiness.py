@@ -84,6 +84,7 @@ class Wait:
     def __init__(self, plan: Plan, secrets: Secrets, mode: str, timeout_s: float, interval_s: float) -> None:
         self._timeout_s, self._interval_s = timeout_s, interval_s
         self._begun_s = time.monotonic()
+        self._closed = threading.Event()
         self._reasons: dict[str, str | None] = {}
         self._family = _FAMILIES.get(environment.ip_version(), socket.AF_UNSPEC)
         tls = tls_context(plan.target.tls) if any(url.startswith("https://") for url in plan.target.urls) else None
@@ -110,8 +111,12 @@ class Wait:
             hint = "wait longer with --wait-for-model-timeout, or look at the server"
             raise AiperfError(f"not ready within {self._timeout_s:g} s: {'; '.join(unready)}", hint)
 
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed.set()
+
     def _left_s(self) -> float:
-        return self._begun_s + self._timeout_s - time.monotonic()
+        return 0.0 if self._closed.is_set() else self._begun_s + self._timeout_s - time.monotonic()
 
     def _ask(self, shown: str, asked: Sequence[Question], tls: ssl.SSLContext | None) -> None:
         logged, logged_s = "", 0.0
@@ -125,7 +130,7 @@ class Wait:
             if reason != logged or now_s - logged_s >= _LOG_EVERY_S:
                 log.info("Waiting for %s: %s (%.0f of %g s)", shown, reason, now_s - self._begun_s, self._timeout_s)
                 logged, logged_s = reason, now_s
-            time.sleep(max(0.0, min(self._interval_s, self._left_s())))
+            self._closed.wait(max(0.0, min(self._interval_s, self._left_s())))
 
 
 def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import sys
@@ -57,20 +58,31 @@ def profile(settings: Settings, registry: Registry) -> int:
     Raises:
         AiperfError: The run can't be started; nothing was sent.
     """
-    kernel = settings.kernel
-    level = logs.level_of(kernel.log_level, verbose=kernel.verbose, extra_verbose=kernel.extra_verbose)
-    logs.to_console(level)
-    environment.check()
     with Signals().caught() as signals:
-        plan, secrets = configure.plan(settings, registry)
-        display = _display(plan, registry)
-        logs.to_console(level, display.log)
         try:
-            return _execute(plan, secrets, settings, Outcome(signals), display, registry.hooks())
+            return execute(settings, registry, signals, console=True)[1]
         except Interruption:
             return signals.code
-        finally:
-            display.close()
+
+
+def execute(settings: Settings, registry: Registry, signals: Signals, *, console: bool) -> tuple[Summary, int]:
+    """Run what the settings ask for; the summary and the exit code.  *console*: log, remarks and results are printed.
+
+    Raises:
+        AiperfError: The run can't be started; nothing was sent.
+        Interruption: A signal before the load, or a second one after it.
+    """
+    if console:
+        logs.to_console(settings.log_level)
+    environment.check()
+    plan, secrets = configure.plan(settings, registry)
+    display = _display(plan, registry)
+    if console:
+        logs.to_console(settings.log_level, display.log)
+    try:
+        return _execute(plan, secrets, settings, Outcome(signals, console=console), display, registry.hooks())
+    finally:
+        display.close()
 
 
 def _display(plan: Plan, registry: Registry) -> Display:
@@ -81,8 +93,10 @@ def _display(plan: Plan, registry: Registry) -> Display:
     return display(ref, plan.plugins.options.get(ref.key), in_process=in_process)
 
 
-def _execute(plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks) -> int:
-    """Run the plan, and return the exit code.  A run that ends before its first phase leaves the directory as it was."""
+def _execute(
+    plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks
+) -> tuple[Summary, int]:
+    """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
     hooks.report = outcome.warn
     raise_open_files_limit(plan)
     directories = Directories(plan.output)
@@ -110,8 +124,8 @@ class Run:
         self.sources = Sources(plan, directories.log_file, outcome.warn, secrets.headers)
         self.mailbox = Mailbox(board, self.children, outcome, directories.artifacts)
 
-    def execute(self, builder: Builder) -> int:
-        """From the build of the data set to the exit code.
+    def execute(self, builder: Builder) -> tuple[Summary, int]:
+        """From the build of the data set to the summary and the exit code.
 
         Raises:
             AiperfError: The run can't begin, or a reducer failed; then the journal is kept.
@@ -129,7 +143,10 @@ class Run:
         self.sources.close()
         self._end_workers()
         self._reduce()
-        return self._export(self._summarize())
+        summary = self._summarize()
+        # Exporters and hooks print as they like; a calling program's standard output is its own.
+        with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):
+            return summary, self._export(summary)
 
     def close(self) -> None:
         """End every process."""
@@ -141,18 +158,20 @@ class Run:
     def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once the servers are ready."""
         kernel, waiting = self.settings.kernel, None
-        if kernel.ready_timeout_s:
-            from aiperf.run.readiness import Wait
+        with contextlib.ExitStack() as stack:
+            if kernel.ready_timeout_s:
+                from aiperf.run.readiness import Wait
 
-            waiting = Wait(self.plan, self.secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
-        while not builder.poll():
-            self._receive(_BUILD_POLL_MS)
-        self.outcome.stamp("built_ns")
-        plan = builder.result()
-        if waiting is not None:
-            while not waiting.over():
-                self._receive(_POLL_MS)
-            waiting.settle()
+                waiting = Wait(self.plan, self.secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
+                stack.enter_context(contextlib.closing(waiting))
+            while not builder.poll():
+                self._receive(_BUILD_POLL_MS)
+            self.outcome.stamp("built_ns")
+            plan = builder.result()
+            if waiting is not None:
+                while not waiting.over():
+                    self._receive(_POLL_MS)
+                waiting.settle()
         return plan
 
     def _receive(self, wait_ms: int) -> None:
@@ -269,9 +288,9 @@ class Run:
         outcome = self.outcome
         if outcome.signals.code:
             return outcome.signals.code
-        if summary.incomplete_reason is not None:
+        if outcome.console and summary.incomplete_reason is not None:
             print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
-        if summary.valid == 0:
+        if outcome.console and summary.valid == 0:
             print("aiperf: no request succeeded; the errors are counted above", file=sys.stderr)
         partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
         return 1 if failed or partial or summary.valid == 0 else 0

@@ -85,13 +85,14 @@ def _leave_lost_terminal() -> None:
 class Outcome:
     """Signals, warnings, the reason why a run is incomplete, its lost workers, and the instants of its stages.
 
+    console: whether results and remarks are printed.
     incomplete: a sentence, None while nothing cut the run short.  lost: indices of workers that died without a replacement.
     replaced: how many workers had one.  died: indices of both.
     times: monotonic ns by stage, the content of ``run-times.json``.
     """
 
-    def __init__(self, signals: Signals) -> None:
-        self.signals = signals
+    def __init__(self, signals: Signals, *, console: bool = True) -> None:
+        self.signals, self.console = signals, console
         self.warnings: list[str] = []
         self.incomplete: str | None = None
         self.lost: set[int] = set()

@@ -1,0 +1,118 @@
+"""A run from Python: ``aiperf.profile(...)`` instead of ``aiperf profile ...``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import resource
+import shlex
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from aiperf import logs
+from aiperf.cli import main
+from aiperf.cli.commandline import CommandLine
+from aiperf.errors import AiperfError, UsageError
+from aiperf.registry.registry import Registry
+from aiperf.run.run import execute
+from aiperf.run.start import Interruption, Signals
+from aiperf.sdk.configuration import OptionValue
+
+if TYPE_CHECKING:
+    from aiperf.planning.problems import Settings
+    from aiperf.sdk.summary import Summary
+
+log = logging.getLogger(__name__)
+
+Word: TypeAlias = str | float | Path
+Value: TypeAlias = Word | Sequence[Word] | Mapping[str, object] | None
+
+
+def profile(words: str | Sequence[str] = (), /, *, console: bool = False, **options: Value) -> Summary:
+    """Send load to an inference server as ``aiperf profile`` does, and return the results.  Blocks until the run has ended.
+
+    *words*: options as on the command line, as a list or as one line for a shell.
+    *options*: the same by name, ``request_count=100`` for ``--request-count 100``.  True and False switch a flag on and off,
+    a list repeats an option, a dictionary is its JSON text, None leaves it out.
+    *console*: print the log, a live display and the results as the command does.  Otherwise nothing is printed: log lines go
+    to the program's ``logging`` (logger ``aiperf``), a display is shown only where ``ui`` names one, and what exporters print
+    is dropped.  Files are written in both cases.
+
+    Failed requests are in the summary and raise nothing.  The first Ctrl-C or SIGTERM ends the load; the summary then says
+    ``cancelled``.  A signal before the load, and a second one, end the run, and are then delivered to the program's handler.
+
+    To be called from the main thread, also inside a running event loop, which it blocks.  The data set is built in a forked
+    process: no other thread may hold a lock that this needs.
+
+    Raises:
+        UsageError, ConfigError: Options are wrong; ConfigErrors has all of several in ``errors``.
+        PluginError: A plugin that was asked for can't be used.
+        AiperfError: The run can't be started or reported, or this is not the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise AiperfError("aiperf.profile works in the main thread only: it handles signals", "elsewhere run aiperf profile")
+    settings, registry = _settings(shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
+    with _unchanged(settings) as signals, contextlib.suppress(Interruption):
+        for problem in registry.problems:
+            log.warning("%s", problem)
+        main.warn_of_broken(registry, partial(log.warning, "%s"))
+        return execute(settings, registry, signals, console=console)[0]
+    number = signals.code - 128
+    signal.raise_signal(number)
+    raise AiperfError(f"{signal.Signals(number).name} ended the run before its results")
+
+
+def _settings(words: Sequence[str], options: Mapping[str, Value], *, console: bool) -> tuple[Settings, Registry]:
+    errors: list[AiperfError] = []
+    line = CommandLine([*words, *_words(options, {})])
+    registry, file = main.opened(Registry.discover(), line, errors, with_file=True)
+    command = main.profile_command(registry, whole=True)
+    negatives = {flag: option.spec.negative for option in command.options for flag in option.spec.flags}
+    line = CommandLine([*words, *_words(options, negatives)])
+    scan = line.resolve(command.options, dashes=False, extra=command.foreign)
+    if scan.help:
+        raise UsageError("--help is for the command line", "see: aiperf profile --help")
+    scan.shown.insert(0, command.name)
+
+    def validate(_: object) -> Settings:
+        if not console:
+            display = next(option for option in command.options if "--ui" in option.spec.flags)
+            scan.add([OptionValue(display, "--ui", ["none"])])  # unless one is given
+        return main.profile_settings(registry, scan)
+
+    return main.checked(command, scan, file, errors, validate), registry
+
+
+def _words(options: Mapping[str, Value], negatives: Mapping[str, str | None]) -> Iterator[str]:
+    """The options as words.  *negatives*: by flag, the flag that switches it off, if there is one."""
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            yield flag
+        elif value is False:
+            negative = negatives.get(flag, flag)
+            yield from [negative] if negative else []
+        elif isinstance(value, Mapping):
+            yield f"{flag}={json.dumps(value)}"
+        elif value is not None:
+            items = [value] if isinstance(value, (str, int, float, Path)) else value
+            yield from (f"{flag}={item}" for item in items)
+
+
+@contextlib.contextmanager
+def _unchanged(settings: Settings) -> Iterator[Signals]:
+    """For a run: its signals.  The program's handlers, logging and limit of open files are as before after the block."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        with logs.lent(settings.log_level), Signals().caught() as signals:
+            yield signals
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+__all__ = ["profile"]
