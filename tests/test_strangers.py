@@ -209,7 +209,6 @@ def test_third_party_telemetry_reaches_every_output(aiperf: Program, simulator: 
     raw = [each for each in open_run(done.artifacts).telemetry() if each.source == "vitals"]
     samples = {(each.name, *each.labels.values()): each for each in raw}
     assert samples.keys() == series.keys() and samples["load", "1m"].kind == "gauge"
-    assert aiperf("validate", done.artifacts).code == 0
 
 
 def test_a_third_party_ramp_shapes_the_rise_of_the_rate(aiperf: Program, simulator: Simulator) -> None:

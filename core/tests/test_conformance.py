@@ -35,7 +35,7 @@ from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
 from aiperf.sdk.grader import Case as GradedCase
 from aiperf.sdk.grader import Grade, Grader
-from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
+from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetrySource
 from aiperf.sdk.ui import Ui
 from aiperf.testing import (
     BatchExporterContract,
@@ -180,6 +180,10 @@ class Beats(TelemetrySource):
             Point("beats", self.beats, SeriesKind.COUNTER, labels={"heart": "right"}),
             Point("length", counts, SeriesKind.HISTOGRAM, "s"),
             Point("pressure", math.nan),
+            Point("pulse", 60.0, at_ns=5),
+            Point("pulse", 61.0, at_ns=6),
+            Point("pause", Digest({0.5: 0.4, 0.99: math.nan}, 2.0, 0.8), SeriesKind.SUMMARY, "s"),
+            Point("valve", 1, SeriesKind.INFO, labels={"make": "acme"}),
         ]
 
 
@@ -208,6 +212,12 @@ def test_a_good_source_keeps_the_contract(tmp_path: Path) -> None:
         ([Point("a", 1.0, SeriesKind.HISTOGRAM)], "test_values_are_what_their_kind_says"),
         ([Point("a", Histogram((1.0, 2.0), (1, 2), 3), SeriesKind.HISTOGRAM)], "test_values_are_what_their_kind_says"),
         ([Point("a", Histogram((1.0, math.inf), (2, 1), 3), SeriesKind.HISTOGRAM)], "test_values_are_what_their_kind_says"),
+        ([Point("a", 1.0, SeriesKind.SUMMARY)], "test_values_are_what_their_kind_says"),
+        ([Point("a", Digest({0.5: 1.0}))], "test_values_are_what_their_kind_says"),
+        ([Point("a", Digest({50: 1.0}), SeriesKind.SUMMARY)], "test_values_are_what_their_kind_says"),
+        ([Point("a", 2, SeriesKind.INFO)], "test_values_are_what_their_kind_says"),
+        ([Point("a", 1, at_ns=1.5)], "test_values_are_what_their_kind_says"),  # type: ignore[arg-type]
+        ([Point("a", 1, at_ns=5), Point("a", 2, at_ns=5)], "test_a_series_stands_once_in_a_sample"),
         ([Point("a", 1, labels={"gpu": 0})], "test_labels_are_texts"),  # type: ignore[dict-item]
     ],
 )
