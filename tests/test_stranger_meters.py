@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import math
+from pathlib import Path
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
@@ -18,10 +20,11 @@ if importlib.util.find_spec("uv_build") is None:
 
 @pytest.fixture(scope="module")
 def aiperf(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """The suite with the stranger, installed as a wheel."""
+    """The suite with the stranger and those whose metrics and telemetry it reads, installed as wheels."""
     work = tmp_path_factory.mktemp("meters")
-    shelf = Shelf(work / "shelf", {"acme-meters": ROOT / "tests" / "strangers" / "meters"})
-    made = Program(work, python=shelf.environment(work / "environment", [*suite(), "acme-meters"]))
+    names = {"acme-meters": "meters", "acme-patience": "metric", "acme-sundries": "sundries"}
+    shelf = Shelf(work / "shelf", {name: ROOT / "tests" / "strangers" / folder for name, folder in names.items()})
+    made = Program(work, python=shelf.environment(work / "environment", [*suite(), *names]))
     made.environment["AIPERF_CACHE_DIR"] = str(work / "cache")
     return made
 
@@ -31,8 +34,9 @@ def run(aiperf: Program, shared_simulator: Simulator) -> Done:
     """A run of two reducers."""
     done = aiperf(
         "profile", "--model", "m", "--url", shared_simulator.url, "--endpoint-type", "metered", "--streaming", "--tokenizer",
-        "builtin", "--isl", 20, "--osl", 6, "--request-count", 12, "--ui", "none", "--workers-max", 2,
-        "--concurrency", 4, "--record-processors", 2, "--export-level", "raw",
+        "builtin", "--isl", 20, "--osl", 6, "--request-count", 12, "--ui", "none", "--workers", 2,
+        "--request-rate", 300, "--record-processors", 2, "--export-level", "raw",
+        "--slice-duration", 0.01,
     )  # fmt: skip
     assert done.code == 0, done.err
     return done
@@ -56,6 +60,44 @@ def test_metrics_read_the_numbers_of_answers(run: Done) -> None:
     assert (results["pieces"]["unit"], results["pieces"]["sum"]) == ("pieces", 72)
     rows = {row[0]: row for row in csv.reader((run.artifacts / "profile_export_aiperf.csv").read_text().splitlines()) if row}
     assert rows["Energy (kJ)"][1] == f"{sum(expected) / 12:.2f}" and "Energy (kJ)" in run.out
+
+
+def test_a_fold_is_merged_over_reducers_and_slices_and_again_in_a_report(aiperf: Program, run: Done, tmp_path: Path) -> None:
+    expected = spent(run)
+    typical = math.exp(math.fsum(map(math.log, expected)) / 12)
+    assert run.json()["typical_energy"] == {"unit": "kJ", "avg": pytest.approx(typical)}
+    records = run.lines("profile_export.jsonl")
+    energies = [math.log(line["metrics"]["energy"]["value"]) for line in records]
+    assert len(energies) == 12 and len({line["metadata"]["record_processor_id"] for line in records}) == 2
+    slices = json.loads((run.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    means = [(part["typical_energy"]["avg"], part["energy"]["count"]) for part in slices if "typical_energy" in part]
+    assert sum(count for _, count in means) == 12 and len(means) > 1
+    assert math.fsum(count * math.log(mean) for mean, count in means) == pytest.approx(math.fsum(energies))
+    again = aiperf("report", run.copy(tmp_path / "again").artifacts, "--json")
+    assert again.code == 0 and json.loads(again.out)["typical_energy"] == run.json()["typical_energy"]
+
+
+def test_a_metric_reads_metrics_analyses_and_telemetry_of_other_packages(run: Done) -> None:
+    results = run.json()
+    share, flying = results["patience"]["avg"], results["effective_concurrency"]["avg"]
+    assert results["haste"] == {"unit": "requests", "avg": pytest.approx(share / 100 * flying)}
+    assert results["energy_per_metre"] == {"unit": "J/m", "avg": pytest.approx(1000 * sum(spent(run)) / 2.5)}
+    slices = json.loads((run.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    for part in (part for part in slices if "energy" in part and "effective_concurrency" in part):
+        assert part["haste"]["avg"] == pytest.approx(part["patience"]["avg"] / 100 * part["effective_concurrency"]["avg"])
+        assert part["energy_per_metre"]["avg"] == pytest.approx(1000 * part["energy"]["sum"] / 2.5)
+
+
+def test_without_telemetry_the_metric_is_absent_with_a_sentence(aiperf: Program, run: Done, tmp_path: Path) -> None:
+    copy = run.copy(tmp_path / "dry")
+    for path in (copy.artifacts / "journal").glob("telemetry-*"):
+        path.unlink()
+    done = aiperf("report", copy.artifacts, "--json")
+    results = json.loads(done.out)
+    assert "energy_per_metre" not in results and "haste" in results
+    (sentence,) = [warning for warning in results["warnings"] if "energy_per_metre" in warning]
+    absent = "metric energy_per_metre of acme-meters 0.3.0 is absent: there is no telemetry series"
+    assert sentence == f"{absent} water of tides, harbour=north"
 
 
 def test_the_package_has_no_fault(aiperf: Program) -> None:

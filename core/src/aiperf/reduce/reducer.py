@@ -37,6 +37,7 @@ from aiperf.statistics.fold import Buckets, Samples
 from aiperf.statistics.grouped import BySlice, ByUrl, Grouped, Grouping
 from aiperf.statistics.phase_counts import PhaseCounts
 from aiperf.statistics.pipeline import Pipeline
+from aiperf.statistics.plugin_folds import FoldState
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -68,8 +69,8 @@ class Reduction(Struct):
     folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
     off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damage
     that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of the values
-    that are kept for analyses.  finishing: answers have a reason for their end; endless: good answers that were counted before
-    that was known, and may have been cut.
+    that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for their end;
+    endless: good answers that were counted before that was known, and may have been cut.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -87,6 +88,7 @@ class Reduction(Struct):
     finishing: bool = False
     endless: int = 0
     raw_values: list[tuple[int, str, bytes]] = []
+    plugin_folds: list[FoldState] = []
 
     def save(self, journal: Path, reducer: int) -> None:
         draft = journal / f"folds-{reducer}.draft"
@@ -218,7 +220,8 @@ class Reducer:
         self._outlets.close()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
-        reduction.raw_values, reduction.off = pipeline.dump_raw_values(), pipeline.off
+        reduction.raw_values, reduction.plugin_folds = pipeline.dump_raw_values(), pipeline.dump_plugin_folds()
+        reduction.off = pipeline.off
         reduction.failures = list(self._failures.values())
         reduction.notes += self._rows.notes.values()
         reduction.missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())

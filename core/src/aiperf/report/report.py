@@ -6,6 +6,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,16 @@ from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Colu
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
-from aiperf.sdk.summary import Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, Summary, UrlSummary
+
+from aiperf.sdk.summary import (  # isort: skip
+    Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, SourceSummary, Summary, UrlSummary,
+)  # fmt: skip
 from aiperf.sdk.verdict import FindingLevel
 from aiperf.statistics.catalogue import catalogue
 from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf.statistics.phase_counts import PhaseCounts, listed
 from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP, TURNAROUND
+from aiperf.statistics.plugin_folds import MergedFolds
 from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
 from aiperf.telemetry.windows import Window, telemetry
 
@@ -117,6 +122,9 @@ class _Merging:
         self.failures = [sentence for part in self.parts for sentence in part.failures]
         # A metric that failed in one reducer lacks that reducer's values.
         self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
+        self.plugin_folds = MergedFolds(self.catalogue, [state for part in self.parts for state in part.plugin_folds])
+        self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
+        self.catalogue.switch_off(self.plugin_folds.off)
         self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values])
         self.end = journal.load_end(journal_path)
         self.lost = [sentence for part in self.parts for sentence in part.lost]
@@ -129,13 +137,10 @@ class _Merging:
         phases = [self._phase(phase) for phase in plan.load.phases]
         main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
         main = next(phase for phase in phases if phase.kind == "profiling")
-        zero, (begin, end) = self.clock.started_mono_ns, self._window(main_plan)
-        windows = [Window(phase.index, *(zero + instant for instant in self._window(phase))) for phase in plan.load.phases]
+        begin, end = self._window(main_plan)
         for phase in plan.load.phases:
             self._write_unsent(phase)
         counts, folds, slices = self.counts[main_plan.index], self.folds[main_plan.index], self._slices(main_plan)
-        ahead = zero - self.clock.started_wall_ns
-        edges = [Window(main_plan.index, ahead + each.start_ns, ahead + each.end_ns) for each in slices]
         outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=self._accounts_for(main_plan))
         reasons = [ended.incomplete] if ended.incomplete is not None else []
         reasons += self._unseen() if ended.cancelled or self.end is None else []
@@ -159,12 +164,24 @@ class _Merging:
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
             survival=survival(self.catalogue, folds), slices=slices, urls=self._urls(main_plan, counts),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
-            telemetry=telemetry(self.journal, windows, edges),
+            telemetry=self._telemetry,
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
-            warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self.analyses.warnings, *self.failures])),
+            warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self._late_warnings(), *self.failures])),
             run_warnings=ended.warnings, extra={name: sentences for name, sentences in extra.items() if sentences},
         )  # fmt: skip
         return self._judged(summary, main_plan, loops, begin)
+
+    @cached_property
+    def _telemetry(self) -> tuple[SourceSummary, ...]:
+        """The telemetry sources, their series by phase and by time slice."""
+        zero, phases = self.clock.started_mono_ns, self.plan.load.phases
+        windows = [Window(each.index, *(zero + at for at in self._window(each))) for each in phases]
+        main = next(phase for phase in phases if phase.kind == "profiling")
+        return telemetry(self.journal, windows, [Window(main.index, zero + a, zero + b) for a, b in self._slice_windows(main)])
+
+    def _late_warnings(self) -> list[str]:
+        """Sentences on analyses and folds that failed while the summary was made."""
+        return [*self.plugin_folds.off.values(), *self.analyses.warnings]
 
     def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
         """The summary with what the verdicts find."""
@@ -229,23 +246,26 @@ class _Merging:
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
         counts, (begin, end) = self.counts[phase.index], self._window(phase)
+        (analyses,) = self.analyses.results(phase.index, [(begin, end)])
+        series = [series for source in self._telemetry for series in source.series if series.phase == phase.index]
         totals = PhaseTotals(
-            self.catalogue, self.folds[phase.index], duration_s=_duration_s(counts), window_s=_seconds(end - begin),
-            valid=counts.valid, failed=counts.failed,
+            self.catalogue, {**self.folds[phase.index], **self.phase_folds[phase.index]}, duration_s=_duration_s(counts),
+            window_s=_seconds(end - begin), valid=counts.valid, failed=counts.failed, analyses=analyses,
+            telemetry=lambda: series,
         )  # fmt: skip
         wall = self.clock.started_wall_ns
-        results = totals.results() | self.analyses.results(phase.index, [(begin, end)])[0]
+        results = totals.results() | analyses
         self.warnings += totals.warnings
         return PhaseSummary(
             phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, listed(counts.errors),
             counts.valid, counts.failed,
         )  # fmt: skip
 
-    def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
-        """The phase's time slices; the last ends with the phase."""
+    def _slice_windows(self, phase: PhasePlan) -> list[tuple[int, int]]:
+        """Begin and end of the phase's time slices, in ns since the run's start; the last ends with the phase."""
         width = self.plan.output.slice_ns
         if width is None:
-            return ()
+            return []
         begin, end = map(round, self._window(phase))
         count = max(1, math.ceil((end - begin) / width))
         if count > MOST_SLICES:
@@ -253,17 +273,27 @@ class _Merging:
                 f"no time slices: {count:,} of {width / 1e9:g} s in one phase are more than {MOST_SLICES:,};"
                 " report again with a longer --slice-duration"
             )
+            return []
+        return [(begin + i * width, min(begin + (i + 1) * width, end)) for i in range(count)]
+
+    def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
+        """The phase's time slices."""
+        width, windows = self.plan.output.slice_ns, self._slice_windows(phase)
+        if not windows:
             return ()
-        ends = [min(begin + (i + 1) * width, end) for i in range(count)]
-        groups = self._merged_groups(phase, BySlice.name, count)
-        slices = parts(self.catalogue, groups, range(count), lambda i: (ends[i] - begin - i * width) / 1e9)
-        windows = [(begin + i * width, end) for i, end in enumerate(ends)]
+        count = len(windows)
         analyses = self.analyses.results(phase.index, windows)
+        slices = parts(
+            self.catalogue, self._merged_groups(phase, BySlice.name, count), range(count),
+            lambda i: (windows[i][1] - windows[i][0]) / 1e9, analyses=analyses,
+            plugin_folds=self.plugin_folds.results(phase.index, BySlice.name, count - 1),
+            telemetry=lambda i: [series for source in self._telemetry for series in source.slices[i]],
+        )  # fmt: skip
         wall = self.clock.started_wall_ns
         return tuple(
             Slice(
-                wall + windows[i][0], wall + ends[i], results | analyses[i], tally.started, tally.outcomes,
-                complete=ends[i] == begin + (i + 1) * width,
+                wall + windows[i][0], wall + windows[i][1], results | analyses[i], tally.started, tally.outcomes,
+                complete=windows[i][1] - windows[i][0] == width,
             )
             for i, tally, results in slices
         )  # fmt: skip
@@ -274,7 +304,8 @@ class _Merging:
         if len(urls) == 1:
             return ()
         groups, duration_s = self._merged_groups(phase, ByUrl.name, len(urls)), _duration_s(counts)
-        summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s)
+        folds = self.plugin_folds.results(phase.index, ByUrl.name, len(urls) - 1)
+        summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s, plugin_folds=folds)
         return tuple(
             UrlSummary(without_secrets(urls[i]), results, tally.started, tally.outcomes, listed(tally.errors))
             for i, tally, results in summaries

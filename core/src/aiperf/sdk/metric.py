@@ -10,14 +10,14 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from aiperf.sdk.columns import Bounds, Column, RecordBatch
+    from aiperf.sdk.columns import Bounds, Column, Floats, RecordBatch
     from aiperf.sdk.raw_values import RawValues
-    from aiperf.sdk.summary import Result
+    from aiperf.sdk.summary import Result, SeriesSummary
 
 
 class Unit(enum.Enum):
@@ -108,6 +108,39 @@ class Aggregation(enum.Enum):
     MAX = "max"
 
 
+class PluginFold:
+    """A statistic of a plugin in place of the kernel's: ``fold = GeometricMean`` in a metric.  Made without arguments.
+
+    The kernel makes one for each phase, and for each time slice and URL of it, in each reducer, adds values as requests finish,
+    and merges those of all reducers; ``aiperf report`` does so again.  Neither the order of values nor the grouping and order
+    of merges may change the result.  An exception switches the metric off, with one sentence.  ``adjusted``, ``since`` and
+    ``arriving`` of a metric need the kernel's statistics.
+    """
+
+    def add(self, values: Floats) -> None:
+        """Take values in the metric's unit, finite and at least one; elements of lists likewise.  The array is read-only."""
+        raise NotImplementedError(f"{type(self).__name__} must define add(values)")
+
+    def merge(self, other: Self) -> None:
+        """Take everything that *other* has taken; *other* is not used again."""
+        raise NotImplementedError(f"{type(self).__name__} must define merge(other)")
+
+    def dump(self) -> bytes:
+        """The state, for another process of the same version."""
+        raise NotImplementedError(f"{type(self).__name__} must define dump()")
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        """The fold whose ``dump`` this is."""
+        raise NotImplementedError(f"{cls.__name__} must define load(data)")
+
+    def result(self) -> float | Mapping[str, float] | None:
+        """One number, shown as ``avg``, or statistics with names of ``aiperf.sdk.summary.STATISTICS`` and ``count``; all but
+        ``count`` in the metric's unit.  None, and what isn't finite, is absent.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define result()")
+
+
 class Over(enum.Enum):
     """The requests that a metric covers."""
 
@@ -171,13 +204,14 @@ class Metric(MetricDeclaration):
 
     ``column`` must give the same values for a batch, its halves and its permutation; NaN is absent.
 
+    fold: what becomes of the values; a subclass of :class:`PluginFold` is the plugin's own statistic.
     adjusted: results also have ``adj_<tag>``, in which failed requests count as infinitely slow.
     since: column at which a duration begins; a request cut off in flight lasted at least from there to its end.
     early: the value is complete before the answer ends (the time to first token), so a later cut-off doesn't change it.
     arriving: the amount arrives with the content; time slices count it where the content arrived.
     """
 
-    fold: Aggregation = Aggregation.DISTRIBUTION
+    fold: Aggregation | type[PluginFold] = Aggregation.DISTRIBUTION
     over: Over = Over.VALID
     adjusted: bool = False
     since: str | None = None
@@ -255,17 +289,25 @@ class Totals(Protocol):
     def count(self, tag: str) -> int: ...
 
     def value(self, tag: str) -> float | None:
-        """The value of an aggregate or derived metric, the mean of a distribution."""
+        """The value of an aggregate or derived metric, the mean of a distribution, the ``avg`` of a PluginFold; of a result
+        of an Analysis its ``avg``, in the result's unit.
+        """
 
     def statistic(self, tag: str, name: str) -> float | None:
-        """A distribution's statistic (for example ``p99``) in its display unit, as in the results.
+        """A distribution's statistic (for example ``p99``) in its display unit, as in the results; or that of an Analysis.
 
         ``adj_<tag>`` exists where requests failed; its infinite statistics are None, although it has a ``count``.
         """
 
 
+    def series(self, source: str, name: str, **labels: str) -> Sequence[SeriesSummary]:
+        """The series *name* of the telemetry source *source* whose labels have these values, summarised over this phase or time
+        slice; empty where there is none, and for URLs.  A metric that then has no number is absent, with a sentence.
+        """
+
+
 class RunMetric(MetricDeclaration):
-    """One number per run, derived from folded metrics."""
+    """One number per run, phase, time slice and URL, derived from folded metrics, results of analyses and telemetry."""
 
     per_record = False
 
@@ -312,5 +354,5 @@ class MetricFamily:
 
 __all__ = [
     "Aggregation", "Analysis", "AnyUnit", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Over", "PerRequestMetric",
-    "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit",
+    "PluginFold", "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit",
 ]  # fmt: skip

@@ -17,7 +17,8 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 
 from aiperf.sdk.metric import (  # isort: skip
-    Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginUnit, RunMetric, Unit, unit_size,
+    Aggregation, Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginFold, PluginUnit, RunMetric, Unit,
+    unit_size,
 )  # fmt: skip
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan
@@ -231,6 +232,11 @@ def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:
         if not hasattr(metric, name):
             raise TypeError(f"{type(metric).__name__} has no {name}")
     _ = metric.scale  # units that don't measure the same thing
+    if isinstance(metric, Metric) and not isinstance(metric.fold, Aggregation):
+        if not isinstance(metric.fold, type) or not issubclass(metric.fold, PluginFold):
+            raise TypeError("its fold is neither an Aggregation nor a class derived from PluginFold")
+        if metric.adjusted or metric.since is not None or metric.arriving:
+            raise TypeError("adjusted, since and arriving need the kernel's statistics, not a fold of its own")
     return Offer(ref, metric, plan.plugins.metric_ranks.get(ref.key, (0, 0, 0)))
 
 

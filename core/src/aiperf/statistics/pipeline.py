@@ -18,6 +18,7 @@ from aiperf.statistics.catalogue import Catalogue
 from aiperf.statistics.fold import Samples
 from aiperf.statistics.grouped import Grouped, Grouping, Groups
 from aiperf.statistics.phase_counts import PhaseCounts
+from aiperf.statistics.plugin_folds import FoldState, PluginFolds
 
 _FAILED_OUTCOMES = (journal.ERROR, journal.CANCELLED)
 LATE, SLIP, HELD, ARRIVAL, TURNAROUND = "·late", "·slip", "·held", "·arrival", "·turnaround"
@@ -50,6 +51,7 @@ class Pipeline:
         """When each phase began, in ns since the run's start; must be known before its first batch."""
         self._groupings = groupings or {}
         self._groups: dict[tuple[int, str], Groups] = {}
+        self._plugin_folds = PluginFolds(catalogue, self.off)
         for stale in spool.glob(f"fold-{owner}-*"):
             stale.unlink()
 
@@ -93,6 +95,9 @@ class Pipeline:
             batch = scored if len(present) == 1 else scored.select(phases == phase)
             for tag, column in batch.values.items():
                 values, listed = (column.values, True) if isinstance(column, Ragged) else (column, False)
+                if tag in self._plugin_folds.kinds:
+                    self._plugin_folds.add(phase, tag, values)
+                    continue
                 if tag in batch.bounds:
                     values = self._take_estimates(phase, tag, values, batch.bounds[tag], listed=listed)
                 self._fold(phase, tag, listed=listed).add(values)
@@ -123,12 +128,21 @@ class Pipeline:
 
     def _group(self, phase: int, batch: RecordBatch) -> None:
         """Fold the values by slice and URL."""
+        own = self._plugin_folds.kinds
+        values = {tag: column for tag, column in batch.values.items() if tag not in own} if own else batch.values
         for grouping in self._groupings.get(phase, ()):
-            key = phase, grouping.name
+            key, begin_ns = (phase, grouping.name), self.begins_ns.get(phase, 0.0)
             if key not in self._groups:
                 spool = str(self._spool / f"fold-{self._owner}-{phase}-{grouping.name}")
-                self._groups[key] = Groups(grouping, phase, self.begins_ns.get(phase, 0.0), spool)
-            self._groups[key].add(batch, batch.values, self._metrics)
+                self._groups[key] = Groups(grouping, phase, begin_ns, spool)
+            self._groups[key].add(batch, values, self._metrics)
+            for tag in own.keys() & batch.values.keys():
+                column = batch.values[tag]
+                if isinstance(column, Ragged):
+                    elements = grouping.elements(batch, column, begin_ns)
+                    self._plugin_folds.add(phase, tag, column.values, grouping.name, elements)
+                else:
+                    self._plugin_folds.add(phase, tag, column, grouping.name, grouping.ends(batch, begin_ns))
 
     def _watch(self, phase: int, batch: RecordBatch) -> None:
         """Fold durations of requests that were cut off in flight."""
@@ -163,6 +177,9 @@ class Pipeline:
     def folds(self) -> list[tuple[int, str, Samples]]:
         """The values of every fold, with its phase and tag."""
         return [(phase, tag, fold) for (phase, tag), fold in self._folds.items()]
+
+    def dump_plugin_folds(self) -> list[FoldState]:
+        return self._plugin_folds.dump()
 
     def dump_raw_values(self) -> list[tuple[int, str, bytes]]:
         """(phase, tag, state) of the values kept for analyses."""

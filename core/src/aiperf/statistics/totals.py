@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,16 +12,18 @@ from msgspec.structs import replace
 
 from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
 from aiperf.sdk.raw_values import RawValues
-from aiperf.sdk.summary import Result
+from aiperf.sdk.summary import Result, SeriesSummary
 from aiperf.statistics.catalogue import Catalogue
 from aiperf.statistics.fold import PERCENTILES, Merged, Part, Samples, displayed
 from aiperf.statistics.grouped import MergedGroups
 from aiperf.statistics.phase_counts import Tally
 from aiperf.statistics.pipeline import CENSORED, ESTIMATE, HIGH, LOW, SEEN, SLACK
+from aiperf.statistics.plugin_folds import FoldResult
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
 
+_ONE_NUMBER = (Aggregation.SUM, Aggregation.MIN, Aggregation.MAX)
 _LAST = 1_000_000
 """Place on the console behind every row with an order of its own."""
 
@@ -32,9 +35,14 @@ class PhaseTotals:
     """
 
     def __init__(
-        self, catalogue: Catalogue, folds: Mapping[str, Merged | Part], *, duration_s: float | None, window_s: float | None,
-        valid: int, failed: int, sums: Mapping[str, float] | None = None,
+        self, catalogue: Catalogue, folds: Mapping[str, Merged | Part | FoldResult], *,
+        duration_s: float | None, window_s: float | None, valid: int, failed: int,
+        sums: Mapping[str, float] | None = None, analyses: Mapping[str, Result] | None = None,
+        telemetry: Callable[[], Iterable[SeriesSummary]] | None = None,
     ) -> None:  # fmt: skip
+        """*analyses*: their results, by tag.  *telemetry*: gives the series of this part; None where it has none."""
+        self._analyses, self._telemetry = analyses or {}, telemetry
+        self._unseen: list[str] = []  # telemetry series that the metric at hand asked for in vain
         self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
         self._catalogue, self._folds, self._sums = catalogue, folds, sums or {}
         self._derived: dict[str, float] = {}
@@ -54,7 +62,9 @@ class PhaseTotals:
             return self._derived[tag]
         metric, fold = self._catalogue.metrics.get(tag), self._folds.get(tag)
         if not isinstance(metric, Metric):
-            return None
+            return self._analyses[tag].stats.get("avg") if tag in self._analyses else None
+        if isinstance(fold, FoldResult):
+            return fold.value
         if metric.fold is Aggregation.SUM:
             return self.sum(tag)
         if fold is None:
@@ -65,14 +75,26 @@ class PhaseTotals:
         return fold.least() if metric.fold is Aggregation.MIN else fold.most()
 
     def statistic(self, tag: str, name: str) -> float | None:
+        if tag in self._analyses:
+            return self._analyses[tag].stats.get(name)
         return self._shown.get(tag, {}).get(name)
+
+    def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
+        known = self._telemetry() if self._telemetry is not None else ()
+        named = (each for each in known if (each.source, each.name) == (source, name))
+        series = [each for each in named if labels.items() <= each.labels.items()]
+        if not series and self._telemetry is not None:
+            self._unseen.append(f"{name} of {source}" + "".join(f", {key}={value}" for key, value in labels.items()))
+        return series
 
     def results(self) -> dict[str, Result]:
         """Every metric's result, in the display unit; those without a value are absent."""
         results: dict[str, Result] = {}
         for tag, metric in self._catalogue.metrics.items():
+            if isinstance(metric, Analysis):
+                continue
             lower = upper = {}
-            if isinstance(metric, Metric) and metric.fold is Aggregation.DISTRIBUTION:
+            if isinstance(metric, Metric) and metric.fold not in _ONE_NUMBER:
                 stats = self._folds[tag].statistics(metric.scale) if tag in self._folds else None
                 if stats and (bounds := self._folds[tag].bounds(metric.scale)):
                     lower, upper = bounds
@@ -94,10 +116,14 @@ class PhaseTotals:
     def _number(self, tag: str, metric: MetricDeclaration) -> dict[str, float] | None:
         """The only statistic of a metric with one number."""
         if isinstance(metric, RunMetric):
+            self._unseen = []
             with self._catalogue.isolated(tag, self.warnings.append):
                 value = metric.number(self)
                 if value is not None and math.isfinite(number := float(value)):
                     self._derived[tag] = number
+                elif self._unseen:
+                    unseen, owner = " and ".join(self._unseen), self._catalogue.owner(tag)
+                    self.warnings.append(f"metric {tag} of {owner} is absent: there is no telemetry series {unseen}")
         value = self.value(tag)
         return None if value is None else {"avg": displayed(value, metric.scale)}
 
@@ -165,10 +191,15 @@ def survival(catalogue: Catalogue, folds: Mapping[str, Merged]) -> dict[str, Res
 
 
 def parts(
-    catalogue: Catalogue, merged: MergedGroups, groups: range, seconds: Callable[[int], float | None]
-) -> Iterator[tuple[int, Tally, dict[str, Result]]]:
-    """Each group with its requests and results; *seconds*: the duration of a group, for its rates."""
-    folds: dict[int, dict[str, Part]] = {group: {} for group in groups}
+    catalogue: Catalogue, merged: MergedGroups, groups: range, seconds: Callable[[int], float | None], *,
+    plugin_folds: Mapping[int, Mapping[str, FoldResult]] | None = None, analyses: Sequence[Mapping[str, Result]] = (),
+    telemetry: Callable[[int], Iterable[SeriesSummary]] | None = None,
+) -> Iterator[tuple[int, Tally, dict[str, Result]]]:  # fmt: skip
+    """Each group with its requests and results; *seconds*: the duration of a group, for its rates.
+
+    *plugin_folds*, *analyses*, *telemetry*: of each group, for those that have them.
+    """
+    folds: dict[int, dict[str, Part | FoldResult]] = {group: {**(plugin_folds or {}).get(group, {})} for group in groups}
     known: dict[str, float] = {}
     arrived: dict[str, dict[int, int]] = {}
     for tag, metric in catalogue.metrics.items():
@@ -185,7 +216,8 @@ def parts(
         sums |= {tag: float(amounts.get(group, 0)) for tag, amounts in arrived.items() if tag in known}
         totals = PhaseTotals(
             catalogue, folds_here, duration_s=seconds(group), window_s=seconds(group), valid=tally.valid, failed=tally.failed,
-            sums=sums,
+            sums=sums, analyses=analyses[group] if analyses else None,
+            telemetry=None if telemetry is None else partial(telemetry, group),
         )  # fmt: skip
         yield group, tally, totals.results()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import sys
@@ -13,13 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from aiperf.sdk.columns import Column, Ragged, RecordBatch
+from aiperf.sdk.columns import Column, Floats, Ragged, RecordBatch
 
 from aiperf.sdk.metric import (  # isort: skip
-    Analysis, Metric, MetricDeclaration, MetricFamily, Needs, PerRequestMetric, PluginUnit, RunMetric, Unit, unit_size,
+    Aggregation, Analysis, Metric, MetricDeclaration, MetricFamily, Needs, PerRequestMetric, PluginFold, PluginUnit, RunMetric,
+    Unit, unit_size,
 )  # fmt: skip
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
-from aiperf.sdk.summary import Result
+from aiperf.sdk.summary import STATISTICS, Result, SeriesSummary
+from aiperf.statistics.plugin_folds import FoldResult
 from aiperf.testing.batches import absent, assert_same, columns_of, sample_batch, taken
 
 
@@ -132,6 +135,56 @@ class MetricContract:
         for rows in np.array_split(np.arange(len(batch)), 2):
             assert_same(self.column(batch.take(rows)), taken(whole, rows), "half of a batch without known values")
 
+    def _values(self) -> Floats:
+        """The values of the test batch that a fold of the metric's own takes."""
+        if isinstance(self.metric.fold, Aggregation):
+            pytest.skip("this metric has no fold of its own")
+        column = self.column(self.batch())
+        flat = column.values if isinstance(column, Ragged) else column
+        return flat[np.isfinite(flat)]
+
+    def _fold(self, values: Floats) -> PluginFold:
+        """A fold of the values, one after the other, that was dumped and loaded."""
+        assert not isinstance(self.metric.fold, Aggregation)
+        fold = self.metric.fold()
+        for at in range(len(values)):
+            fold.add(values[at : at + 1])
+        return self.metric.fold.load(fold.dump())
+
+    def test_its_fold_survives_dump_and_load(self) -> None:
+        values = self._values()
+        assert not isinstance(self.metric.fold, Aggregation)
+        fold = self.metric.fold()
+        fold.add(values)
+        loaded = self.metric.fold.load(fold.dump())
+        assert _alike(loaded, fold), "load(dump()) gives a fold with another result"
+        fold.add(values[:1])
+        loaded.add(values[:1])
+        assert _alike(loaded, fold), "a loaded fold takes further values in another way"
+
+    def test_its_fold_does_not_depend_on_the_order_of_values(self) -> None:
+        values = self._values()
+        assert _alike(self._fold(values[::-1]), self._fold(values)), "the order of values changes its fold's result"
+
+    def test_its_fold_does_not_depend_on_how_it_is_merged(self) -> None:
+        values = self._values()
+        cuts = (values[:1], values[1 : len(values) // 2], values[len(values) // 2 :])
+        whole = self._fold(values)
+        for order in itertools.permutations(range(3)):
+            left, right = ([self._fold(cuts[at]) for at in order] for _ in range(2))
+            left[0].merge(left[1])
+            left[0].merge(left[2])
+            right[1].merge(right[2])
+            right[0].merge(right[1])
+            assert _alike(left[0], right[0]), "merge of its fold is not associative: (a+b)+c is not a+(b+c)"
+            assert _alike(left[0], whole), "merged parts of its fold give another result than the whole"
+
+    def test_the_result_of_its_fold_can_be_shown(self) -> None:
+        stats = FoldResult(self._fold(self._values()).result(), 1).statistics(self.metric.scale)
+        assert stats and all(map(math.isfinite, stats.values())), "its fold has no result for the test batch"
+        kernels = not (self.metric.adjusted or self.metric.since is not None or self.metric.arriving)
+        assert kernels, "adjusted, since and arriving need the kernel's statistics, not a fold of its own"
+
     def test_the_batch_is_left_as_it_was(self) -> None:
         batch, before = self.batch(), self.batch()
         self.column(batch)
@@ -142,6 +195,14 @@ def _numbers(metric: MetricDeclaration, needed: Iterable[Metric]) -> list[str]:
     """The numbers of answers that a metric needs."""
     known = {each.tag for each in needed}
     return [name for name in metric.needs if name not in known] if Needs.NUMBERS in metric.requires else []
+
+
+def _alike(fold: PluginFold, other: PluginFold) -> bool:
+    """Whether two folds have one result, but for rounding."""
+    stats, others = (FoldResult(each.result(), 1).statistics(1.0) or {} for each in (fold, other))
+    return stats.keys() == others.keys() and all(
+        math.isclose(value, others[name], rel_tol=1e-9, abs_tol=1e-12) for name, value in stats.items()
+    )
 
 
 class Known:
@@ -168,6 +229,12 @@ class Known:
 
     def statistic(self, tag: str, name: str) -> float | None:
         return self.value(tag)
+
+    def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
+        if self._number is None:
+            return []
+        stats = dict.fromkeys((*STATISTICS, "count", "total", "rate"), self._number)
+        return [SeriesSummary(source, 0, name, "gauge", "", labels, "", stats)]
 
 
 def _check_declared(metric: MetricDeclaration) -> None:
@@ -293,5 +360,7 @@ class MetricFamilyContract:
 
     def test_what_it_needs_is_in_the_run(self) -> None:
         given = self._given()
+        known = [*self.plugin_options.values(), *given]
         there = {*self.plugin_options, *(metric.tag for metric in given)}
+        there |= {tag for metric in known if isinstance(metric, Analysis) for tag in metric.gives}
         assert {tag for metric in given for tag in metric.needs} <= there

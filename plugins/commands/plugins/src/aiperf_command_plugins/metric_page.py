@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import cast
 
-from aiperf import Analysis, Metric, MetricDeclaration, MetricFamily, Needs
+from aiperf import Aggregation, Analysis, Metric, MetricDeclaration, MetricFamily, Needs
 from aiperf.sdk.registry import InstalledPlugins
 
 _HEAD = """\
@@ -30,6 +30,7 @@ _MISSING = {
     Needs.PACED: "due times",
     Needs.REPLAYED: "a fixed schedule",
     Needs.EXPERIMENTAL: "the experimental switch",
+    Needs.NUMBERS: "numbers of answers",
 }
 
 
@@ -51,7 +52,9 @@ def _metric(metric: MetricDeclaration, text: str) -> str:
     formula, _, more = " ".join(text.split()).partition(". ")
     unit = metric.unit if metric.display is None else metric.display
     needs = [word for need, word in _MISSING.items() if need in metric.requires] + [f"`{tag}`" for tag in metric.needs]
-    over, fold = (metric.over.value, metric.fold.value) if isinstance(metric, Metric) else ("run", "derived")
+    over, fold = "run", "derived"
+    if isinstance(metric, Metric):
+        over, fold = metric.over.value, metric.fold.value if isinstance(metric.fold, Aggregation) else metric.fold.__name__
     return _row(f"`{metric.tag}`", metric.title, unit.value, formula.rstrip("."), more, ", ".join(needs), over, fold)
 
 

@@ -44,6 +44,7 @@ class TokenFlow(Analysis):
     requires = Needs.STREAMING | Needs.TOKENS_IN | Needs.TOKENS_OUT
     keeps = ("started_ns", "ended_ns", *needs)
     lists = ("chunk_ns",)
+    gives = _ORDER[1:]
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         requests = Requests.of(kept)

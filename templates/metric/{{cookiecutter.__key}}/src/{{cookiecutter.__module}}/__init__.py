@@ -8,7 +8,8 @@ from aiperf import Column, Metric, RecordBatch, Unit
 class {{ cookiecutter.__class }}(Metric):
     """From the first byte of the request to the answer's headers; absent if none came.
 
-    For another unit see ``PluginUnit`` of ``aiperf.sdk.metric``; for numbers of an endpoint's answers ``Needs.NUMBERS``.
+    Of ``aiperf.sdk.metric``: ``PluginUnit`` for another unit, ``Needs.NUMBERS`` for numbers of an endpoint's answers,
+    ``PluginFold`` for a statistic of its own, and ``RunMetric`` for what other metrics, analyses and telemetry give together.
     """
 
     tag = "{{ cookiecutter.__key }}"
