@@ -1,38 +1,142 @@
-"""Files with one JSON object per line, plain or gzipped, read lazily."""
+"""Files of rows, read lazily: one JSON object per line, or a table in CSV, Parquet, Arrow or Feather."""
 
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
+import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
 from aiperf.errors import BadDataset
 
 _decode = msgspec.json.Decoder().decode
+_UNREADABLE = (OSError, EOFError, zlib.error, csv.Error, ValueError, NotImplementedError)  # pyarrow's errors are some of these
+_AT_ONCE = 1024
+_COLUMNAR = (".parquet", ".arrow", ".feather")
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line numbers, from 1, and objects; blank lines are skipped.
+    """Line numbers, from 1, and objects; blank lines are skipped.  A name in ``.gz`` or ``.zst`` is of a compressed file.
 
     Raises:
-        BadDataset: The file can't be read, or a line isn't a JSON object; the message gives path and line.
+        BadDataset: The file can't be read, or a line isn't a JSON object; the message gives path and line.  Or the package for
+            ``.zst`` is missing; the message says how to install it.
     """
     number = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with _opened(path) as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901  # some editors write it
                 if line.strip():
                     yield number, _object(path, number, line)
     except (OSError, EOFError, zlib.error) as error:
-        where = f"{path} can't be read" + (f" after line {number}" if number else "")
-        raise BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}") from error
+        raise _unreadable(path, "line", number, error) from error
+
+
+def tables(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Numbers and rows of a table: a name in ``.csv`` (also compressed), ``.parquet``, ``.arrow`` or ``.feather``.
+
+    Of CSV the number is the line on which the row begins (the header is line 1) and values are texts.  Of the others it is the
+    row, from 1, and values have their types.  Memory holds a batch at a time.  columns: those to read; () reads all.
+
+    Raises:
+        BadDataset: The file can't be read, has no such column, or a row of CSV has too few or too many values; the message
+            gives path and number.  Or pyarrow is missing, which columnar and ``.zst`` files need; the message names its extra.
+    """
+    form = path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix
+    if path.suffix in _COLUMNAR:
+        found, unit = _batches(path, columns), "row"
+    elif form == ".csv":
+        found, unit = _csv(path, columns), "line"
+    else:
+        raise BadDataset(f"{path} is no table that is known by its name", f"known: .csv, {', '.join(_COLUMNAR)}")
+    number = 0
+    try:
+        for number, row in found:
+            yield number, row
+    except _UNREADABLE as error:
+        raise _unreadable(path, unit, number, error) from error
+
+
+def _unreadable(path: Path, unit: str, number: int, error: Exception) -> BadDataset:
+    where = f"{path} can't be read" + (f" after {unit} {number}" if number else "")
+    return BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}")
+
+
+def _opened(path: Path) -> BinaryIO:
+    if path.suffix == ".zst":
+        stream = _pyarrow(path).input_stream(str(path), compression="zstd")
+        return cast("BinaryIO", io.BufferedReader(stream))
+    return cast("BinaryIO", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def _pyarrow(path: Path) -> ModuleType:
+    try:
+        import pyarrow
+    except ImportError as error:
+        hint = "pip install 'aiperf-core[tables]'"
+        raise BadDataset(f"{path} needs the package pyarrow, of the extra 'tables': {error}", hint) from error
+    return cast("ModuleType", pyarrow)
+
+
+def _wanted(path: Path, columns: Sequence[str], present: Sequence[str]) -> list[str]:
+    if missing := [name for name in columns if name not in present]:
+        raise BadDataset(f"{path} has no column {', '.join(missing)}", f"its columns: {', '.join(present)}")
+    return list(columns or present)
+
+
+def _csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        header = next(reader, [])
+        if len(set(header)) < len(header):
+            raise BadDataset(f"{path}:1: a column's name occurs twice", f"its columns: {', '.join(header)}")
+        wanted, line = _wanted(path, columns, header), reader.line_num + 1
+        for values in reader:
+            if values and len(values) != len(header):
+                raise BadDataset(f"{path}:{line}: {len(values)} values for {len(header)} columns", "quote values with commas")
+            if values:
+                row = dict(zip(header, values, strict=True))
+                yield line, {name: row[name] for name in wanted}
+            line = reader.line_num + 1
+
+
+def _batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    number = 0
+    for batch in _parquet(path, columns) if path.suffix == ".parquet" else _arrow(path, columns):
+        for start in range(0, batch.num_rows, _AT_ONCE):
+            for row in batch.slice(start, _AT_ONCE).to_pylist():
+                number += 1
+                yield number, row
+
+
+def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    _pyarrow(path)
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        yield from file.iter_batches(_AT_ONCE, columns=_wanted(path, columns, file.schema_arrow.names))
+
+
+def _arrow(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """The batches of a file, or of a stream in a file."""
+    with _pyarrow(path).memory_map(str(path)) as file:
+        import pyarrow.ipc
+
+        indexed = file.read(6) == b"ARROW1"
+        file.seek(0)
+        reader = (pyarrow.ipc.open_file if indexed else pyarrow.ipc.open_stream)(file)
+        wanted = _wanted(path, columns, reader.schema.names)
+        for batch in map(reader.get_batch, range(reader.num_record_batches)) if indexed else reader:
+            yield batch.select(wanted)
 
 
 def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
@@ -53,4 +157,4 @@ def first_row(path: Path) -> dict[str, Any] | None:
         return None
 
 
-__all__ = ["first_row", "rows"]
+__all__ = ["first_row", "rows", "tables"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 from aiperf import Conversation, Dataset, Turn
-
-_RIDDLES = (("What has keys and opens no door?", "piano"), ("What gets wetter the more it dries?", "towel"))
+from aiperf.sdk.rowfile import tables
 
 
 class Riddles(Dataset):
     def __iter__(self) -> Iterator[Conversation]:
+        riddles = [row for _, row in tables(Path(__file__).with_name("riddles.csv"), columns=("riddle", "answer"))]
         for number in range(self.context.entries):
-            riddle, answer = random.Random(f"{self.context.seed}:{number}").choice(_RIDDLES)
-            yield Conversation(f"riddle-{number}", (Turn(texts=(riddle,), max_tokens=8, expected=answer),))
+            told = random.Random(f"{self.context.seed}:{number}").choice(riddles)
+            yield Conversation(f"riddle-{number}", (Turn(texts=(told["riddle"],), max_tokens=8, expected=told["answer"]),))
