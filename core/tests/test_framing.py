@@ -111,3 +111,18 @@ def test_only_event_streams_are_known_by_their_content_type(
     framing: type[Framing], event_stream: bool, asked: bool, stream: bool
 ) -> None:
     assert is_stream(framing, event_stream=event_stream, asked=asked) is stream
+
+
+@pytest.mark.parametrize(("framing", "begin", "end"), [(ServerSentEvents, b"data: ", b"\n\n"), (Lines, b"", b"\n")])
+def test_an_event_without_end_is_given_up_and_a_long_stream_is_not(
+    framing: type[Framing], begin: bytes, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("sse", "framing"):
+        monkeypatch.setattr(f"aiperf.sdk.{module}.MOST_EVENT_BYTES", 1 << 10)
+    stream = framing()
+    pieces = [begin, b"x" * 1000, end] * 5
+    assert sum(len(stream.feed(piece)) for piece in pieces) == 5
+    stream.feed(begin + b"y" * 1000)
+    with pytest.raises(BadResponse, match=r"(?s)longer than .*MiB") as caught:
+        stream.feed(b"y" * 100)
+    assert caught.value.raw.startswith(begin + b"yyy")

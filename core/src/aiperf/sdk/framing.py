@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from aiperf.errors import BadResponse
-from aiperf.sdk.sse import Event
+from aiperf.sdk.sse import MOST_EVENT_BYTES, Event
 from aiperf.sdk.sse import Splitter as ServerSentEvents
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
+        self._held = 0
 
     def feed(self, data: bytes) -> Sequence[Event]:
         *lines, rest = data.split(b"\n")
@@ -63,6 +64,9 @@ class Lines:
             self._pieces.clear()
         if rest:
             self._pieces.append(rest)
+        self._held = len(rest) if lines else self._held + len(rest)
+        if self._held > MOST_EVENT_BYTES:
+            raise BadResponse(f"a line is longer than {MOST_EVENT_BYTES >> 20} MiB", raw=self._pieces[0])
         return [Event(line) for line in map(bytes.strip, lines) if line]
 
     def close(self) -> Sequence[Event]:

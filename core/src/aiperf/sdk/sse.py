@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+MOST_EVENT_BYTES = 16 << 20
+"""A stream whose next event is longer has no readable end."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -30,7 +32,7 @@ _new = tuple.__new__  # costs half of Event(…), and runs once per token
 class Splitter:
     """Splits one stream into events, read by read.  The result doesn't depend on where the bytes were cut."""
 
-    __slots__ = ("_after_cr", "_begun", "_data", "_event", "_idle", "_pieces")
+    __slots__ = ("_after_cr", "_begun", "_data", "_event", "_held", "_idle", "_pieces")
 
     def __init__(self) -> None:
         self._begun = False  # past the place of a byte order mark
@@ -39,9 +41,14 @@ class Splitter:
         self._pieces: list[bytes] = []  # parts of an unfinished line
         self._data: list[bytes] = []
         self._event = b""
+        self._held = 0  # bytes behind the last event
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete, oldest first."""
+        """The events that these bytes complete, oldest first.
+
+        Raises:
+            BadResponse: An event is longer than MOST_EVENT_BYTES.
+        """
         if self._idle and data[-1:] == b"\n":
             lines = data.splitlines()
             if len(lines) == 2 and not lines[1] and lines[0][:6] == b"data: ":  # nearly every read of nearly every server
@@ -84,6 +91,12 @@ class Splitter:
             self._pieces.append(rest)
         self._after_cr = last == b"\r"
         self._idle = self._between()
+        self._held = 0 if events or self._idle else self._held + len(data)
+        if self._held > MOST_EVENT_BYTES:
+            from aiperf.errors import BadResponse  # the grammar stands alone
+
+            begin = b"\n".join((*self._data, *self._pieces))[:200]
+            raise BadResponse(f"an event is longer than {MOST_EVENT_BYTES >> 20} MiB", raw=begin)
         return events
 
     def _between(self) -> bool:
@@ -122,4 +135,4 @@ class Messages:
         return []
 
 
-__all__ = ["Event", "Messages", "Splitter"]
+__all__ = ["MOST_EVENT_BYTES", "Event", "Messages", "Splitter"]
