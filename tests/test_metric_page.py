@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +43,24 @@ def test_the_page_of_options_is_what_the_command_prints() -> None:
     done = aiperf("plugins", "options", "--markdown")
     assert done.returncode == 0, done.stderr
     assert (DOCS / "options.md").read_text() == done.stdout, "stale: aiperf plugins options --markdown > docs/options.md"
+
+
+def test_the_page_of_the_sdk_is_what_the_command_prints() -> None:
+    done = aiperf("plugins", "sdk", "--markdown")
+    assert done.returncode == 0, done.stderr
+    assert (DOCS / "sdk.md").read_text() == done.stdout, "stale: aiperf plugins sdk --markdown > docs/sdk.md"
+
+
+def test_the_page_of_the_sdk_has_every_public_name() -> None:
+    modules = re.split(r"^## `([\w.]+)`$", (DOCS / "sdk.md").read_text(), flags=re.MULTILINE)
+    pairs = zip(modules[1::2], modules[2::2], strict=True)
+    names = {module: re.findall(r"^### `(\w+)`", text, re.MULTILINE) for module, text in pairs}
+    paths = (DOCS.parent / "core" / "src" / "aiperf" / "sdk").glob("[!_]*.py")
+    promised = {f"aiperf.sdk.{path.stem}": importlib.import_module(f"aiperf.sdk.{path.stem}").__all__ for path in paths}
+    assert {module: sorted(listed) for module, listed in promised.items()} == {
+        module: sorted(found) for module, found in names.items() if module != "aiperf"
+    }
+    assert "profile" in names["aiperf"]
 
 
 def test_the_schema_of_options_has_their_limits_and_words() -> None:

@@ -35,13 +35,15 @@ class Plugins(Command):
 
 
 def _markdown(registry: InstalledPlugins, words: list[str]) -> str:
-    from aiperf_command_plugins import metric_page, option_page
+    from aiperf_command_plugins import metric_page, option_page, sdk_page
 
     if words == ["options"]:
         return option_page.page(registry)
+    if words == ["sdk"]:
+        return sdk_page.page()
     if [find_category(word) for word in words] != ["metrics"]:
-        forms = ("write: aiperf plugins metrics --markdown", "or: aiperf plugins options --markdown")
-        raise UsageError("--markdown prints the reference of metrics, or of options", *forms)
+        forms = ("write: aiperf plugins metrics --markdown", "or: aiperf plugins options --markdown, or sdk")
+        raise UsageError("--markdown prints the reference of metrics, or of options, or of the sdk", *forms)
     return metric_page.page(registry)
 
 
