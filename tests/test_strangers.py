@@ -6,6 +6,7 @@ import asyncio
 import csv
 import importlib.util
 import json
+import re
 import threading
 import tomllib
 from base64 import b64decode
@@ -209,6 +210,26 @@ def test_third_party_telemetry_reaches_every_output(aiperf: Program, simulator: 
     raw = [each for each in open_run(done.artifacts).telemetry() if each.source == "vitals"]
     samples = {(each.name, *each.labels.values()): each for each in raw}
     assert samples.keys() == series.keys() and samples["load", "1m"].kind == "gauge"
+
+
+def test_a_third_party_command_runs_loads_and_shows_them_on_its_display(aiperf: Program, simulator: Simulator) -> None:
+    done = aiperf("sweep", simulator.url, 1, 3)
+    assert done.code == 0, done.err
+    rows = [re.fullmatch(r"concurrency (\d): (\d+) requests, p50 ([0-9.]+) ms", line) for line in done.out.splitlines()]
+    found = [row.groups() for row in rows if row is not None]
+    assert len(found) == len(rows) and [row[:2] for row in found] == [("1", "4"), ("3", "12")], "nothing else is printed"
+    for level, _, p50 in found:
+        summary = json.loads((done.artifacts / "sweep" / level / "profile_export_aiperf.json").read_text())
+        assert p50 == f"{summary['time_to_first_token']['p50']:.2f}"
+        used = [(row["category"], row["name"], row["version"]) for row in summary["plugins"]["used"]]
+        assert ("uis", "ticker", "2.1.0") in used
+    ticks = [line for line in done.err.splitlines() if line.startswith("tick: ")]
+    assert ticks.count("tick: over") == 2 and any(tick.startswith("tick: profiling ") for tick in ticks)
+
+    refused = aiperf("sweep", simulator.url, "many")
+    assert refused.code == 2 and "takes whole numbers after the URL, not many" in refused.err
+    failed = aiperf("sweep", "http:///", 1)
+    assert failed.code in (1, 2) and failed.err.startswith("error: --url"), "an error of the run is the command's"
 
 
 def test_a_third_party_ramp_shapes_the_rise_of_the_rate(aiperf: Program, simulator: Simulator) -> None:
