@@ -147,6 +147,22 @@ def test_one_run_uses_third_party_and_first_party_plugins(aiperf: Program, simul
     assert "Wisdom (ratio)" in done.out
 
 
+def test_a_slow_grader_of_a_third_party_grades_in_its_own_process_before_the_results(
+    aiperf: Program, simulator: Simulator
+) -> None:
+    done = aiperf(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--streaming", "--ui", "none",
+        "--custom-dataset-type", "riddles", "--accuracy-grader", "jury", "--tokenizer", "builtin", "--request-count", 6,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    right = [line["metrics"]["wisdom"]["value"] for line in done.lines("profile_export.jsonl")]
+    assert len(right) == 6 and set(right) <= {0.0, 1.0} and done.json()["wisdom"]["avg"] == pytest.approx(sum(right) / 6)
+    outcomes = [json.loads(line) for line in (done.artifacts / "journal" / "grades").read_text().splitlines()]
+    told = [outcome["grade"]["explanation"].split(", ") for outcome in outcomes]
+    assert len(outcomes) == 6 and len({process for process, *_ in told}) == 1
+    assert all(reason in ("stop", "length") and texts == "1 text" for _, _, reason, texts in told)
+
+
 def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, simulator: Simulator) -> None:
     done = aiperf(
         "profile", "--model", "m", "--url", simulator.url, "--url", simulator.url.replace("127.0.0.1", "localhost"),

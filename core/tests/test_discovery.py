@@ -132,6 +132,8 @@ GOOD = MANIFEST.format(name="thing")
         (16, GOOD, "[aiperf.exporters]\nthing = no_such_package_anywhere:X\n", "no package 'no_such_package_anywhere'"),
         (17, GOOD + GOOD.partition("plugins:\n")[2].replace("thing", "Thing"), None, "has two rows for exporters:thing"),
         (18, GOOD, "[aiperf.exporters]\nthing = {0}:X\nTHING = {0}:Y\n", "has two entry points for exporters:thing"),
+        (19, GOOD.replace("exporters", "graders").replace("level: raw", "slow: soon"),
+            "[aiperf.graders]\nthing = {0}:X\n", "has a bad row: capabilities: Expected `bool`"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 from aiperf.errors import BadDataset, ConfigError
 from aiperf.prepare.build import build
 from aiperf.reduce.batches import batches
-from aiperf.reduce.reducer import Reducer
-from aiperf.report.report import write_summary
+from aiperf.reduce.reducer import Outlets, Reducer
+from aiperf.report.report import report, write_summary
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import RecordBatch
@@ -167,6 +168,107 @@ def test_a_grader_that_fails_costs_its_grades_and_is_named(
     assert summary.extra["failures"] == [sentence]
     assert sentence in summary.warnings
     assert summary.valid == 2
+
+
+SLOW = """
+import os, sys, threading
+from aiperf import Grade, Grader
+
+class Slow(Grader):
+    def grade(self, case):
+        if case.text == "raise":
+            raise ZeroDivisionError("no idea")
+        if case.text == "hang":
+            threading.Event().wait()
+        if case.text == "die":
+            os._exit(3)
+        if case.text == "vague":
+            return True
+        print("noise", sys.stdin.read())
+        return Grade(case.text == case.expected, explanation=f"{os.getpid()} {case.task} {case.finish_reason}")
+
+class Absent(Grader):
+    def __init__(self, options=None):
+        raise RuntimeError("it is out")
+"""
+
+
+def slowly(
+    directory: Path, grader: str, monkeypatch: pytest.MonkeyPatch, *texts: str, timeout_s: float = 60.0, cancelled: bool = False
+) -> tuple[Recording, RecordBatch, Summary]:
+    """A run whose answers a slow grader gets, the batch of its report, and its summary."""
+    (directory / "slow_graders.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(directory)
+    monkeypatch.setenv("PYTHONPATH", str(directory), prepend=os.pathsep)
+    made = Recording(directory, grader=sample_ref("graders", f"slow_graders:{grader}"), grading_timeout_s=timeout_s)
+    made.data_set(Conversation("q", tuple(Turn((text,), expected="4", task="sums") for text in texts), alone=True))
+    for turn, text in enumerate(texts):
+        made.sent(turn, (turn + 1) * 10 * MS, turn=turn, entry=0)
+        made.read(turn, (turn + 1) * 10 * MS + MS, event(text=text, finish="stop"))
+        made.done(turn, (turn + 1) * 10 * MS + 2 * MS)
+    made.flush(90 * MS)
+    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    made.ended(cancelled=cancelled)
+    (waiting,) = batches(made.journal, made.plan)
+    assert columns(waiting, "graded") == [[0] * len(texts)]
+    assert {each["ungraded"] for each in grades(waiting)} == {"not graded yet"}
+    seen: list[RecordBatch] = []
+    monkeypatch.setattr(Outlets, "give", lambda _, batch: seen.append(batch))
+    return made, seen[0] if (summary := write_summary(made.journal)) and seen else waiting, summary
+
+
+def test_a_slow_grader_works_in_a_process_of_its_own_and_its_failures_cost_one_grade_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, batch, summary = slowly(tmp_path, "Slow", monkeypatch, "4", "raise", "5", "hang", "4", "die", "vague", timeout_s=2.0)
+    assert columns(batch, "graded", "correct") == [[1, 0, 1, 0, 1, 0, 0], [1, None, 0, None, 1, None, None]]
+    told = [each["grade"]["explanation"].split() for each in grades(batch) if "grade" in each]
+    pids = [int(pid) for pid, *_ in told]
+    assert pids[0] == pids[1] != pids[2] and os.getpid() not in pids
+    assert {tuple(rest) for _, *rest in told} == {("sums", "stop")}
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    (sentence,) = summary.extra["failures"]
+    assert sentence == (
+        "the plugin graders:slow of acme 1.2 left 4 of 7 answers ungraded: the grader failed: ZeroDivisionError: no idea (1);"
+        " the grader took longer than 2 s (1); the grader's process exited with 3 (1);"
+        " the grader failed: TypeError: it gives bool, not Grade (1)"
+    )
+    assert summary.valid == 7 and sentence in summary.warnings
+    assert "noise" in (made.journal / "grader.log").read_text()
+    kept = (made.journal / "grades").read_text()
+    (made.journal / "grades").write_text(kept + '{"shard":0,"requ')  # a report was killed
+    again, _, _ = report(made.journal.parent)
+    assert again.extra["failures"] == [sentence]
+    assert (made.journal / "grades").read_text() == kept, "what was graded is not graded again"
+
+
+@pytest.mark.parametrize(
+    ("grader", "text", "reason"),
+    [
+        ("Slow", "die", "the grader's process exited with 3 (3)"),
+        ("Absent", "4", "the grader failed: the plugin graders:absent of acme 1.2 can't be used: RuntimeError: it is out (3)"),
+    ],
+)  # fmt: skip
+def test_a_slow_grader_that_only_dies_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str, text: str, reason: str
+) -> None:
+    _, batch, summary = slowly(tmp_path, grader, monkeypatch, *[text] * 5)
+    assert columns(batch, "graded") == [[0] * 5]
+    given_up = "the grader was given up after 3 processes in a row were lost (2)"
+    name = f"the plugin graders:{grader.lower()} of acme 1.2"
+    assert summary.extra["failures"] == [f"{name} left 5 of 5 answers ungraded: {reason}; {given_up}"]
+
+
+def test_a_run_that_was_ended_is_not_kept_waiting_by_a_slow_grader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, batch, summary = slowly(tmp_path, "Slow", monkeypatch, "4", "5", cancelled=True)
+    assert columns(batch, "graded") == [[0, 0]] and not (made.journal / "grades").exists()
+    assert "2 answers are not graded yet: aiperf report grades them" in summary.warnings
+    monkeypatch.undo()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    assert not report(made.journal.parent)[0].extra
+    assert len((made.journal / "grades").read_text().splitlines()) == 2
 
 
 def test_nothing_is_graded_where_no_grader_was_chosen(tmp_path: Path) -> None:

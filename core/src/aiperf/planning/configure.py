@@ -88,12 +88,13 @@ def _plugins(
 ) -> PluginPlan:  # fmt: skip
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
+    grader = _grader(draft, choice)
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
     return PluginPlan(
         endpoint=_MISSING if choice.descriptor is None else choice.descriptor.ref,
         transport=transport,
         dataset=source.dataset or _MISSING,
-        tokenizer=tokenizer, grader=_grader(draft, choice), ui=processes.ui(draft),
+        tokenizer=tokenizer, grader=grader, ui=processes.ui(draft),
         schedules=named["schedules"], arrivals=named["arrivals"], ramps=named["ramps"], engine=engine, url_strategy=strategy,
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=draft.everything("telemetry"),
@@ -102,7 +103,7 @@ def _plugins(
         drivers={plugin.name: plugin for plugin in draft.everything("drivers")},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
-        configuration=draft.settings.configuration,
+        configuration=draft.settings.configuration, grading_timeout_s=None if grader is None else _limit_s(registry, grader),
     )  # fmt: skip
 
 
@@ -114,6 +115,18 @@ def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:
         flag, kind = draft.flag("accuracy_grader"), choice.descriptor.name
         draft.refuse(f"{flag} needs answers in words, and the endpoint type {kind!r} gives none", f"drop {flag}")
     return draft.chosen("graders", name, "accuracy_grader")
+
+
+def _limit_s(registry: Registry, grader: PluginRef) -> float | None:
+    """The limit per answer of a slow grader; None where it is fast."""
+    capabilities = registry.descriptor(grader.category, grader.name).capabilities
+    if not capabilities.get("slow"):
+        return None
+    import msgspec
+
+    from aiperf.sdk.grader import GraderCapabilities
+
+    return msgspec.convert(capabilities, GraderCapabilities).timeout_s
 
 
 def _options(draft: Draft) -> dict[str, Any]:

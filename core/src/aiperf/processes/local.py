@@ -113,6 +113,8 @@ class SideProcess(LocalProcess):
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
         self._pending, self._received = bytearray(), b""
+        self.ended_replies = False
+        """Whether the process has closed its pipe of replies."""
 
     @property
     def backlogged(self) -> bool:
@@ -133,6 +135,7 @@ class SideProcess(LocalProcess):
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._from, 1 << 16):
                 self._received += piece
+            self.ended_replies = True
         *lines, self._received = self._received.split(b"\n")
         return lines
 

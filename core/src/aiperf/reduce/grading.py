@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -14,11 +15,24 @@ from aiperf.sdk.columns import GRADE_COLUMNS, Column
 from aiperf.sdk.grader import Case, Grade, Grader, takes_case
 from aiperf.sdk.plan import Plan
 
+NOT_YET = "not graded yet"
+"""Of an answer that waits for a slow grader."""
+
+
+class Pending(Struct, frozen=True, omit_defaults=True):
+    """The answer to a turn, for a slow grader."""
+
+    text: str
+    reasoning: str = ""
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+
 
 class Graded(Struct, frozen=True, omit_defaults=True):
     """The grade of a request with an expected answer, and all that grading it again takes.
 
     response: the text that the grader read.  grade: None where grading was impossible; *ungraded* says why.
+    pending: the answer that a slow grader has yet to grade; None otherwise.
     """
 
     expected: str
@@ -26,6 +40,7 @@ class Graded(Struct, frozen=True, omit_defaults=True):
     response: str = ""
     grade: Grade | None = None
     ungraded: str | None = None
+    pending: Pending | None = None
 
 
 class Grading:
@@ -34,7 +49,8 @@ class Grading:
     def __init__(self, plan: Plan, store: Store, report: Callable[[str, str], None]) -> None:
         self._ref, self._store, self._report = plan.plugins.grader, store, report
         options = plan.plugins.options_of
-        self._grader: Grader | None = None if self._ref is None else load(self._ref)(options(self._ref))
+        self._slow = plan.plugins.grading_timeout_s is not None
+        self._grader: Grader | None = None if self._ref is None or self._slow else load(self._ref)(options(self._ref))
         self._takes_case = self._grader is not None and takes_case(self._grader)
 
     def of(self, entry: int, turn: int, answer: Answer, failed: str | None) -> Graded | None:
@@ -42,7 +58,7 @@ class Grading:
 
         *failed*: why there is no answer.  A missing answer says nothing about the model, and counts apart.
         """
-        if self._grader is None or self._ref is None:
+        if self._ref is None:
             return None
         asked = self._store.expectation(entry, turn)
         if asked is None or asked.expected is None:
@@ -50,24 +66,43 @@ class Grading:
         if failed is not None:
             return Graded(asked.expected, asked.task, ungraded=failed)
         response = answer.text or answer.reasoning
+        if self._grader is None:
+            pending = Pending(answer.text, answer.reasoning, answer.finish, answer.usage)
+            return Graded(asked.expected, asked.task, response, ungraded=NOT_YET, pending=pending)
         try:
             if self._takes_case:
-                grade = self._grader.grade(self._case(asked.expected, asked.task, entry, turn, answer))
+                pending = Pending(answer.text, answer.reasoning, answer.finish, answer.usage)
+                grade = checked(self._grader.grade(case_of(self._store, entry, turn, pending)))
             else:
-                grade = self._grader.grade(asked.expected, response)
-            if not isinstance(grade, Grade):
-                raise TypeError(f"it gives {type(grade).__name__}, not Grade")
+                grade = checked(self._grader.grade(asked.expected, response))
         except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
             self._report(str(self._ref), failure(self._ref, "failed", error).message)
             return Graded(asked.expected, asked.task, response, ungraded=f"the grader failed: {why(error)}")
         return Graded(asked.expected, asked.task, response, grade)
 
-    def _case(self, expected: str, task: str | None, entry: int, number: int, answer: Answer) -> Case:
-        conversation = self._store.conversation(entry)
-        return Case(
-            expected=expected, task=task, turn=conversation.turns[number], conversation_id=conversation.id, number=number,
-            text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish, usage=answer.usage,
-        )  # fmt: skip
+
+def case_of(store: Store, entry: int, number: int, answer: Pending) -> Case:
+    conversation = store.conversation(entry)
+    turn = conversation.turns[number]
+    return Case(
+        expected=turn.expected or "", task=turn.task, turn=turn, conversation_id=conversation.id, number=number,
+        text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish_reason, usage=answer.usage,
+    )  # fmt: skip
+
+
+def checked_grade(grader: Grader, case: Case, *, whole: bool) -> Grade:
+    """The grade of *case*.  *whole*: the grader takes cases.
+
+    Raises:
+        Exception: Anything that the plugin raises, or TypeError where it gives no Grade.
+    """
+    return checked(grader.grade(case) if whole else grader.grade(case.expected, case.response))
+
+
+def checked(grade: object) -> Grade:
+    if not isinstance(grade, Grade):
+        raise TypeError(f"it gives {type(grade).__name__}, not Grade")
+    return grade
 
 
 def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]:

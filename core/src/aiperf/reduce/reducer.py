@@ -42,6 +42,8 @@ from aiperf.statistics.plugin_folds import FoldState
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from aiperf.reduce.slow_grading import SlowGrading
+
 log = logging.getLogger(__name__)
 
 _LIVE_BATCH_NS = 250_000_000
@@ -70,7 +72,8 @@ class Reduction(Struct):
     off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damage
     that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of the values
     that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for their end;
-    endless: good answers that were counted before that was known, and may have been cut.
+    endless: good answers that were counted before that was known, and may have been cut.  pending: answers that wait for
+    a slow grader.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -89,6 +92,7 @@ class Reduction(Struct):
     endless: int = 0
     raw_values: list[tuple[int, str, bytes]] = []
     plugin_folds: list[FoldState] = []
+    pending: int = 0
 
     def save(self, journal: Path, reducer: int) -> None:
         draft = journal / f"folds-{reducer}.draft"
@@ -154,11 +158,12 @@ class Reducer:
 
     *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
     of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
+    *slow*: grades what a slow grader has yet to grade; None leaves it ungraded, and counts it.
     """
 
     def __init__(
         self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
-        finishing: bool = False,
+        finishing: bool = False, slow: SlowGrading | None = None,
     ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
@@ -172,6 +177,7 @@ class Reducer:
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), OpenBatch(self._rows.numbers)
         self._emitted_ns = time.monotonic_ns()
+        self._slow = slow
         self.reduction = Reduction(finishing=finishing)
         self._recover()
 
@@ -267,10 +273,25 @@ class Reducer:
             reduction.finishing = reduction.finishing or stored.has_finish
             reduction.endless += 0 if reduction.finishing else len(stored.endless)
             numbers = self._rows.numbers
+            if stored.grades and self.plan.plugins.grading_timeout_s is not None:
+                stored = self._graded(stored)
             batch = batch_of(stored, self.plan, self._store, finishing=reduction.finishing, further=numbers)
             scored = self._pipeline.score(batch)
             self._pipeline.feed(scored)
             self._outlets.give(scored)
+
+    def _graded(self, stored: StoredBatch) -> StoredBatch:
+        """The batch with the grades of a slow grader."""
+        waiting = [row for row, grade in stored.grades.items() if grade.pending is not None]
+        if self._slow is None:
+            self.reduction.pending += len(waiting)
+            return stored
+        columns = stored.columns()
+        grades = dict(stored.grades)
+        for row in waiting:
+            place = (int(columns[name][row]) for name in ("shard", "request", "entry", "turn"))
+            grades[row] = self._slow.graded(grades[row], *place)
+        return msgspec.structs.replace(stored, grades=grades)
 
     def _drop_segments(self, *, ended: bool = False) -> None:
         """Delete segments whose requests are all in the columns, unless a plugin failed: its author needs them."""

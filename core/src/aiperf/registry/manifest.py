@@ -87,6 +87,10 @@ def read_row(plain: Any) -> Row:
             if key not in known:
                 raise ManifestError(f"has a bad row: endpoints have no capability {key!r}{_near(key, known)}")
         _converted(row.capabilities, Capabilities, "has a bad row: capabilities")
+    if row.category == "graders" and row.capabilities:
+        from aiperf.sdk.grader import GraderCapabilities
+
+        _converted(row.capabilities, GraderCapabilities, "has a bad row: capabilities")
     if row.category == "exporters":
         for name in _converted(row.capabilities.get("files", {}), dict[str, str], _BAD_FILES).values():
             if "/" in name or name in ("", ".", ".."):

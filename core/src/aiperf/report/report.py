@@ -77,8 +77,16 @@ def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, f
     """The work of all reducers made anew, with the parts of batch exporters."""
     for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
         stale.unlink()
-    reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
-    return reducer.finish(journal.load_end(journal_path), save=False)
+    if plan.plugins.grading_timeout_s is None:
+        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
+        return reducer.finish(journal.load_end(journal_path), save=False)
+    from aiperf.reduce.slow_grading import SlowGrading
+
+    with SlowGrading(plan, journal_path, Store(journal_path)) as slow:
+        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing, slow=slow)
+        reduction = reducer.finish(journal.load_end(journal_path), save=False)
+        reduction.failures += [] if slow.sentence is None else [slow.sentence]
+        return reduction
 
 
 def write_summary(
@@ -94,6 +102,12 @@ def write_summary(
     parts = reductions or saved_reductions(journal_path)
     if any(part.finishing for part in parts) and any(part.endless for part in parts):
         parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
+    elif pending := sum(part.pending for part in parts):
+        end = journal.load_end(journal_path)
+        if end is None or end.cancelled:  # whoever ends a run wants its end
+            parts[0].notes.append(f"{pending:,} answers are not graded yet: aiperf report grades them")
+        else:
+            parts = [_reduced_again(whole, clock, journal_path)]
     summary = _Merging(whole, clock, journal_path, parts).summary()
     draft = journal_path / "summary.draft"
     draft.write_bytes(msgspec.msgpack.encode(summary))

@@ -7,9 +7,9 @@ answer's text, and stores each grade with the columns of its request.
 from __future__ import annotations
 
 from inspect import Parameter, signature
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from aiperf.sdk.model import Turn
 from aiperf.sdk.options import OptionsT, WithOptions
@@ -58,10 +58,22 @@ class Grade(Struct, frozen=True, omit_defaults=True):
     explanation: str = ""
 
 
+class GraderCapabilities(Struct, frozen=True):
+    """What a grader's manifest says, below ``capabilities``.
+
+    slow: the grader takes long, or does I/O: answers are graded after the load, in a process of its own.
+    timeout_s: the longest that a slow grader may take for one answer, in s, above 0; the answer is ungraded then.
+    """
+
+    slow: bool = False
+    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+
+
 class Grader(WithOptions[OptionsT]):
     """Compares answers.  options: the grader's own (None where it declares none).
 
-    Pure: no clock, no I/O, no draw; the same texts give the same grade in any process and order.  The constructor raises
+    Pure: no clock, no I/O, no draw; the same texts give the same grade in any process and order.  One that is slow,
+    or does I/O, says ``slow: true`` in its manifest (:class:`GraderCapabilities`).  The constructor raises
     ConfigError where an optional package is missing, before any request is sent.
     """
 
@@ -81,4 +93,4 @@ def takes_case(grader: Grader[Any]) -> bool:
     return len(needed) == 1 and all(each.kind is not Parameter.VAR_POSITIONAL for each in parameters)
 
 
-__all__ = ["Case", "Grade", "Grader", "takes_case"]
+__all__ = ["Case", "Grade", "Grader", "GraderCapabilities", "takes_case"]

@@ -221,6 +221,7 @@ class PluginPlan(Struct, frozen=True):
     """Every plugin the run uses.  Workers and reducers load from these references, without discovery.
 
     tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
+    grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.
     url_strategy: None takes URLs in turn.  schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
@@ -233,6 +234,7 @@ class PluginPlan(Struct, frozen=True):
     dataset: PluginRef
     tokenizer: PluginRef | None = None
     grader: PluginRef | None = None
+    grading_timeout_s: float | None = None
     ui: PluginRef | None = None
     engine: PluginRef | None = None
     url_strategy: PluginRef | None = None

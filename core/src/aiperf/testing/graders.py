@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,6 +86,8 @@ class GraderContract:
             assert grade.extracted is None or isinstance(grade.extracted, str)
             assert grade.score is None or 0.0 <= grade.score <= 1.0
             assert isinstance(grade.explanation, str)
+            # A slow grader's grade comes from another process.
+            assert msgspec.json.decode(msgspec.json.encode(grade), type=Grade) == grade
 
     def test_it_is_pure(self) -> None:
         first, second = self._made(), self._made()

@@ -10,7 +10,10 @@ _WORD = re.compile(r"\w+")
 
 
 class {{ cookiecutter.__class }}(Grader):
-    """Pure: the same texts give the same grade in any process.  An answer in which nothing can be found is *unparsed*."""
+    """Pure: the same texts give the same grade in any process.  An answer in which nothing can be found is *unparsed*.
+
+    A grader that takes long, or asks a server, has ``capabilities: {slow: true, timeout_s: 60}`` in its manifest.
+    """
 
     def grade(self, case: Case) -> Grade:
         words = _WORD.findall(case.response)
