@@ -153,6 +153,7 @@ def test_a_slow_grader_of_a_third_party_grades_in_its_own_process_before_the_res
     done = aiperf(
         "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--streaming", "--ui", "none",
         "--custom-dataset-type", "riddles", "--accuracy-grader", "jury", "--tokenizer", "builtin", "--request-count", 6,
+        "--export-level", "raw",
     )  # fmt: skip
     assert done.code == 0, done.err
     right = [line["metrics"]["wisdom"]["value"] for line in done.lines("profile_export.jsonl")]
@@ -161,6 +162,10 @@ def test_a_slow_grader_of_a_third_party_grades_in_its_own_process_before_the_res
     told = [outcome["grade"]["explanation"].split(", ") for outcome in outcomes]
     assert len(outcomes) == 6 and len({process for process, *_ in told}) == 1
     assert all(reason in ("stop", "length") and texts == "1 text" for _, _, reason, texts in told)
+    again = aiperf("report", done.artifacts, "--accuracy-grader", "judge", "--json")
+    assert again.code == 0, again.err
+    used = {row["name"] for row in json.loads(again.out)["plugins"]["used"] if row["category"] == "graders"}
+    assert used == {"judge"}
 
 
 def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, simulator: Simulator) -> None:

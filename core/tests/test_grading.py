@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.errors import BadDataset, ConfigError
+from aiperf.errors import AiperfError, BadDataset, ConfigError
 from aiperf.prepare.build import build
 from aiperf.reduce.batches import batches
 from aiperf.reduce.reducer import Outlets, Reducer
@@ -88,9 +88,9 @@ def ref(category: str, plugin: type) -> PluginRef:
     return sample_ref(category, f"{__name__}:{plugin.__name__}")
 
 
-def answered(directory: Path, grader: type[Grader] | None, *answers: Any) -> tuple[Recording, RecordBatch]:
+def answered(directory: Path, grader: type[Grader] | None, *answers: Any, **changes: Any) -> tuple[Recording, RecordBatch]:
     """A run in which the turns of QUESTIONS were answered so; None is an error of the server."""
-    made = Recording(directory, grader=None if grader is None else ref("graders", grader))
+    made = Recording(directory, grader=None if grader is None else ref("graders", grader), **changes)
     made.data_set(QUESTIONS)
     for turn, answer in enumerate(answers):
         made.sent(turn, (turn + 1) * 10 * MS, turn=turn, entry=0)
@@ -269,6 +269,24 @@ def test_a_run_that_was_ended_is_not_kept_waiting_by_a_slow_grader(tmp_path: Pat
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     assert not report(made.journal.parent)[0].extra
     assert len((made.journal / "grades").read_text().splitlines()) == 2
+
+
+def test_a_run_without_answers_is_not_graded_again(tmp_path: Path) -> None:
+    made, _ = answered(tmp_path, Same, {"text": "4"})
+    made.ended()
+    with pytest.raises(AiperfError, match="can't be graded again: the run has not kept them"):
+        report(made.journal.parent, lambda plan: plan.replacing(grading_again=True))
+
+
+def test_answers_are_graded_again_in_place_of_the_grades_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, batch = answered(tmp_path, Same, {"text": "4"}, {"text": "Lyon"}, export_level="raw")
+    assert columns(batch, "score") == [[1, 0]]
+    made.ended()
+    seen: list[RecordBatch] = []
+    monkeypatch.setattr(Outlets, "give", lambda _, batch: seen.append(batch))
+    report(made.journal.parent, lambda plan: plan.replacing(grader=ref("graders", Half), grading_again=True))
+    report(made.journal.parent)
+    assert [columns(each, "score") for each in seen] == [[[0.5, 0.5]], [[1, 0]]]
 
 
 def test_nothing_is_graded_where_no_grader_was_chosen(tmp_path: Path) -> None:

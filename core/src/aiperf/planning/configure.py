@@ -118,15 +118,9 @@ def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:
 
 
 def _limit_s(registry: Registry, grader: PluginRef) -> float | None:
-    """The limit per answer of a slow grader; None where it is fast."""
-    capabilities = registry.descriptor(grader.category, grader.name).capabilities
-    if not capabilities.get("slow"):
-        return None
-    import msgspec
+    from aiperf.sdk.grader import timeout_s
 
-    from aiperf.sdk.grader import GraderCapabilities
-
-    return msgspec.convert(capabilities, GraderCapabilities).timeout_s
+    return timeout_s(registry.descriptor(grader.category, grader.name).capabilities)
 
 
 def _options(draft: Draft) -> dict[str, Any]:

@@ -29,6 +29,8 @@ from aiperf.sdk.grader import Case, Grade, Grader, takes_case
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import Plan
 
+AGAIN = "grades-again"
+"""The file of a report with another grader, which begins it anew."""
 _START_S = 60.0
 """The longest start of the process, with the imports of the plugin."""
 _END_S = 2.0
@@ -73,7 +75,7 @@ class SlowGrading:
         self._lost = self._answers = 0
         self._reasons: dict[str, int] = {}
         self._known: dict[tuple[int, int], _Outcome] = {}
-        path = journal / "grades"
+        path = journal / (AGAIN if plan.plugins.grading_again else "grades")
         for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():  # what follows the last line's end is half
             outcome = msgspec.json.decode(line, type=_Outcome)
             self._known[outcome.shard, outcome.request] = outcome

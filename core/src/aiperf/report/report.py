@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from aiperf.errors import BadJournal
+from aiperf.errors import AiperfError, BadJournal
 from aiperf.redaction import without_secrets
 from aiperf.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
 from aiperf.registry.third_party import isolated, load
@@ -69,8 +69,29 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
     plan = plan.replacing(artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
     plan = plan if change is None else change(plan)
     with journal.hold(journal_path), collecting_rarely():
+        if plan.plugins.grading_again:
+            _begin_grading(plan, journal_path)
         summary = write_summary(journal_path, plan=plan, reductions=[_reduced_again(plan, clock, journal_path)])
     return summary, plan, clock
+
+
+def _begin_grading(plan: Plan, journal_path: Path) -> None:
+    """Refuse a run that can't be graded again.
+
+    Raises:
+        AiperfError: The data set expects nothing, or the answers are gone.
+    """
+    from aiperf.reduce.slow_grading import AGAIN
+
+    (journal_path / AGAIN).unlink(missing_ok=True)
+    if not Store(journal_path).graded:
+        raise AiperfError("there is nothing to grade: the run's data set has no expected answers", "drop --accuracy-grader")
+    kept = (journal.segment_path(journal_path, shard, 0).exists() for shard in range(plan.run.workers))
+    if plan.output.export_level != "raw" or not all(kept):
+        raise AiperfError(
+            "the answers can't be graded again: the run has not kept them",
+            "run with --export-level raw, which keeps every answer, or drop --accuracy-grader",
+        )
 
 
 def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, finishing: bool = False) -> Reduction:

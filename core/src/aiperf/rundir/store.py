@@ -165,7 +165,7 @@ class Store:
         except (OSError, msgspec.MsgspecError) as error:
             raise BadJournal(f"the data set of {os.fspath(directory)} can't be read: {error}") from error
         self.shapes, self.max_turns = about.shapes, about.max_turns
-        self._models, self._media, self._graded = about.models, about.media, about.graded
+        self._models, self._media, self.graded = about.models, about.media, about.graded
         self._images: dict[tuple[int, int], int] = {}
         self.entries = len(self._entries) // _ENTRY
 
@@ -210,7 +210,7 @@ class Store:
 
     def expectation(self, entry: int, turn: int) -> Expectation | None:
         """The expectation of the turn's answer; None where no turn of the data set has one."""
-        return _decode_expectations(self._packed(entry)).turns[turn] if self._graded else None
+        return _decode_expectations(self._packed(entry)).turns[turn] if self.graded else None
 
     def images(self, entry: int, turn: int) -> int:
         """Number of pictures in the turn's request, with those of its history."""

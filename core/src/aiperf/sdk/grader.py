@@ -6,9 +6,11 @@ answer's text, and stores each grade with the columns of its request.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from aiperf.sdk.model import Turn
@@ -69,6 +71,12 @@ class GraderCapabilities(Struct, frozen=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 600.0
 
 
+def timeout_s(capabilities: Mapping[str, Any]) -> float | None:
+    """The limit per answer of a slow grader, in s, from its manifest's capabilities; None where it is fast."""
+    known = msgspec.convert(dict(capabilities), GraderCapabilities)
+    return known.timeout_s if known.slow else None
+
+
 class Grader(WithOptions[OptionsT]):
     """Compares answers.  options: the grader's own (None where it declares none).
 
@@ -93,4 +101,4 @@ def takes_case(grader: Grader[Any]) -> bool:
     return len(needed) == 1 and all(each.kind is not Parameter.VAR_POSITIONAL for each in parameters)
 
 
-__all__ = ["Case", "Grade", "Grader", "GraderCapabilities", "takes_case"]
+__all__ = ["Case", "Grade", "Grader", "GraderCapabilities", "takes_case", "timeout_s"]

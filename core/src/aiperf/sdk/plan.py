@@ -221,7 +221,8 @@ class PluginPlan(Struct, frozen=True):
     """Every plugin the run uses.  Workers and reducers load from these references, without discovery.
 
     tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
-    grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.
+    grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.  grading_again: a report grades
+    the stored answers with *grader*, in place of the grades of the run.
     url_strategy: None takes URLs in turn.  schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
@@ -235,6 +236,7 @@ class PluginPlan(Struct, frozen=True):
     tokenizer: PluginRef | None = None
     grader: PluginRef | None = None
     grading_timeout_s: float | None = None
+    grading_again: bool = False
     ui: PluginRef | None = None
     engine: PluginRef | None = None
     url_strategy: PluginRef | None = None

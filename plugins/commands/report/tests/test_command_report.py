@@ -122,6 +122,7 @@ def report(
     command = Report()
     command.plugin_options = others
     options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
+    options.accuracy_grader = None
     return command.run(options, [str(word) for word in words])
 
 

@@ -14,7 +14,7 @@ from aiperf.sdk.model import names
 from msgspec.structs import replace
 
 from aiperf_command_report.options import ReportOptions
-from aiperf_command_report.rescoring import flags, replanned
+from aiperf_command_report.rescoring import flags, regraded, replanned
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ class Report(Command[ReportOptions]):
         from aiperf_command_report import definitions
 
         asked = [] if options.slice_duration_s is None else ["--slice-duration"]
+        asked += [] if options.accuracy_grader is None else ["--accuracy-grader"]
         if self.plugin_options is not None:
             asked += flags(self.plugin_options)
         if asked:
@@ -77,6 +78,13 @@ class Report(Command[ReportOptions]):
                 sys.stdout.write(definitions.as_json(numbers) if options.as_json else definitions.as_text(numbers))
         return not failed
 
+    def _plan(self, plan: Plan, options: Any) -> Plan:
+        """The plan of the report."""
+        plan = replanned(plan, self.plugin_options, options.slice_duration_s)
+        if options.accuracy_grader is None or self.plugin_options is None:
+            return plan
+        return regraded(plan, self.plugin_options, options.accuracy_grader)
+
     def _report(self, directory: Path, options: Any) -> bool:
         """Whether every file was written."""
         from aiperf.sdk import reporting
@@ -84,9 +92,7 @@ class Report(Command[ReportOptions]):
 
         _check(directory)
         try:
-            summary, plan, clock = report(
-                directory, lambda plan: replanned(plan, self.plugin_options, options.slice_duration_s)
-            )
+            summary, plan, clock = report(directory, lambda plan: self._plan(plan, options))
         except OSError as error:
             where, why = error.filename or directory, error.strerror or error
             raise AiperfError(f"{directory} can't be reported: {where}: {why}") from error

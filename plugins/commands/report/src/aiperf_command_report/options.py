@@ -21,4 +21,10 @@ class ReportOptions(Options):
         shown="the run's own",
         help="Report every so many seconds of the profiling phase apart, too.",
     )
+    accuracy_grader: str | None = option(
+        "--accuracy-grader",
+        metavar="NAME",
+        shown="the run's own grades",
+        help="Grade the answers again with this installed grader; the run must have kept them (--export-level raw).",
+    )
     output: Path | None = option("--output", metavar="DIR", shown="the run's own", help="Directory to write the results to.")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aiperf import Plan
+from aiperf import Plan, PluginError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.grader import timeout_s
 from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.reporting import made
 
 _NS_PER_S = 1_000_000_000
 _CATEGORIES = ("metrics", "exporters", "verdicts")
+_GRADER = "graders"
 """Plugins of a report, as in ``options_of`` of the manifest."""
 
 
@@ -43,6 +46,20 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         if given:
             plan = _configured(plan, "plugins", {key: {**plan.run.config.get("plugins", {}).get(key, {}), **given}})
     return plan
+
+
+def regraded(plan: Plan, plugin_options: PluginOptions, name: str) -> Plan:
+    """The plan with another grader.
+
+    Raises:
+        PluginError: No installed grader has the name, or it can't be used.
+    """
+    one = plugin_options.registry.descriptor(_GRADER, name)
+    if one.broken is not None:
+        raise PluginError(f"{one.ref} can't be used: {one.broken}")
+    plan = plan.replacing(grader=one.ref, grading_timeout_s=timeout_s(one.capabilities), grading_again=True)
+    made(one.ref, plan.plugins.options_of(one.ref))  # refuses a grader that lacks something
+    return _configured(plan, "accuracy", {"grader": one.name})
 
 
 def flags(plugin_options: PluginOptions) -> list[str]:
