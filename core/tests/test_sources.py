@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from aiperf.errors import BadDataset
+from aiperf.errors import AiperfError, BadDataset
+from aiperf.registry.manifest import ManifestError, read_row
 from aiperf.sdk.rowfile import first_row, rows
 from test_load_options import folder, plan, refusals, row
 
@@ -146,3 +147,47 @@ def test_a_compressed_file_that_is_cut_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n' * 5000)[:-20])
     with pytest.raises(BadDataset, match="can't be read"):
         list(rows(tmp_path / "x.jsonl.gz"))
+
+
+HOUSES = {"selected_by": "public", "names": {"mm-star": {"rows": 90}, "mm_vu": {"rows": 7}}}
+
+
+def test_a_public_data_set_is_chosen_by_any_of_its_names() -> None:
+    found = plan(f"--public-dataset MM_Star {LOAD}", row("datasets", "pictures", **HOUSES))
+    assert (found.plugins.dataset.name, found.data.name, found.data.row) == ("pictures", "mm_star", {"rows": 90})
+    found = plan(f"--accuracy-benchmark aime {LOAD}", row("datasets", "aime", selected_by="benchmark"))
+    assert (found.plugins.dataset.name, found.data.name, found.data.row) == ("aime", "aime", {})
+
+
+def test_a_public_data_set_may_have_a_local_copy() -> None:
+    found = plan(f"--public-dataset mm_vu --input-file trace.jsonl {LOAD}", row("datasets", "pictures", reads=True, **HOUSES))
+    assert (found.plugins.dataset.name, Path(found.data.source or "").name) == ("pictures", "trace.jsonl")
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("--public-dataset mmstar", ["'mmstar'", "installed: mm_star, mm_vu", "did you mean 'mm_star'"]),
+    ("--accuracy-benchmark mm_vu", ["--accuracy-benchmark", "'mm_vu'", "installed: none"]),
+    ("--public-dataset mm_vu --custom-dataset-type trace --input-file trace.jsonl", ["exclude each other"]),
+    ("--public-dataset mm_vu --input-file trace.jsonl", ["--public-dataset mm_vu takes no local copy"]),
+    ("--custom-dataset-type pictures", ["chosen by --public-dataset", "mm-star, mm_vu"]),
+])  # fmt: skip
+def test_a_wrong_name_or_option_of_a_public_data_set_is_refused(line: str, words: list[str]) -> None:
+    with pytest.raises(AiperfError) as caught:
+        plan(f"{line} {LOAD}", row("datasets", "pictures", **HOUSES))
+    said = "\n".join(text for error in getattr(caught.value, "errors", [caught.value]) for text in error.lines())
+    assert all(word in said for word in words), said
+
+
+def test_two_packages_with_one_name_are_told_apart() -> None:
+    with pytest.raises(AiperfError) as caught:
+        plan(f"--public-dataset mm_vu {LOAD}", row("datasets", "pictures", **HOUSES), row("datasets", "films", **HOUSES))
+    assert "--disable-plugin datasets:films or --disable-plugin datasets:pictures" in str(caught.value.errors[0].hints)
+
+
+@pytest.mark.parametrize(("capabilities", "words"), [
+    ({"selected_by": "name"}, "selected_by"), ({"names": {"a": {}}}, "names need selected_by"),
+    ({"selected_by": "public", "names": {"a-b": {}, "A_b": {}}}, "names has one twice"),
+])  # fmt: skip
+def test_a_wrong_manifest_is_refused(capabilities: dict[str, object], words: str) -> None:
+    with pytest.raises(ManifestError, match=words):
+        read_row({"category": "datasets", "name": "x", "capabilities": capabilities})

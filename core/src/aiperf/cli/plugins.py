@@ -46,7 +46,8 @@ def package_lines(registry: InstalledPlugins) -> list[str]:
     packages: dict[str, list[str]] = {}
     for plugin in known_plugins(registry):
         if plugin.version:  # a name that two packages claim belongs to neither
-            packages.setdefault(plugin.package, []).append(plugin.key)
+            served = ", ".join(plugin.capabilities.get("names", ())) if plugin.category == "datasets" else ""
+            packages.setdefault(plugin.package, []).append(f"{plugin.key} ({served})" if served else plugin.key)
     lines = ["Installed packages:", *table(((name, ", ".join(names)) for name, names in sorted(packages.items())), width())]
     return lines if len(packages) > 1 else [*lines, "", "No plugin package is installed beside the kernel."]
 

@@ -19,7 +19,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
             "items": [{"name": model} for model in plan.target.models],
             "strategy": plan.target.model_strategy if len(plan.target.models) > 1 else None,
         },
-        "endpoint": _endpoint(plan, secrets, draft), "datasets": [_dataset(plan)],
+        "endpoint": _endpoint(plan, secrets, draft), "datasets": [_dataset(plan, draft)],
         "phases": [section(phase) for phase in plan.load.phases],
         "artifacts": {
             "dir": _typed(draft, "artifact_dir"), "prefix": plan.output.export_prefix,
@@ -28,7 +28,10 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
             "slice_duration": draft.kernel.slice_duration_s,
         },
         "tokenizer": {"name": plan.data.tokenizer_name},
-        "accuracy": {"grader": None if plan.plugins.grader is None else plan.plugins.grader.name},
+        "accuracy": {
+            "benchmark": draft.kernel.accuracy_benchmark,
+            "grader": None if plan.plugins.grader is None else plan.plugins.grader.name,
+        },
         "plugins": {key: options for key in plan.plugins.options if (options := _plugin(plan, draft, key))},
         "runtime": {
             "workers": plan.run.workers, "record_processors": plan.run.reducers, "ui": draft.kernel.ui,
@@ -51,11 +54,11 @@ def _endpoint(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
     }
 
 
-def _dataset(plan: Plan) -> dict[str, Any]:
-    from_file = plan.data.source is not None
+def _dataset(plan: Plan, draft: Draft) -> dict[str, Any]:
+    from_file, kind = plan.data.source is not None, None if plan.data.name else plan.plugins.dataset.name
     return {
-        "name": "main", "type": "file" if from_file else plan.plugins.dataset.name,
-        "format": plan.plugins.dataset.name if from_file else None, "path": plan.data.source, "entries": plan.data.entries,
+        "name": "main", "type": "file" if from_file else kind, "format": kind if from_file else None,
+        "public": draft.kernel.public_dataset, "path": plan.data.source, "entries": plan.data.entries,
         "sampling": plan.data.sampling or None,
     }
 

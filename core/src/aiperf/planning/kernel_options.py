@@ -91,6 +91,8 @@ class KernelOptions(Options):
         help="Data set to send: a file, or a directory of files.")
     dataset_type: Word | None = option("--custom-dataset-type", group="Input", metavar="TYPE", shown="recognised from the file",
         place="dataset.format", help="Format of the input file: the name of an installed data set plugin.")
+    public_dataset: Word | None = option("--public-dataset", group="Input", metavar="NAME", place="dataset.public",
+        help="A known data set by name; 'aiperf plugins datasets' lists them. With --input-file, its local copy.")
     delay_ratio: Finite = option("--conversation-turn-delay-ratio", "--session-delay-ratio", default=1.0, ge=0, group="Input",
         metavar="RATIO", place="dataset.turn_delay_ratio", help="Every think time between turns times this; 0 drops them.")
     random_seed: int | None = option("--random-seed", ge=0, lt=2**64, group="Input", metavar="INT", shown="from the system",
@@ -207,6 +209,8 @@ class KernelOptions(Options):
         help="Raise the warmup's request rate over this time.")
 
     # Accuracy
+    accuracy_benchmark: Word | None = option("--accuracy-benchmark", group="Accuracy", metavar="NAME",
+        place="accuracy.benchmark", help="Send a benchmark's questions; 'aiperf plugins datasets' lists the installed ones.")
     accuracy_grader: Word | None = option("--accuracy-grader", group="Accuracy", metavar="NAME", shown="no grading",
         place="accuracy.grader",
         help="Compare answers with those the data set expects: the name of an installed grader plugin.")

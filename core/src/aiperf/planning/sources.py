@@ -4,19 +4,23 @@ The source is the named data set plugin, the plugin that recognises the input fi
 
 The manifest tells whether a plugin reads a file (``reads: true``), whether its rows have recorded times (``trace: true``),
 and keys of which each row has at least one (``keys``).  A plugin whose keys don't match the file is not imported.
+``selected_by`` says which option names it, ``names`` which names it serves (:class:`aiperf.sdk.dataset.DatasetFacts`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from aiperf.errors import BadDataset
 from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
+from aiperf.registry.registry import strongest
 from aiperf.registry.third_party import isolated
 from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
@@ -31,12 +35,15 @@ if TYPE_CHECKING:
 SYNTHETIC = "synthetic"
 _PLACEHOLDER_MODELS = ("mock_model", "test_model", "fake_model")
 _OFFLINE = "builtin"
+_BY_NAME = {"public_dataset": "public", "accuracy_benchmark": "benchmark"}
+_SELECTING = {"format": "dataset_type", **{word: option for option, word in _BY_NAME.items()}}
 
 
 class Source(Struct, frozen=True):
     """The chosen plugin, and facts about its file.
 
     explicit: its name was given.  trace: its format records times.  timestamped: the first row has plugin.
+    name, row: of a public data set or benchmark.
     """
 
     dataset: PluginRef | None
@@ -44,16 +51,22 @@ class Source(Struct, frozen=True):
     explicit: bool = False
     trace: bool = False
     timestamped: bool = False
+    name: str = ""
+    row: dict[str, Any] = field(default_factory=dict)
 
 
 def source(draft: Draft) -> Source:
     """The source that the options choose; errors go to the draft."""
     path, kind = draft.kernel.input_file, draft.kernel.dataset_type
     unusable = Source(None, path, explicit=kind is not None)
+    for one, other in combinations(("dataset_type", *_BY_NAME), 2):
+        draft.exclusive(one, other, "a run has one data set")
     if path is not None and not _readable(draft, path):
         draft.missing.add("datasets")
         return unusable
     row = first_row(path) if path is not None and path.is_file() else None
+    if by_name := next(filter(draft.given, _BY_NAME), None):
+        return _named(draft, by_name, path, row) or unusable
     if kind is not None:
         ref = draft.chosen("datasets", kind, "dataset_type")
     elif path is None:
@@ -68,6 +81,10 @@ def source(draft: Draft) -> Source:
         return unusable
     can = draft.registry.descriptor("datasets", ref.name).capabilities
     flag, file, reads = draft.flag("dataset_type"), draft.flag("input_file"), bool(can.get("reads"))
+    if (selecting := _SELECTING[can.get("selected_by", "format")]) != "dataset_type":
+        right = draft.flag(selecting)
+        draft.refuse(f"{flag}: {kind} is chosen by {right}", f"write {right} {', '.join(can.get('names', [])) or kind}")
+        return unusable
     if reads and path is None:
         draft.refuse_alone(f"{flag} {kind}", file, "it is the format of a file", drop=flag)
     elif path is not None and not reads:
@@ -75,6 +92,34 @@ def source(draft: Draft) -> Source:
     if path is None or not reads:
         return Source(ref, None, explicit=True)
     return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), row is not None and _timestamped(row))
+
+
+def _named(draft: Draft, option: str, path: Path | None, row: dict[str, Any] | None) -> Source | None:
+    """The source that has the name of the *option*; None, reported, where no package or several have it."""
+    word, flag = getattr(draft.kernel, option), draft.flag(option)
+    name = canonical(word)
+    serving: dict[str, list[Descriptor]] = {}
+    for plugin in draft.registry.all("datasets"):
+        if plugin.capabilities.get("selected_by") == _BY_NAME[option]:
+            for one in plugin.capabilities.get("names") or [plugin.name]:
+                serving.setdefault(canonical(one), []).append(plugin)
+    rivals = strongest(serving[name], draft.registry.rank)[0] if name in serving else []
+    if not rivals:
+        close = (f"did you mean {near!r}?" for near in get_close_matches(name, serving, 1, 0.6))
+        draft.refuse(f"{flag}: no installed package has {word!r}", f"installed: {', '.join(serving) or 'none'}", *close)
+    elif len(rivals) > 1:
+        keys = [f"--disable-plugin {rival.key}" for rival in rivals]
+        draft.refuse(f"{flag}: {names([rival.package for rival in rivals])} both have {word!r}", f"write {' or '.join(keys)}")
+    elif ref := draft.chosen("datasets", rivals[0].name, option):
+        can = rivals[0].capabilities
+        if path is not None and not can.get("reads"):
+            file = draft.flag("input_file")
+            draft.refuse(f"{flag} {word} takes no local copy, and {file} gives one", f"drop {file}")
+        data: dict[str, Any] = next((data for one, data in can.get("names", {}).items() if canonical(one) == name), {})
+        timestamped = row is not None and _timestamped(row)
+        return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data)
+    draft.missing.add("datasets")
+    return None
 
 
 def _timestamped(row: dict[str, Any]) -> bool:
@@ -99,7 +144,7 @@ def _readable(draft: Draft, path: Path) -> bool:
 
 def _recognised(draft: Draft, path: Path, row: dict[str, Any] | None) -> Descriptor | None:
     """The only format that recognises the file; None, reported, where there is none or several."""
-    formats = [plugin for plugin in draft.registry.all("datasets") if plugin.capabilities.get("reads")]
+    formats = [plugin for plugin in draft.registry.all("datasets") if _is_format(plugin)]
     stated = row.get("type") if row is not None else None
     if isinstance(stated, str) and (found := draft.registry.find("datasets", stated)) in formats:
         return found
@@ -116,6 +161,10 @@ def _recognised(draft: Draft, path: Path, row: dict[str, Any] | None) -> Descrip
             f"name one with {kind} to learn what is wrong",
         )
     return None
+
+
+def _is_format(plugin: Descriptor) -> bool:
+    return bool(plugin.capabilities.get("reads")) and plugin.capabilities.get("selected_by", "format") == "format"
 
 
 def _expected(plugin: Descriptor) -> str:

@@ -59,7 +59,7 @@ def build(plan: Plan) -> Plan:
         made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan)
     source = None if data.source is None else Path(data.source)
-    context = DatasetContext(data.entries, run.seed, run.seeded, tokenizer, endpoint.capabilities, source)
+    context = DatasetContext(data.entries, run.seed, run.seeded, tokenizer, endpoint.capabilities, source, data.name, data.row)
     try:
         with blamed(plugins.dataset, "can't be used"):
             dataset: Dataset = load(plugins.dataset)(plugins.options_of(plugins.dataset), context)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from aiperf.sdk.categories import CATEGORIES
-from aiperf.sdk.descriptor import API_VERSION, OptionSpec
+from aiperf.sdk.descriptor import API_VERSION, OptionSpec, canonical
 
 FILE_NAME = "aiperf.yaml"
 SCHEMA_VERSION = 1
@@ -73,7 +73,7 @@ def read(text: bytes) -> Manifest:
 
 
 def read_row(plain: Any) -> Row:
-    """One row, checked; of endpoints the capabilities too, of exporters the names of files.
+    """One row, checked; of endpoints and data sets the capabilities too, of exporters the names of files.
 
     Raises:
         ManifestError: A key is unknown or has a wrong type.
@@ -91,6 +91,14 @@ def read_row(plain: Any) -> Row:
         from aiperf.sdk.grader import GraderCapabilities
 
         _converted(row.capabilities, GraderCapabilities, "has a bad row: capabilities")
+    if row.category == "datasets":
+        from aiperf.sdk.dataset import DatasetFacts
+
+        facts = _converted(row.capabilities, DatasetFacts, "has a bad row: capabilities")
+        if facts.names and facts.selected_by == "format":
+            raise ManifestError("has a bad row: capabilities: names need selected_by: public or benchmark")
+        if len(set(map(canonical, facts.names))) < len(facts.names):
+            raise ManifestError("has a bad row: capabilities: names has one twice")
     if row.category == "exporters":
         for name in _converted(row.capabilities.get("files", {}), dict[str, str], _BAD_FILES).values():
             if "/" in name or name in ("", ".", ".."):

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from aiperf.sdk.endpoint import Capabilities
 from aiperf.sdk.model import Conversation
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.tokenizer import Tokenizer
+
+
+class DatasetFacts(Struct, frozen=True):
+    """What the manifest says of a data set, below ``capabilities``.
+
+    reads: it reads ``--input-file``.  trace: its rows have recorded times.  keys: each row of its file has one of them.
+    selected_by: the option that names it: ``format`` (--custom-dataset-type), ``public`` (--public-dataset) or ``benchmark``
+    (--accuracy-benchmark).  names: rows of data by the names that the class serves; {} is the plugin's name, without a row.
+    """
+
+    reads: bool = False
+    trace: bool = False
+    keys: tuple[str, ...] = ()
+    selected_by: Literal["format", "public", "benchmark"] = "format"
+    names: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class DatasetContext(Struct, frozen=True):
@@ -21,7 +36,8 @@ class DatasetContext(Struct, frozen=True):
     seed: root of every draw.  seeded: whether the user gave the seed (ids are then readable).
     tokenizer: None for endpoints that neither tokenize nor produce tokens.
     capabilities: those of the endpoint, to omit unsupported content.
-    source: file or directory, for formats that read one.
+    source: file or directory, for formats that read one; of a public data set or benchmark its local copy.
+    name, row: the chosen one of the manifest's ``names`` and its data; "" and {} for a format.
     """
 
     entries: int
@@ -30,6 +46,8 @@ class DatasetContext(Struct, frozen=True):
     tokenizer: Tokenizer | None
     capabilities: Capabilities
     source: Path | None = None
+    name: str = ""
+    row: dict[str, Any] = field(default_factory=dict)
 
 
 class Dataset(Generic[OptionsT]):
@@ -58,4 +76,4 @@ class Dataset(Generic[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
 
-__all__ = ["Dataset", "DatasetContext"]
+__all__ = ["Dataset", "DatasetContext", "DatasetFacts"]

@@ -175,6 +175,7 @@ class DataPlan(Struct, frozen=True):
     entries: number of conversations.  source: the input file, None for generated data; first: number of its conversations to
     use, None is all.  sampling: order of entries; "" is the data set's own, filled in by the build.
     delay_ratio: factor of every think time.  tokenizer_name: as given or derived, None where nothing is tokenized.
+    name, row: of a public data set or benchmark, its name and its data in the manifest; else "" and {}.
     """
 
     entries: int
@@ -183,6 +184,8 @@ class DataPlan(Struct, frozen=True):
     first: int | None = None
     delay_ratio: float = 1.0
     tokenizer_name: str | None = None
+    name: str = ""
+    row: dict[str, Any] = field(default_factory=dict)
 
 
 class LoadPlan(Struct, frozen=True):

@@ -38,7 +38,11 @@ class DatasetContract:
         return list(islice(self.make(entries or count, seed), count))
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        check_row("datasets", self.dataset or type(self.make(1, 1)))
+        made = self.make(1, 1)
+        names = check_row("datasets", self.dataset or type(made)).capabilities.get("names")
+        if names:
+            name, row = made.context.name, made.context.row
+            assert name in names and row == names[name], "make it with a context whose name and row are some of its manifest's"
 
     def test_the_same_seed_gives_the_same_conversations(self) -> None:
         assert self._first(6, 11) == self._first(6, 11)

@@ -10,6 +10,8 @@ from aiperf.sdk.tools import known_plugins, package_lines, table, trouble_lines,
 
 from aiperf_command_plugins.report import Report
 
+_OPTIONS = {"public": "--public-dataset", "benchmark": "--accuracy-benchmark"}
+
 
 def packages(registry: InstalledPlugins) -> Report:
     """Every package that has plugins, and what is shadowed, broken or switched off."""
@@ -48,7 +50,7 @@ def category(registry: InstalledPlugins, category: str) -> Report:
     usable = registry.all(category)
     broken = [descriptor for descriptor in registry.broken if descriptor.category == category]
     lines = [f"{category}: {CATEGORIES[category].summary}", ""]
-    lines += table([(descriptor.name, descriptor.summary) for descriptor in usable], width()) or ["  none installed"]
+    lines += table([(descriptor.name, _summary(descriptor)) for descriptor in usable], width()) or ["  none installed"]
     if broken:
         rows = ((descriptor.name, f"{descriptor.package}: {descriptor.broken}") for descriptor in broken)
         lines += ["", "Broken:", *table(rows, width())]
@@ -100,6 +102,14 @@ def plugin(registry: InstalledPlugins, category: str, name: str) -> Report:
         lines += ["", "Hooks:", *(f"  {hook}" for hook in hooks)]
         plain["hooks"] = hooks
     return Report(lines, plain)
+
+
+def _summary(descriptor: Descriptor) -> str:
+    """The summary, and of a data set that isn't a format its names and their option."""
+    option = _OPTIONS.get(descriptor.capabilities.get("selected_by", "")) if descriptor.category == "datasets" else None
+    if option is None:
+        return descriptor.summary
+    return f"{descriptor.summary} {option} {' | '.join(descriptor.capabilities.get('names') or [descriptor.name])}"
 
 
 def as_plain(descriptor: Descriptor) -> dict[str, Any]:

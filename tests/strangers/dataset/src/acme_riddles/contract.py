@@ -1,0 +1,16 @@
+"""What `aiperf plugins validate` runs."""
+
+from __future__ import annotations
+
+from aiperf import Capabilities, DatasetContext
+from aiperf.testing import DatasetContract
+
+from acme_riddles import Collections
+
+
+class CollectionsContract(DatasetContract):
+    def make(self, entries: int, seed: int) -> Collections:
+        context = DatasetContext(
+            entries, seed, True, None, Capabilities(), name="acme-house", row={"answers": ["piano", "towel"]}
+        )
+        return Collections(None, context)
