@@ -50,6 +50,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     of each marked piece, when the socket was last seen empty before it.
     errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.sdk.journal.Trace`, where the run keeps them;
     grades: of requests with something to grade.  further: float64 of each of the endpoint's ``numbers``.
+    legs: :class:`aiperf.sdk.journal.Leg` of each exchange of a request as JSON, where the endpoint has several.
     events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
     since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which
     marked pieces came; both in ns.
@@ -72,6 +73,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     grades: dict[int, Graded] = {}
     since: bytes = b""
     further: dict[str, bytes] = {}
+    legs: dict[int, str] = {}
 
     def columns(self) -> dict[str, Floats]:
         """The columns of NUMBERS; one that was not stored is absent."""
@@ -164,6 +166,7 @@ class OpenBatch:
         self._since: list[int] = []
         self._errors: dict[int, str] = {}
         self._traces: dict[int, str] = {}
+        self._legs: dict[int, str] = {}
         self._grades: dict[int, Graded] = {}
 
     def __len__(self) -> int:
@@ -175,7 +178,7 @@ class OpenBatch:
 
     def add(
         self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None,
-        further: Sequence[float] = (),
+        further: Sequence[float] = (), legs: str | None = None,
     ) -> None:  # fmt: skip
         """Take a finished request.  *further*: a value of each of the endpoint's ``numbers``."""
         number = len(self._lengths)
@@ -190,6 +193,8 @@ class OpenBatch:
             self._errors[number] = _text(error)
         if trace is not None:
             self._traces[number] = trace
+        if legs is not None:
+            self._legs[number] = legs
         if grade is not None:
             self._grades[number] = grade
 
@@ -207,6 +212,7 @@ class OpenBatch:
             events=[event for each in news for event in each.events], positions=positions,
             steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,
             further={name: np.array(self._further[at :: len(self._names)]).tobytes() for at, name in enumerate(self._names)},
+            legs=self._legs,
         )  # fmt: skip
 
 
@@ -260,6 +266,8 @@ def batch_of(
         texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, stored.count)
     if plan.output.http_trace:
         texts["trace"] = _by_row(stored.traces, stored.count)
+    if stored.legs:
+        texts["legs"] = _by_row(stored.legs, stored.count)
     return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, texts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
@@ -20,8 +21,8 @@ from aiperf.registry.third_party import failure, load
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import JournalRequest
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import ABSENT, Row
-from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.columns import ABSENT, POLL_GAP, Row
+from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.framing import is_stream
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
@@ -80,7 +81,8 @@ class RowMaker:
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
         self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
         self._capabilities = self._endpoint.capabilities
-        self.numbers = tuple(self._endpoint.numbers)
+        self._follows = follows(type(self._endpoint))
+        self.numbers = (*self._endpoint.numbers, *((POLL_GAP,) if self._follows else ()))
         self.notes: dict[str, str] = {}
         """By name, a sentence on a number of answers that the endpoint does not declare, or that is no number."""
         self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
@@ -149,7 +151,9 @@ class RowMaker:
         if self._traces:
             sizes = [(read[0], len(read[3])) for read in reads]
             trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, trailers or ())
-        batch.add(row, usage, answer, error, trace, grade, self._further(answer) if self.numbers or answer.extra else ())
+        further = self._further(answer) if self.numbers or answer.extra else []
+        legs = self._exchanges(request, further) if self._follows else None
+        batch.add(row, usage, answer, error, trace, grade, further, legs)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
 
     def _began(self, request: JournalRequest) -> int:
@@ -163,16 +167,22 @@ class RowMaker:
     def _further(self, answer: Answer) -> list[float]:
         """The declared numbers of the answer."""
         for name in answer.extra or ():
-            if name not in self.numbers:
+            if name not in self._endpoint.numbers:
                 self._note(name, f"answers have the number {name!r}, which its numbers don't declare; it is ignored")
         values = []
-        for name in self.numbers:
+        for name in self._endpoint.numbers:
             try:
                 values.append(answer.number(name))
             except (TypeError, ValueError, OverflowError):
                 values.append(ABSENT)
                 self._note(name, f"the number {name!r} of an answer is no number; it is absent")
         return values
+
+    def _exchanges(self, request: JournalRequest, further: list[float]) -> str | None:
+        """The legs of the request as JSON, None where it had none; appends the column POLL_GAP to *further*."""
+        legs = _legs(request, self._zero_ns)
+        further.append(_poll_gap(legs))
+        return msgspec.json.encode(legs).decode() if legs else None
 
     def _note(self, name: str, sentence: str) -> None:
         if name not in self.notes:
@@ -270,6 +280,37 @@ def _failure(request: JournalRequest, status: int) -> ErrorDetails:
         return msgspec.convert(error, ErrorDetails)
     body = b"".join(read[3] for read in request.reads).decode("utf-8", "replace")
     return ErrorDetails(_shortened(body), type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)
+
+
+class Leg(Struct, frozen=True, omit_defaults=True):
+    """One of several exchanges of a request: instants in ns since the run's start, None where it never came that far.
+
+    polled: it began after a wait, to ask again.
+    """
+
+    started_ns: int
+    ended_ns: int
+    first_byte_ns: int | None = None
+    status: int | None = None
+    polled: bool = False
+
+
+def _legs(request: JournalRequest, zero_ns: int) -> list[Leg]:
+    """Those that the journal has; the last ends with the request's answer, whose stamps are better."""
+    legs = [
+        Leg(started - zero_ns, ended - zero_ns, first - zero_ns if first else None, status or None, polled)
+        for started, first, ended, status, polled in request.texts.get("legs", ())
+    ]
+    if legs and request.reads:
+        last, reads = legs[-1], request.reads
+        legs[-1] = Leg(last.started_ns, reads[-1][0], reads[0][0], last.status, last.polled)
+    return legs
+
+
+def _poll_gap(legs: list[Leg]) -> float:
+    """The column POLL_GAP: from the start of the exchange before the last poll to the start of that poll."""
+    gaps = (float(later.started_ns - earlier.started_ns) for earlier, later in reversed(list(pairwise(legs))) if later.polled)
+    return next(gaps, ABSENT)
 
 
 class Trace(Struct, frozen=True, omit_defaults=True):

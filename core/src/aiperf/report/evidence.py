@@ -127,12 +127,13 @@ class Loops(NamedTuple):
 
 def measurement(
     plan: Plan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, turnarounds: Merged | None, loops: Loops, *,
-    lateness: Buckets, clock_steps: int,
+    lateness: Buckets, clock_steps: int, polls: Merged | None = None,
 ) -> Measurement:  # fmt: skip
     """The measurement section of a phase, without a verdict.
 
     *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
     *turnarounds*: of the client between two requests in one slot.  All in ns.  *clock_steps*: noticed by all shards together.
+    *polls*: times between the last two polls of requests.
     """
     return Measurement(
         "kernel" if lateness.count else "read", all(_is_loopback(url) for url in plan.target.urls), outcome,
@@ -140,7 +141,7 @@ def measurement(
         loop_lag_ms=loops.lag, coalesced_chunks=counts.coalesced, stamps_missing=loops.counters.get("stamps_missing", 0),
         clock_steps=-(-clock_steps // plan.run.workers),  # every shard notices each step of the one clock
         reconnected=counts.reconnected, worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
-        turnaround_ms=_quantiles(_statistics(turnarounds)),
+        turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
     )  # fmt: skip
 
 

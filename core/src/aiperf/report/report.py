@@ -36,7 +36,7 @@ from aiperf.sdk.verdict import FindingLevel
 from aiperf.statistics.catalogue import catalogue
 from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf.statistics.phase_counts import PhaseCounts, listed
-from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, SLIP, TURNAROUND
+from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
 from aiperf.statistics.plugin_folds import MergedFolds
 from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
 from aiperf.telemetry.windows import Window, telemetry
@@ -189,7 +189,7 @@ class _Merging:
         loops = read_loops(self.events, {each.index for each in plan.load.phases if each.kind == "profiling"})
         measured = measurement(
             plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
-            lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts),
+            lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
         )  # fmt: skip
         summary = Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,

@@ -48,6 +48,7 @@ DONE    int64 rows of DONE_FIELDS: a request is over
 TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDetails), ``head`` (status, reason, headers),
         ``prompt`` (the text sent, where the data set alone doesn't tell) or ``request`` (headers, secrets redacted, and the
         body, None where the data set has it; see ``Plan.keeps_requests``) or ``trailers`` (pairs of name and value)
+        or ``legs``, of a request of several exchanges: rows of start, first byte, end (monotonic ns), status, whether it polled
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
 COLUMNS a reduced batch (:class:`aiperf.reduce.batches.StoredBatch`)
 """

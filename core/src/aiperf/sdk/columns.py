@@ -115,6 +115,9 @@ shortest and the longest time that the content after the first may have taken, o
 GRADE_COLUMNS = ("graded", "correct", "unparsed", "score")
 """1 where the answer was graded, 0 where grading failed, absent where nothing is expected; and, of graded answers, the fields
 of :class:`aiperf.sdk.grader.Grade`."""
+POLL_GAP = "poll_gap_ns"
+"""A column of batches of endpoints with ``follow`` alone: time between the starts of the last two exchanges of a polled request
+(ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`aiperf.sdk.journal.Leg`."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails."""
 
@@ -267,6 +270,6 @@ class Scored(RecordBatch):
 
 
 __all__ = [
-    "ABSENT", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "TEXTS", "Bounds", "Column", "Floats", "Ints",
-    "JournalColumns", "Ragged", "RecordBatch", "Row", "Scored", "UsageColumns", "integers", "ragged",
+    "ABSENT", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "TEXTS", "Bounds", "Column", "Floats",
+    "Ints", "JournalColumns", "Ragged", "RecordBatch", "Row", "Scored", "UsageColumns", "integers", "ragged",
 ]  # fmt: skip

@@ -35,6 +35,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
     with each piece of a stream.  verbatim: sends tools and verbatim messages (``Turn.tools``, ``Message.item``) as they are.
+    follows: a request may take several exchanges (``Endpoint.follow``).
     transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
     """
 
@@ -54,6 +55,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     takes: tuple[str, ...] = ()
     inline_media: bool = False
     transport: str | None = None
+    follows: bool = False
 
 
 class Prompt(Struct, frozen=True):
@@ -61,6 +63,35 @@ class Prompt(Struct, frozen=True):
 
     texts: Sequence[str] = ()
     ids: Sequence[int] = ()
+
+
+class Answered(Struct, frozen=True):
+    """A whole answer with a good status (2xx), for :meth:`Endpoint.follow`.
+
+    number: of the exchange in its request, from 0.  headers: by names in small letters, of several the last.
+    before: the request that it answers; None for that of ``encode``.
+    """
+
+    number: int
+    status: int
+    body: bytes
+    headers: dict[str, str] = {}
+    before: HttpRequest | None = None
+
+
+class Follow(Struct, frozen=True):
+    """The next exchange of a request, to the same base URL, *after_s* seconds from now.
+
+    0 is at once.  Any other wait is that of a poll, and is spread: it takes between half and one and a half of *after_s*, by
+    the run's seed, so that requests which began together don't poll together.
+    """
+
+    request: HttpRequest
+    after_s: float = 0.0
+
+
+class Done(Struct, frozen=True):
+    """The answer is the request's."""
 
 
 class Reader:
@@ -179,6 +210,15 @@ class Endpoint(WithOptions[OptionsT]):
         """A new Reader for one answer, where events mean something only together; unless overridden, it decodes each event."""
         return DecodingReader(self.decode)
 
+    def follow(self, answer: Answered) -> Follow | Done:
+        """What follows an answer: a poll, a download, or nothing.
+
+        For requests that take several exchanges, with ``Capabilities.follows``; called in workers, on the measuring loop,
+        behind each good answer (2xx); another status ends the request.  The last answer is the request's, which alone is
+        decoded; the latency ends with it, and the timeout covers all exchanges.  An exception fails the request.
+        """
+        return Done()
+
     def trailers(self, trailers: Mapping[str, str]) -> Delta | None:
         """What the trailers behind an answer add to it: usage, a finish reason, extra values; None for nothing.
 
@@ -190,6 +230,11 @@ class Endpoint(WithOptions[OptionsT]):
     def auth_headers(self, key: str) -> dict[str, str]:
         """The headers that carry an API key."""
         return {"Authorization": f"Bearer {key}"}
+
+
+def follows(endpoint: type[Endpoint[Any]]) -> bool:
+    """Whether requests of the endpoint can take several exchanges."""
+    return endpoint.follow is not Endpoint.follow
 
 
 def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
@@ -288,5 +333,6 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 
 __all__ = [
-    "Capabilities", "DecodingReader", "Endpoint", "Prompt", "Reader", "encoded", "in_band_error", "unreadable",
+    "Answered", "Capabilities", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "encoded", "in_band_error",
+    "unreadable",
 ]  # fmt: skip

@@ -92,6 +92,8 @@ class Measurement(Struct, frozen=True):
     verdict: ``trustworthy``, ``suspect`` with *reasons*, or ``none`` where no verdict was made; *notes* then say why.
     scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``; None is all.
     turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
+    poll_gap_ms: of good requests that were polled, the time between the starts of the last two exchanges: their latencies may
+    be too long by as much.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     """
 
@@ -112,6 +114,7 @@ class Measurement(Struct, frozen=True):
     turnaround_ms: Quantiles | None = None
     scope: str | None = None
     findings: tuple[Finding, ...] = ()
+    poll_gap_ms: Quantiles | None = None
 
 
 class DeliveredLoad(Struct, frozen=True):

@@ -192,6 +192,9 @@ class Transport(Protocol):
 
     async def close(self) -> None: ...
 
+    # part(session_id), of a transport with sticky connections, is optional: close the idle connection of a session whose last
+    # request took several exchanges, of which none was ``final``.
+
     @property
     def statistics(self) -> dict[str, int]:
         """Counters for the measurement section: ``stamps_missing``, ``coalesced_reads``, ``opened``."""

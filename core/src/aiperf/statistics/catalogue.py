@@ -206,13 +206,13 @@ def faulty_numbers(numbers: Mapping[str, AnyUnit]) -> str | None:
     """A sentence on a faulty declaration of an endpoint's ``numbers``; None where there is no fault."""
     if not numbers:
         return None
-    from aiperf.sdk.columns import BOUND_COLUMNS, GRADE_COLUMNS, LIST_COLUMNS, NUMBERS  # numpy
+    from aiperf.sdk.columns import BOUND_COLUMNS, GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, POLL_GAP  # numpy
 
     sizes = {unit.value: unit_size(unit) for unit in Unit}
     for name, unit in numbers.items():
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or not isinstance(unit, Unit | PluginUnit):
             return f"its number {name!r} must have a name such as joules and a Unit or PluginUnit, not {unit!r}"
-        if name in (*NUMBERS, *LIST_COLUMNS, *BOUND_COLUMNS, *GRADE_COLUMNS):
+        if name in (*NUMBERS, *LIST_COLUMNS, *BOUND_COLUMNS, *GRADE_COLUMNS, POLL_GAP):
             return f"its number {name!r} is a column of aiperf"
         if sizes.setdefault(unit.value, unit_size(unit)) != unit_size(unit):
             return f"the unit {unit.value} of its number {name!r} has another meaning in aiperf or another number"

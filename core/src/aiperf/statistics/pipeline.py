@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from aiperf.rundir import journal
-from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Floats, Ragged, RecordBatch
+from aiperf.sdk.columns import BOUND_COLUMNS, POLL_GAP, Bounds, Column, Floats, Ragged, RecordBatch
 from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, Over
 from aiperf.sdk.raw_values import RawValueCollector
 from aiperf.statistics.catalogue import Catalogue
@@ -21,9 +21,10 @@ from aiperf.statistics.phase_counts import PhaseCounts
 from aiperf.statistics.plugin_folds import FoldState, PluginFolds
 
 _FAILED_OUTCOMES = (journal.ERROR, journal.CANCELLED)
-LATE, SLIP, HELD, ARRIVAL, TURNAROUND = "·late", "·slip", "·held", "·arrival", "·turnaround"
+LATE, SLIP, HELD, ARRIVAL, TURNAROUND, POLLS = "·late", "·slip", "·held", "·arrival", "·turnaround", "·polls"
 """The kernel's own folds: delays of starts behind due times (ns); the client's own part of them (ns); waits for a slot or for
-the answer before (ns); numbers of the arrivals that were sent; the client's time between two requests in one slot (ns)."""
+the answer before (ns); numbers of the arrivals that were sent; the client's time between two requests in one slot (ns); the
+column POLL_GAP of good requests (ns)."""
 
 SEEN, CENSORED = "·seen", "·censored"
 """Suffixes of a metric's tag, for requests cut off in flight: values that are known; durations so far of the others."""
@@ -125,6 +126,8 @@ class Pipeline:
         self._fold(phase, HELD).add(np.where(held > 0, held, np.nan))
         self._fold(phase, ARRIVAL).add(batch["n"])
         self._fold(phase, TURNAROUND).add(batch["turnaround_ns"])
+        if POLL_GAP in batch.columns:
+            self._fold(phase, POLLS).add(np.where(batch.valid, batch[POLL_GAP], np.nan))
 
     def _group(self, phase: int, batch: RecordBatch) -> None:
         """Fold the values by slice and URL."""

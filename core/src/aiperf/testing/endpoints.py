@@ -16,7 +16,7 @@ from aiperf.errors import BadResponse
 from aiperf.reduce.answer import Answer, add_delta
 from aiperf.reduce.envelopes import read_envelopes
 from aiperf.reduce.usage import merged_usage
-from aiperf.sdk.endpoint import Capabilities, Endpoint, Reader, encoded, prompt
+from aiperf.sdk.endpoint import Answered, Capabilities, Done, Endpoint, Follow, Reader, encoded, follows, prompt
 from aiperf.sdk.framing import Event, Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Delta, Message, Turn
@@ -95,6 +95,7 @@ class EndpointContract:
     answer: text, reasoning and tool calls of the whole transcript, in order.  usage: of all its events, merged.
     numbers: values of the endpoint's ``numbers`` after the transcript; None checks only their names.
     whole: the same answer without streaming; None skips its test.
+    followed: of an endpoint with ``follow``, an answer of each exchange of a request, the last one included.
     turn: what is encoded; the endpoint's probe unless given.
     silent: events without visible content.  garbage: bytes that are no answer.
     """
@@ -107,6 +108,7 @@ class EndpointContract:
     usage: ClassVar[dict[str, Any] | None] = None
     numbers: ClassVar[dict[str, float] | None] = None
     whole: ClassVar[bytes | None] = None
+    followed: ClassVar[Sequence[Answered]] = ()
     silent: ClassVar[Sequence[bytes]] = ()
     garbage: ClassVar[Sequence[bytes]] = (b"<html>502 Bad Gateway</html>", b'{"unfinished":', b"\xff\xfe\x00", b"null", b"7")
     failure: ClassVar[bytes] = b'{"error":{"message":"busy","type":"overloaded","code":503}}'
@@ -188,6 +190,26 @@ class EndpointContract:
             turn = msgspec.structs.replace(self.turn, stream=stream)
             declared = self.endpoint.path(streaming=stream)
             assert encoded(self.endpoint, turn).path == declared.replace("{model}", turn.model)
+
+    def test_what_follows_an_answer_is_a_request(self) -> None:
+        endpoint, before = self.endpoint, None
+        claims = endpoint.capabilities.follows
+        assert claims is follows(type(endpoint)), "the capability 'follows' says something else than the method follow"
+        if not claims:
+            pytest.skip("a request of this endpoint is one exchange")
+        assert len(self.followed) > 1, "followed has no answers to follow"
+        for number, given in enumerate(self.followed):
+            answer = msgspec.structs.replace(given, number=number, before=before)
+            step = endpoint.follow(answer)
+            assert step == type(endpoint)(endpoint.options).follow(answer), "the same answer is followed by something else"
+            if number == len(self.followed) - 1:
+                assert isinstance(step, Done), f"the last answer is followed by {step!r:.200}"
+                assert self._text(self._decoded((given.body,))) == self.answer, "the last answer is another"
+                continue
+            assert isinstance(step, Follow), f"answer {number} is followed by {step!r:.200}"
+            assert step.request.path.startswith("/") and isinstance(step.request.body, bytes)
+            assert 0 <= step.after_s < math.inf
+            before = step.request
 
     def test_the_probe_is_a_request(self) -> None:
         probe = msgspec.structs.replace(self.endpoint.probe(), model="model", stream=self.endpoint.capabilities.streaming)

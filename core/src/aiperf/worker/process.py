@@ -19,7 +19,7 @@ from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns, process_time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ from aiperf.registry.third_party import blamed, load, made, why
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
+from aiperf.sdk.endpoint import follows
 from aiperf.sdk.framing import event_mark
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import TransportSettings
@@ -39,6 +40,9 @@ from aiperf.worker import slots
 from aiperf.worker.clock import NS_PER_S, Timer, slept_ns
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
+
+if TYPE_CHECKING:
+    from aiperf.worker.following import Following
 
 _TICK_S = 0.05
 _SWEEP_TICKS = 5
@@ -126,18 +130,28 @@ async def load_share(
         plan, secrets, Store(directory), logbook, place.index, hooks.request_chain(),
         loop=loop, numbered=progress.requests(place.index), warn=warn,
     )  # fmt: skip
-    target = plan.target
+    target, endpoint = plan.target, load(plan.plugins.endpoint)
+    following = _following(requests, loop) if follows(endpoint) else None
     settings = TransportSettings(
-        target.urls, target.tls, target.reuse, target.sticky, keep_heads=plan.output.keeps_requests,
+        target.urls, target.tls, target.reuse, target.sticky, keep_heads=plan.output.keeps_requests or following is not None,
         family=environment.ip_version(), trust_env=environment.trust_env(),
-        event_mark=event_mark(load(plan.plugins.endpoint).framing, asked=target.streaming),
+        event_mark=event_mark(endpoint.framing, asked=target.streaming),
     )  # fmt: skip
     share = Share(plan, place, logbook, requests, progress)
-    transport = hooks.call("aiperf_make_transport", settings=settings, sink=requests, loop=loop)
-    requests.transport = made(plan.plugins.transport, settings, requests, loop) if transport is None else transport
+    sink = following or requests
+    transport = hooks.call("aiperf_make_transport", settings=settings, sink=sink, loop=loop)
+    requests.transport = made(plan.plugins.transport, settings, sink, loop) if transport is None else transport
+    if following is not None:
+        following.transport, requests.transport = requests.transport, following
     await requests.transport.open()
     await requests.transport.warm(_connections(plan, place.workers))
     return share
+
+
+def _following(requests: Requests, loop: asyncio.AbstractEventLoop) -> Following:
+    from aiperf.worker.following import Following
+
+    return Following(requests, loop)
 
 
 def _connections(plan: Plan, workers: int) -> int:

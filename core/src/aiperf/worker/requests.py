@@ -22,7 +22,7 @@ from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.endpoint import Endpoint, Reader, completed, encoded, prompt
 from aiperf.sdk.framing import Framing, Whole, accept, is_stream
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Answers, Delta, ErrorDetails, Message, join_url
+from aiperf.sdk.model import Answers, Delta, ErrorDetails, HttpRequest, Message, join_url
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Exchange, Shape, Transport
@@ -43,7 +43,7 @@ class Turns:
         self._endpoint: Endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
         self._accept = accept(self._endpoint.framing, asked=plan.target.streaming)
         self._secrets, self._session_headers = secrets, (plan.target.session_header, *environment.affinity_headers())
-        self.shapes = [[self._new_shape(stored, url) for stored in store.shapes] for url in plan.target.urls]
+        self.shapes = [[self.new_shape(stored, url) for stored in store.shapes] for url in plan.target.urls]
         self._secret_names = tuple(secrets.headers)
         self._shown = {id(shape): self._show(shape) for row in self.shapes for shape in row}
 
@@ -61,7 +61,7 @@ class Turns:
         number = self._store.shape(session.entry, session.turn, session.model)
         stored, shape = shape_of(prepared), self.shapes[session.url][number]
         if stored != self._store.shapes[number]:  # an answer changed more than the body
-            shape = self._new_shape(stored, plan.target.urls[session.url])
+            shape = self.new_shape(stored, plan.target.urls[session.url])
         if self._prepare is not None:
             changed = self._prepare(prepared, turn)
             if changed is not prepared:
@@ -70,7 +70,7 @@ class Turns:
                 return changed.body, Shape(url, headers, shape.session_headers, changed.method)
         return prepared.body, shape
 
-    def _new_shape(self, stored: StoredShape, url: str) -> Shape:
+    def new_shape(self, stored: StoredShape, url: str) -> Shape:
         """The part of requests to a base URL that their bodies don't change."""
         headers = {"User-Agent": f"aiperf/{__version__}", "Content-Type": stored.content_type, "Accept": self._accept}
         headers = merged(merged(headers, stored.headers), self._secrets.headers)
@@ -344,6 +344,10 @@ class Requests:
         """The whole request is sent; the time to its cancellation begins."""
         # Not at once, even without a delay: the transport is still inside its send.
         self.loop.call_later(self.phase.cancel_delay_ns / NS_PER_S, self._cancel, exchange)
+
+    def shape_of(self, session: Session, request: HttpRequest) -> Shape:
+        """The shape of a further exchange of a session's request."""
+        return self._turns.new_shape(shape_of(request), self.plan.target.urls[session.url])
 
     def _cancel(self, exchange: Exchange) -> None:
         if exchange.request in self.open:

@@ -68,6 +68,22 @@ class ConnectionTests(OnStage):
 
         self.play(scene, [*OK * 3, UntilClosed()], sticky=True)
 
+    def test_a_session_can_part_from_its_connection(self) -> None:
+        async def scene(stage: Stage) -> None:
+            part = getattr(stage.transport, "part", None)
+            if part is None:
+                return  # it is optional
+            exchange = stage.exchange()
+            exchange.final = False
+            stage.transport.send(exchange)
+            assert await stage.over(exchange) is None
+            part(exchange.session_id)
+            part("of no session")
+            (link,) = stage.server.links
+            await asyncio.wait_for(link.closed.wait(), PATIENCE_S)
+
+        self.play(scene, [*OK, UntilClosed()], sticky=True)
+
     def test_an_armed_exchange_reports_when_the_request_is_written(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange = stage.exchange(b"x" * 3_000_000)

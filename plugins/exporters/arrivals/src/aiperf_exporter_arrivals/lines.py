@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import starmap
+from itertools import repeat, starmap
 from typing import Annotated, Any
 
 import msgspec
@@ -20,6 +20,16 @@ _CUT, _FAULT = "cut", 1
 """The outcome of an error whose answer began and broke off, and its value in the column ``fault``."""
 
 WallNs = Annotated[int, Meta(description="Wall clock, ns since 1970; absent where it never came to that.")]
+
+
+class Leg(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One of several exchanges of a request."""
+
+    started_ns: WallNs
+    ended_ns: WallNs
+    first_byte_ns: WallNs | None = None
+    status: int | None = None
+    polled: Annotated[bool, Meta(description="It began after a wait, to ask again.")] = False
 
 
 class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -43,9 +53,13 @@ class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
     last_byte_ns: WallNs | None = None
     ended_ns: Annotated[WallNs, Meta(description="When it was over, answered or not.")] | None = None
     record_line: Annotated[int, Meta(description="Number of the line in profile_export.jsonl, from 1.")] | None = None
+    legs: Annotated[list[Leg], Meta(description="Exchanges of a request that can take several, in order.")] | None = None
 
 
 _STAMPS = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
+
+
+_read_legs = msgspec.json.Decoder(list[Leg]).decode
 
 
 def schema() -> dict[str, Any]:
@@ -75,9 +89,20 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
         _texts(batch, "request_id"),
         *(integers(batch[name], target.started_wall_ns) for name in _STAMPS),
         [recorded if listed else None for listed in np.isin(outcomes, _RECORDED).tolist()],
+        [_legs(text, target.started_wall_ns) for text in batch.texts["legs"]] if "legs" in batch.texts else repeat(None),
     )
-    arrivals = starmap(Arrival, zip(*columns, strict=True))
+    arrivals = starmap(Arrival, zip(*columns, strict=False))  # the last may be endless
     return msgspec.json.Encoder().encode_lines(list(arrivals))
+
+
+def _legs(text: str | None, wall_ns: int) -> list[Leg] | None:
+    """Exchanges in ns since the run's start, on the wall clock."""
+    return None if text is None else [_on_wall_clock(leg, wall_ns) for leg in _read_legs(text)]
+
+
+def _on_wall_clock(leg: Leg, wall_ns: int) -> Leg:
+    first_ns = None if leg.first_byte_ns is None else leg.first_byte_ns + wall_ns
+    return Leg(leg.started_ns + wall_ns, leg.ended_ns + wall_ns, first_ns, leg.status, leg.polled)
 
 
 def _texts(batch: RecordBatch, name: str) -> Sequence[str | None]:

@@ -278,6 +278,7 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
         ("Schedule slip", measurement.schedule_slip_ms),
         ("Turnaround", measurement.turnaround_ms),
         ("Loop lag", measurement.loop_lag_ms),
+        ("Poll gap", measurement.poll_gap_ms),
     )
     return [(label, spread) for label, spread in found if spread is not None]
 

@@ -213,7 +213,7 @@ class AiohttpTransport:
     def _done(self, flight: _Flight, error: ErrorDetails | None) -> None:
         self._flights.discard(flight)
         if self.settings.sticky and (error is not None or flight.exchange.final):
-            self._part(flight.exchange.session_id)
+            self.part(flight.exchange.session_id)
         if not flight.over:
             flight.over = True
             self.sink.done(flight.exchange, error)
@@ -227,7 +227,7 @@ class AiohttpTransport:
             own = self._own[exchange.session_id] = self._session(self._context, reuse=True)
         return own
 
-    def _part(self, session_id: str) -> None:
+    def part(self, session_id: str) -> None:
         """Close a session's own connection."""
         own = self._own.pop(session_id, None)
         if own is not None:

@@ -259,6 +259,12 @@ class KernelTransport:
         exchange.connection = None
         self.sink.done(exchange, error)
 
+    def part(self, session_id: str) -> None:
+        """Close the idle connection of a session of its own."""
+        connection = None if self._by_session is None else self._by_session.pop(session_id, None)
+        if connection is not None:
+            connection.close()
+
     def _origin(self, url: str) -> Origin:
         parts = urlsplit(url)
         key = (parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))

@@ -189,6 +189,13 @@ def _notes(evidence: Evidence) -> Iterator[Finding]:
             " their response latency counts from when they were due",
             numbers={"held": held, "sent": sent},
         )  # fmt: skip
+    if (gap := measured.poll_gap_ms) is not None:
+        yield Finding(
+            "polled_answers", FindingLevel.NOTE,
+            f"the ends of requests are known by polling: a latency may be too long by up to {gap.p50:.3g} ms at p50,"
+            f" {gap.p99:.3g} ms at p99, the time between the last two polls",
+            numbers={"poll_gap_p50_ms": gap.p50, "poll_gap_p99_ms": gap.p99},
+        )  # fmt: skip
     if not evidence.precise_timers:
         sentence = "due times are kept by loop timers here, to about a millisecond"
         yield Finding("loop_timers", FindingLevel.NOTE, sentence)

@@ -1,0 +1,215 @@
+"""Several exchanges for one request, for endpoints that define ``follow``: a job that is polled, an upload, a download.
+
+:class:`Following` stands between a worker's requests and its transport.  To the requests it is the transport of whole requests;
+to the transport it is the sink of single exchanges, the *legs* of a request.  Other endpoints run without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from time import monotonic_ns
+
+from aiperf.errors import ENDPOINT_ERROR
+from aiperf.registry.third_party import made, why
+from aiperf.sdk.draws import uniform
+from aiperf.sdk.driver import Session
+from aiperf.sdk.endpoint import Answered, Done, Follow
+from aiperf.sdk.model import ErrorDetails, HttpRequest
+from aiperf.sdk.transport import RECONNECTED, REUSED, Exchange, Shape, Transport
+from aiperf.worker.requests import Requests
+
+_LONGEST_S = 1e6
+"""A longer wait is none that a timer keeps; the request's timeout ends it before."""
+
+
+class _Chain:
+    """A request and its legs.
+
+    leg: in flight, None while the next one waits for *timer*.  reads: of *leg*, None for ``hidden`` of a message.
+    over: the request was aborted, and nothing follows.  legs: rows of the journal's text ``legs``.
+    """
+
+    __slots__ = ("before", "final", "head", "leg", "legs", "outer", "over", "polled", "reads", "timer", "trailers")
+
+    def __init__(self, outer: Exchange) -> None:
+        self.outer, self.final, self.over, self.polled = outer, outer.final, False, False
+        self.legs: list[tuple[int, int, int, int, bool]] = []
+        self.before: HttpRequest | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.leg: Exchange | None
+        self.begin(outer)
+
+    def begin(self, leg: Exchange) -> None:
+        leg.final = False  # whether it is the last is only known behind its answer
+        self.leg = leg
+        self.reads: list[tuple[bytes, int, int, int | None]] = []
+        self.head: tuple[int, str, list[tuple[str, str]]] | None = None
+        self.trailers: list[tuple[str, str]] | None = None
+
+
+class Following:
+    """The transport of requests that have legs.  A request's answer is that of its last leg; nothing of others is journaled
+    but their stamps.  *transport* is set by the owner."""
+
+    transport: Transport
+
+    def __init__(self, requests: Requests, loop: asyncio.AbstractEventLoop) -> None:
+        plan = requests.plan
+        self._requests, self._loop, self._seed = requests, loop, plan.run.seed
+        self._endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
+        self._sticky, self._keep_heads = plan.target.sticky, plan.output.keeps_requests
+        self._chains: dict[int, _Chain] = {}
+
+    # For the requests: Transport
+
+    async def open(self) -> None:
+        await self.transport.open()
+
+    async def warm(self, connections: int) -> None:
+        await self.transport.warm(connections)
+
+    async def close(self) -> None:
+        await self.transport.close()
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        return self.transport.statistics
+
+    @property
+    def stamps(self) -> str:
+        return getattr(self.transport, "stamps", "kernel")
+
+    def send(self, exchange: Exchange) -> None:
+        self._chains[exchange.request] = _Chain(exchange)
+        self.transport.send(exchange)
+
+    def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        chain = self._chains.get(exchange.request)
+        if chain is None:  # it never came to a leg
+            self._requests.done(exchange, error)
+            return
+        chain.over = True
+        if chain.leg is not None:
+            self.transport.abort(chain.leg, error)
+        else:
+            self._end(chain, None, error)
+
+    # For the transport: Sink
+
+    def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
+        self._chains[exchange.request].reads.append((body, kernel_ns, read_ns, hidden))
+
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+        self._chains[exchange.request].reads.append((data, kernel_ns, read_ns, None))
+
+    def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
+        self._chains[exchange.request].trailers = trailers
+
+    def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
+        self._chains[exchange.request].head = status, reason, headers
+
+    def written(self, exchange: Exchange) -> None:
+        self._requests.written(exchange)  # of the first leg: no other is armed
+
+    def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        chain = self._chains.get(exchange.request)
+        if chain is None or chain.leg is not exchange:
+            return
+        chain.leg = None
+        first_ns = chain.reads[0][2] if chain.reads else exchange.ack_ns
+        ended_ns = chain.reads[-1][2] if chain.reads and error is None else monotonic_ns()
+        chain.legs.append((exchange.started_ns, first_ns, ended_ns, exchange.status, chain.polled))
+        last: Exchange | None = exchange
+        if error is None and not chain.over and 200 <= exchange.status < 300:
+            began_ns = monotonic_ns()
+            try:
+                if (start := self._next(chain, exchange)) is not None:
+                    self._pass(chain, exchange)
+                    start()
+                    return
+            except Exception as trouble:  # noqa: BLE001  # code of a plugin
+                error = ErrorDetails(f"the endpoint can't follow the answer: {why(trouble)}", type=ENDPOINT_ERROR)
+                last = None
+            finally:
+                self._requests.encode_ns += monotonic_ns() - began_ns
+        self._end(chain, last, error)
+
+    def _next(self, chain: _Chain, exchange: Exchange) -> Callable[[], object] | None:
+        """What starts the next leg, or its timer; None behind the last.
+
+        Raises:
+            Exception: Of the endpoint, or because of what it returned.
+        """
+        headers = {} if chain.head is None else {name.lower(): value for name, value in chain.head[2]}
+        body = b"".join(read[0] for read in chain.reads)
+        step = self._endpoint.follow(Answered(len(chain.legs) - 1, exchange.status, body, headers, chain.before))
+        if isinstance(step, Done):
+            return None
+        if not isinstance(step, Follow) or not isinstance(step.request, HttpRequest):
+            raise TypeError(f"follow returned {type(step).__name__}, neither Follow with an HttpRequest nor Done")
+        if not 0 <= step.after_s < math.inf:
+            raise ValueError(f"follow gave after_s {step.after_s!r}, which must be 0 or more")
+        if not step.request.path.startswith("/"):
+            raise ValueError(f"follow gave the path {step.request.path!r}, which must begin with /")
+        session = chain.outer.owner
+        assert isinstance(session, Session)  # the kernel's owner of every request
+        shape = self._requests.shape_of(session, step.request)
+        chain.before, chain.polled = step.request, step.after_s > 0
+        if not chain.polled:
+            return lambda: self._start(chain, shape, step.request.body)
+        # Requests that began together would ask together, for ever: each waits half of the interval to one and a half.
+        label = f"follow:{session.phase}:{session.turn}:{len(chain.legs)}"
+        wait_s = min(_LONGEST_S, step.after_s * (0.5 + uniform(self._seed, label, session.number)))
+
+        def wait() -> None:
+            chain.timer = self._loop.call_later(wait_s, self._start, chain, shape, step.request.body)
+
+        return wait
+
+    def _pass(self, chain: _Chain, exchange: Exchange) -> None:
+        """Leave a leg behind that is not the last."""
+        outer = chain.outer
+        if exchange is not outer:
+            outer.bytes_received += exchange.bytes_received
+            outer.flags |= exchange.flags & RECONNECTED
+        chain.reads = []
+
+    def _start(self, chain: _Chain, shape: Shape, body: bytes) -> None:
+        outer = chain.outer
+        leg = Exchange(outer.request, shape, body, outer.request_id, outer.session_id, monotonic_ns())
+        leg.deadline_ns, leg.owner = outer.deadline_ns, outer.owner
+        chain.timer = None
+        chain.begin(leg)
+        self.transport.send(leg)
+
+    def _end(self, chain: _Chain, last: Exchange | None, error: ErrorDetails | None) -> None:
+        """End the request with the answer of *last*, or without one."""
+        outer, requests = chain.outer, self._requests
+        del self._chains[outer.request]
+        if chain.timer is not None:
+            chain.timer.cancel()
+        if last is None:
+            outer.status = outer.ack_ns = 0
+        elif last is not outer:
+            outer.status, outer.ack_ns = last.status, last.ack_ns
+            outer.flags = outer.flags & (REUSED | RECONNECTED) | last.flags & ~REUSED
+            outer.bytes_received += last.bytes_received
+        requests.logbook.text(outer.request, "legs", chain.legs)
+        if last is not None:
+            if chain.head is not None and (self._keep_heads or not 200 <= last.status < 300):
+                requests.head(outer, *chain.head)
+            for body, kernel_ns, read_ns, hidden in chain.reads:
+                if hidden is None:
+                    requests.message(outer, body, kernel_ns, read_ns)
+                else:
+                    requests.chunk(outer, body, kernel_ns, read_ns, hidden)
+            if chain.trailers is not None:
+                requests.trailers(outer, chain.trailers)
+        outer.final = chain.final
+        if self._sticky and (chain.final or chain.over or error is not None):
+            part: Callable[[str], None] | None = getattr(self.transport, "part", None)
+            if part is not None:
+                part(outer.session_id)
+        requests.done(outer, error)
