@@ -188,6 +188,7 @@ def test_a_context_that_is_full_is_told_from_other_failures(aiperf: Program) -> 
     assert summary["context_overflow_count"]["avg"] == 20 - told
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("whose", [(), ("--use-server-token-count",)], ids=["ours", "the-servers"])
 def test_first_token_and_first_output_are_when_the_server_sent_them(aiperf: Program, whose: tuple[str, ...]) -> None:
     with running(first_token_ms=20, decode_ms=20, reasoning_tokens=4) as server:

@@ -640,7 +640,7 @@ class CallServer:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[CallServer]:
     monkeypatch.syspath_prepend(STRANGERS["frames"] / "src")
-    server = CallServer(pause_s=0.004)
+    server = CallServer(pause_s=0.05)  # a busy machine must not merge two messages into one read
     yield server
     server.close()
 

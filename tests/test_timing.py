@@ -112,6 +112,7 @@ def test_random_arrivals_have_the_mean_and_the_variation_asked_for(
     assert statistics.pstdev(found) / statistics.mean(found) == pytest.approx(variation, rel=0.06)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("steady", [{"first_token_ms": 20}], indirect=True)
 def test_a_session_keeps_its_slot_while_it_thinks(aiperf: Program, steady: Simulator) -> None:
     turns = ["--session-turns-mean", "3", "--session-turn-delay-mean", "150"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from acme_riddles import Collections
+from acme_seminar.collections import Collections
 
 
 class CollectionsContract(DatasetContract):
