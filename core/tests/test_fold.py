@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.statistics import fold
-from aiperf.statistics.fold import Buckets, Merged, Samples, Sum, statistics
+from aiperf.statistics.exact_sum import Sum
+from aiperf.statistics.fold import Buckets, Merged, Samples, statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

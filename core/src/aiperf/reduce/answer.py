@@ -375,12 +375,9 @@ def _take_events(
                     raise
                 if _is_heartbeat(event):
                     count -= 1
-                    continue
-                answer.end_marker = False
-                unreadable = unreadable or bad
-                answer.unreadable += 1
-                if not stamps and answer.unreadable_ns is None:
-                    answer.unreadable_ns = now
+                else:
+                    unreadable = unreadable or bad
+                    _note_unreadable(answer, now)
                 continue
             answer.end_marker = event[0] == END_MARKER
             if delta is None:
@@ -411,6 +408,13 @@ def _take_events(
             _share(kinds, range(first, len(kinds)), hidden)
         before = read
     return unreadable
+
+
+def _note_unreadable(answer: Answer, now: int) -> None:
+    answer.end_marker = False
+    answer.unreadable += 1
+    if not answer.stamps and answer.unreadable_ns is None:
+        answer.unreadable_ns = now
 
 
 def _is_heartbeat(event: Event) -> bool:

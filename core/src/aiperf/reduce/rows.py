@@ -95,22 +95,7 @@ class RowMaker:
         _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
         number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
         reads, zero = request.reads, self._zero_ns
-        # The part of an answer that was cut counts, too: its segment may be gone later.
-        if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
-            framing, asked = self._endpoint.framing, self._plan.target.streaming
-            event_stream = bool(flags & STREAMED or (ending == journal.UNFINISHED and asked))
-            streamed = is_stream(framing, event_stream=event_stream, asked=asked)
-            repeats = self._endpoint.repeats_envelope
-            began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
-            answer = read_answer(
-                reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began, framing=framing
-            )
-        else:
-            answer = Answer(whole=True)
-        trailers = request.texts.get("trailers")
-        if trailers is not None and 200 <= status < 300:
-            at_ns = reads[-1][0] if reads else ack - zero
-            read_trailers(answer, lambda: self._endpoint.trailers(_joined(trailers)), at_ns)
+        answer = self._answer(request, ending, status, flags, ack)
         error = self._error(request, answer)
         outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
         usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
@@ -150,11 +135,32 @@ class RowMaker:
         trace = None
         if self._traces:
             sizes = [(read[0], len(read[3])) for read in reads]
-            trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, trailers or ())
+            trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, request.texts.get("trailers") or ())
         further = self._further(answer) if self.numbers or answer.extra else []
         legs = self._exchanges(request, further) if self._follows else None
         batch.add(row, usage, answer, error, trace, grade, further, legs)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
+
+    def _answer(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
+        """What the endpoint reads in the request's answer."""
+        reads = request.reads
+        # The part of an answer that was cut counts, too: its segment may be gone later.
+        if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
+            framing, asked = self._endpoint.framing, self._plan.target.streaming
+            event_stream = bool(flags & STREAMED or (ending == journal.UNFINISHED and asked))
+            streamed = is_stream(framing, event_stream=event_stream, asked=asked)
+            repeats = self._endpoint.repeats_envelope
+            began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
+            answer = read_answer(
+                reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began, framing=framing
+            )
+        else:
+            answer = Answer(whole=True)
+        trailers = request.texts.get("trailers")
+        if trailers is not None and 200 <= status < 300:
+            at_ns = reads[-1][0] if reads else ack - self._zero_ns
+            read_trailers(answer, lambda: self._endpoint.trailers(_joined(trailers)), at_ns)
+        return answer
 
     def _began(self, request: JournalRequest) -> int:
         """An instant before which nothing of the body came.

@@ -33,7 +33,7 @@ from aiperf.sdk.summary import (  # isort: skip
     Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, SourceSummary, Summary, UrlSummary,
 )  # fmt: skip
 from aiperf.sdk.verdict import FindingLevel
-from aiperf.statistics.catalogue import catalogue
+from aiperf.statistics.catalogue import Catalogue, catalogue
 from aiperf.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf.statistics.phase_counts import PhaseCounts, listed
 from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
@@ -194,7 +194,8 @@ class _Merging:
         summary = Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
             self._delivered(main_plan, counts, outcome, begin),
-            self._plugins(), main.start_ns, main.end_ns, title=self.title, command=plan.run.command, config=plan.input_config(),
+            _plugins_used(plan, self.catalogue), main.start_ns, main.end_ns, title=self.title, command=plan.run.command,
+            config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
             survival=survival(self.catalogue, folds), slices=slices, urls=self._urls(main_plan, counts),
@@ -370,26 +371,27 @@ class _Merging:
         folds, complete = self.folds[phase.index], self._instants(phase, "sending_complete")
         return delivered(phase, counts, outcome, folds.get(LATE), folds.get(HELD), begin_ns, asked, complete)
 
-    def _plugins(self) -> tuple[PluginUsed, ...]:
-        plan, chosen = self.plan, self.plan.plugins
-        single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
-        refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
-        refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
-        refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
-        refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
-        refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.hooks]
-        given = plan.run.config.get("plugins", {})
-        return tuple(
-            PluginUsed(
-                ref.category, ref.name, ref.distribution, ref.version,
-                (*chosen.shadowed.get(ref.key, ()), *self.catalogue.shadowed.get(ref.key, ())), given.get(ref.key, {}),
-            )
-            for ref in refs
-        )  # fmt: skip
-
     def _report(self, failure: str) -> None:
         self.failures.append(failure)
         log.warning("%s", failure)
+
+
+def _plugins_used(plan: Plan, catalogue: Catalogue) -> tuple[PluginUsed, ...]:
+    chosen = plan.plugins
+    single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
+    refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
+    refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
+    refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
+    refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
+    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.hooks]
+    given = plan.run.config.get("plugins", {})
+    return tuple(
+        PluginUsed(
+            ref.category, ref.name, ref.distribution, ref.version,
+            (*chosen.shadowed.get(ref.key, ()), *catalogue.shadowed.get(ref.key, ())), given.get(ref.key, {}),
+        )
+        for ref in refs
+    )  # fmt: skip
 
 
 def _duration_s(counts: PhaseCounts) -> float | None:

@@ -21,6 +21,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from aiperf.statistics.exact_sum import Sum, exactly
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
@@ -33,62 +35,10 @@ BUDGET = 4_000_000
 _GROWTH = math.log(1.002)
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _BLOCK = 65_536
-_MANTISSA = 53
-_EXACT = float(1 << _MANTISSA)
-_SPLIT = 26
 _PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
 NOWHERE = int(np.iinfo(np.int32).min)
 """The group of a value that has none."""
 _ANY = (NOWHERE, int(np.iinfo(np.int32).max))
-
-
-class Sum(Struct):
-    """A sum of floats without rounding, as a few floats that add up to it; the order of adding doesn't change it."""
-
-    parts: list[float] = []
-
-    def add(self, values: Floats) -> None:
-        self._take(_exactly(values))
-
-    def merge(self, other: Sum) -> None:
-        self._take(sum(map(Fraction, other.parts), Fraction()))
-
-    def exact(self) -> Fraction:
-        return sum(map(Fraction, self.parts), Fraction())
-
-    def _take(self, more: Fraction) -> None:
-        remainder = self.exact() + more
-        parts = []
-        while remainder:
-            parts.append(float(remainder))
-            remainder -= Fraction(parts[-1])
-        self.parts = parts
-
-    def __float__(self) -> float:
-        return self.parts[0] if self.parts else 0.0
-
-
-def _exactly(values: Floats) -> Fraction:
-    """The sum of finite values, by adding integers."""
-    if not len(values):
-        return Fraction()
-    largest = max(float(values.max()), -float(values.min()))
-    if largest < _EXACT:
-        whole = values.astype(np.int64)
-        if (whole == values).all():  # ns and tokens: nearly always
-            if largest * len(whole) < _EXACT:
-                return Fraction(int(whole.sum()))
-            low = whole & ((1 << _SPLIT) - 1)
-            return Fraction((int((whole >> _SPLIT).sum()) << _SPLIT) + int(low.sum()))
-    fractions, exponents = np.frexp(values)
-    mantissas = (fractions * _EXACT).astype(np.int64)
-    high, low = mantissas >> _SPLIT, mantissas & ((1 << _SPLIT) - 1)
-    total = Fraction()
-    for exponent in np.unique(exponents).tolist():
-        here = exponents == exponent
-        units = (int(high[here].sum()) << _SPLIT) + int(low[here].sum())
-        total += Fraction(units) * Fraction(2) ** (exponent - _MANTISSA)
-    return total
 
 
 class Buckets(Struct):
@@ -328,7 +278,7 @@ class Merged:
         if not self.count:
             return None
         if self._sum is None:
-            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(_exactly, self._blocks()), Fraction()))
+            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(exactly, self._blocks()), Fraction()))
         return self._sum
 
     def values(self) -> Floats:
@@ -379,7 +329,7 @@ class Part:
             self.count, self._sum, self._ends = values.count, float(values.sum), (values.low, values.high)
             self._statistics = values.statistics(scale)
         else:
-            self.count, self._sum = len(values), float(_exactly(values))
+            self.count, self._sum = len(values), float(exactly(values))
             self._ends = float(values[0]), float(values[-1])
             self._statistics = statistics(values, scale)
             if failed:
@@ -407,7 +357,7 @@ class Part:
 def statistics(ordered: Floats, scale: float = 1.0) -> dict[str, float]:
     """Statistics of ascending values: linear percentiles (R type 7), population standard deviation, exact sums."""
     n = len(ordered)
-    total = _exactly(ordered)
+    total = exactly(ordered)
     mean = float(total / n)
     squares = chain.from_iterable(((ordered[at : at + _BLOCK] - mean) ** 2).tolist() for at in range(0, n, _BLOCK))
     spread = math.sqrt(math.fsum(squares) / n) if n > 1 else 0.0

@@ -1,0 +1,65 @@
+"""Sums of floats without rounding: the order of adding changes nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Floats
+
+_MANTISSA = 53
+_EXACT = float(1 << _MANTISSA)
+_SPLIT = 26
+
+
+class Sum(Struct):
+    """A sum of floats without rounding, as a few floats that add up to it; the order of adding doesn't change it."""
+
+    parts: list[float] = []
+
+    def add(self, values: Floats) -> None:
+        self._take(exactly(values))
+
+    def merge(self, other: Sum) -> None:
+        self._take(sum(map(Fraction, other.parts), Fraction()))
+
+    def exact(self) -> Fraction:
+        return sum(map(Fraction, self.parts), Fraction())
+
+    def _take(self, more: Fraction) -> None:
+        remainder = self.exact() + more
+        parts = []
+        while remainder:
+            parts.append(float(remainder))
+            remainder -= Fraction(parts[-1])
+        self.parts = parts
+
+    def __float__(self) -> float:
+        return self.parts[0] if self.parts else 0.0
+
+
+def exactly(values: Floats) -> Fraction:
+    """The sum of finite values, by adding integers."""
+    if not len(values):
+        return Fraction()
+    largest = max(float(values.max()), -float(values.min()))
+    if largest < _EXACT:
+        whole = values.astype(np.int64)
+        if (whole == values).all():  # ns and tokens: nearly always
+            if largest * len(whole) < _EXACT:
+                return Fraction(int(whole.sum()))
+            low = whole & ((1 << _SPLIT) - 1)
+            return Fraction((int((whole >> _SPLIT).sum()) << _SPLIT) + int(low.sum()))
+    fractions, exponents = np.frexp(values)
+    mantissas = (fractions * _EXACT).astype(np.int64)
+    high, low = mantissas >> _SPLIT, mantissas & ((1 << _SPLIT) - 1)
+    total = Fraction()
+    for exponent in np.unique(exponents).tolist():
+        here = exponents == exponent
+        units = (int(high[here].sum()) << _SPLIT) + int(low[here].sum())
+        total += Fraction(units) * Fraction(2) ** (exponent - _MANTISSA)
+    return total
