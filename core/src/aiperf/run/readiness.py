@@ -28,6 +28,8 @@ from aiperf.sdk.transport import tls_context
 
 log = logging.getLogger(__name__)
 
+_SILENT = "it does not answer"
+_CUT_SHORT_S = 1.0
 _LOG_EVERY_S = 5.0
 _MOST_BYTES = 1 << 20
 _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
@@ -122,6 +124,8 @@ class Wait:
         logged, logged_s = "", 0.0
         while (left_s := self._left_s()) > 0:
             reason = next(filter(None, (_unready(question, tls, self._family, left_s) for question in asked)), None)
+            if reason == _SILENT and logged and left_s < _CUT_SHORT_S:
+                reason = logged  # the end of the time cut the question short; the answer before tells more
             self._reasons[shown] = reason
             now_s = time.monotonic()
             if reason is None:
@@ -151,7 +155,7 @@ def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeou
         missing = [model for model in question.models if model not in listed]
         return f"it lists {names(listed)}, not {names(missing)}" if missing else None
     except TimeoutError:
-        return "it does not answer"
+        return _SILENT
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         return f"{type(error).__name__}: {(error.strerror if isinstance(error, OSError) else None) or error}"
 
