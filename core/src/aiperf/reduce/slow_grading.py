@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -181,6 +182,7 @@ def main(replies: str) -> None:
                     reply = _Reply(checked_grade(grader, case, whole=takes_case(grader)))
         except Exception as error:  # noqa: BLE001  # code of a plugin
             reply = _Reply(failed=f"the grader failed: {why(error)}")
+        sys.stdout.flush()  # the process will be killed: what the grader printed is in the log before its reply
         send_reply(int(replies), reply)
 
 
@@ -196,6 +198,4 @@ def _listen(source: int, lines: queue.SimpleQueue[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
     main(sys.argv[1])
