@@ -20,11 +20,16 @@ MOST_AGAIN = 10
 
 
 class Failures:
-    """Names of the tests that failed in a run, in order, and of those whose teardown did."""
+    """Names of the tests that failed in a run, in order, of those whose teardown did, and of files that could not be read."""
 
     def __init__(self) -> None:
         self.tests: dict[str, None] = {}
         self.teardowns: dict[str, None] = {}
+        self.uncollected: dict[str, None] = {}
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.uncollected[report.nodeid] = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -35,6 +40,9 @@ def main(words: list[str]) -> int:
     failures = Failures()
     code = int(pytest.main(words, plugins=[failures]))
     if code != pytest.ExitCode.TESTS_FAILED or not failures.tests:
+        return code
+    if failures.uncollected:
+        print(f"no second run: {', '.join(failures.uncollected)} could not be collected")
         return code
     if failures.teardowns:
         print(f"no second run: the teardown of {', '.join(failures.teardowns)} failed")

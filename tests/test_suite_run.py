@@ -74,3 +74,10 @@ def test_without_a_second_run_the_first_one_counts(tmp_path: Path, files: dict[s
     got, out = run(tmp_path, **files)
     assert (got, "once" in out) == (code, False)
     assert reason in out.splitlines()[-1]
+
+
+def test_a_file_that_cannot_be_read_fails_the_suite_beside_a_flaky_test(tmp_path: Path) -> None:
+    words = ("-n", "1", "--continue-on-collection-errors")
+    code, out = run(tmp_path, *words, test_flaky=FLAKY, test_unread="import nothing_of_this")
+    assert code != 0
+    assert "no second run" in out and "test_unread.py could not be collected" in out
