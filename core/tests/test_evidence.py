@@ -14,40 +14,14 @@ from aiperf.rundir import journal
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.options import EncodedOptions
-from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, WorkerEvent, WorkerTime
-from aiperf.statistics.fold import Buckets, Merged, Samples
+from aiperf.statistics.fold import Buckets
 from aiperf.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf.testing.batches import sample_batch
+from aiperf.testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
 from aiperf.testing.journals import plan_for
 from aiperf.testing.summaries import sample_summary
-
-PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
-WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)
-PACED = msgspec.structs.replace(PROFILING, schedule="request_rate", rate=100.0, planned=100, due_file="due-1.bin")
-
-
-def buckets(*values: float) -> Buckets:
-    found = Buckets()
-    found.add(np.array(values, dtype=np.float64))
-    return found
-
-
-def slips(path: Path, *values: float) -> Merged:
-    fold = Samples(path / "slips")
-    fold.add(np.array(values, dtype=np.float64))
-    return Merged([fold])
-
-
-def loop(cpu_ns: int, wall_ns: int, *lags: int, in_phase: bool = True, shard: int = 0, **statistics: int) -> Any:
-    value = {"lag_ns": list(lags), "cpu_ns": cpu_ns, "wall_ns": wall_ns, "in_phase": in_phase, "statistics": statistics}
-    value |= {name: statistics.pop(name) for name in ("encode_ns", "disk_ns", "waited_ns") if name in statistics}
-    return shard, journal.LOOP, value
-
-
-def begin(phase: int, shard: int = 0) -> Any:
-    return shard, journal.PHASE, {"phase": phase, "event": "begin", "at_ns": 0}
 
 
 def measured(tmp_path: Path, side: Any = (), **given: Any) -> Measurement:

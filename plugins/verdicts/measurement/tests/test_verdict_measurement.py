@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from aiperf.report.evidence import arrivals, delivered, evidence, measurement, read_loops
 from aiperf.report.report import report
@@ -17,39 +16,13 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Measurement, Quantiles, Result
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
-from aiperf.statistics.fold import Buckets, Merged, Samples
+from aiperf.statistics.fold import Buckets
 from aiperf.statistics.phase_counts import KINDS, PhaseCounts
+from aiperf.testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
 from aiperf.testing.journals import Recording, event, plan_for
 from aiperf.testing.summaries import sample_summary
 from aiperf_verdict_measurement.contract import OwnPartContract
 from msgspec.structs import replace
-
-PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
-WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)
-PACED = msgspec.structs.replace(PROFILING, schedule="request_rate", rate=100.0, planned=100, due_file="due-1.bin")
-
-
-def buckets(*values: float) -> Buckets:
-    found = Buckets()
-    found.add(np.array(values, dtype=np.float64))
-    return found
-
-
-def slips(path: Path, *values: float) -> Merged:
-    fold = Samples(path / "slips")
-    fold.add(np.array(values, dtype=np.float64))
-    return Merged([fold])
-
-
-def loop(cpu_ns: int, wall_ns: int, *lags: int, in_phase: bool = True, shard: int = 0, **statistics: int) -> Any:
-    value = {"lag_ns": list(lags), "cpu_ns": cpu_ns, "wall_ns": wall_ns, "in_phase": in_phase, "statistics": statistics}
-    value |= {name: statistics.pop(name) for name in ("encode_ns", "disk_ns", "waited_ns") if name in statistics}
-    return shard, journal.LOOP, value
-
-
-def begin(phase: int, shard: int = 0) -> Any:
-    return shard, journal.PHASE, {"phase": phase, "event": "begin", "at_ns": 0}
-
 
 _PLANNED = ("urls", "workers", "hooks", "hook_names")
 OWN_PART = PluginRef("verdicts", "measurement", "aiperf_verdict_measurement:OwnPart", "aiperf-verdict-measurement", "0.1.0")
