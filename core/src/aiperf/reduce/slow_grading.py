@@ -77,12 +77,12 @@ class SlowGrading:
         self._reasons: dict[str, int] = {}
         self._known: dict[tuple[int, int], _Outcome] = {}
         path = journal / (AGAIN if plan.plugins.grading_again else "grades")
-        for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():  # what follows the last line's end is half
+        self._file = path.open("ab")
+        *lines, half = path.read_bytes().split(b"\n")
+        for line in lines:
             outcome = msgspec.json.decode(line, type=_Outcome)
             self._known[outcome.shard, outcome.request] = outcome
-        if path.exists():
-            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-        self._file = path.open("ab")
+        self._file.truncate(self._file.tell() - len(half))  # a report was killed in the middle of a line
 
     def __enter__(self) -> SlowGrading:
         return self

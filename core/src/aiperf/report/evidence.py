@@ -21,7 +21,7 @@ from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, 
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
 from aiperf.statistics.fold import Buckets, Merged, statistics
-from aiperf.statistics.phase_counts import KINDS, PhaseCounts
+from aiperf.statistics.phase_counts import PhaseCounts
 from aiperf.worker.clock import PRECISE
 
 SLIP_NS = 1_000_000
@@ -51,8 +51,10 @@ def arrivals(
     *known*: whether arrivals without a request were certainly never sent.
     """
     by, expected = counts.outcomes, planned(phase)
-    sent, (cancelled, aborted, unfinished, damaged) = sum(by.values()), (by.get(outcome, 0) for outcome in KINDS[-4:])
-    rest, cut = 0 if expected is None else max(0, expected - sent), by.get("cut", 0)
+    sent = sum(by.values())
+    counted = (by.get(outcome, 0) for outcome in ("cut", "cancelled", "aborted", "unfinished", "damaged"))
+    cut, cancelled, aborted, unfinished, damaged = counted
+    rest = 0 if expected is None else max(0, expected - sent)
     late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
     return Arrivals(
         sent + rest, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
