@@ -8,15 +8,18 @@ from collections.abc import Sequence as ListOf
 
 from msgspec import Struct
 
-from aiperf_command_simulate.dialect import Ask, Piece, Usage, Writer
+from aiperf_command_simulate.dialect import Ask, Dialect, Frame, Piece, Usage, Writer
 from aiperf_command_simulate.engine import Sequence
-from aiperf_command_simulate.faults import LINE_ENDS, Faults
+from aiperf_command_simulate.faults import BODIES, Faults
 from aiperf_command_simulate.http1 import Connection
 from aiperf_command_simulate.prometheus import Meters
 from aiperf_command_simulate.truth import COMPLETED, CUT, ERROR_SAID, RESET, Record, Truth
 from aiperf_command_simulate.words import Wording
 
-_ERROR = b'{"error":{"message":"the simulator was told to fail here","type":"SimulatedError","code":500}}'
+
+def error_of(dialect: Dialect) -> bytes:
+    """What an answer says that was told to fail."""
+    return dialect.error("the simulator was told to fail here", "SimulatedError", 500)
 
 
 class Length(Struct, frozen=True):
@@ -44,12 +47,15 @@ class Choice:
         """Tokens *first* to *end* as text and reasoning."""
         length = self.length
         thought = min(end, length.reasoning)
-        return Piece(
-            self.index,
-            self.wording.text(max(first, length.reasoning), end) if end > length.reasoning else "",
-            self.wording.text(first, thought) if first < thought else "",
-            length.finish if end == length.tokens else None,
-        )
+        text = self.wording.text(max(first, length.reasoning), end) if end > length.reasoning else ""
+        reasoning = self.wording.text(first, thought) if first < thought else ""
+        finish = length.finish if end == length.tokens else None
+        if self.answer.call is None:
+            if self.answer.faults.pad and not first:
+                text = "x" * self.answer.faults.pad + text
+            return Piece(self.index, text, reasoning, finish)
+        call = ('{"text":"' if text and first <= length.reasoning else "") + text + ('"}' if text and finish else "")
+        return Piece(self.index, "", reasoning, finish, call)
 
     @property
     def text(self) -> str:
@@ -68,13 +74,14 @@ class Answer:
         record: Record,
         ask: Ask,
         faults: Faults,
+        dialect: Dialect,
+        frame: Frame,
         writer: Writer,
         meters: Meters,
         truth: Truth,
         ended: Callable[[Answer, str], None],
         *,
         tokens_per_chunk: int,
-        lines: str,
         framing: str,
     ) -> None:
         self.connection = connection
@@ -84,13 +91,14 @@ class Answer:
         self.meters = meters
         self.choices: ListOf[Choice] = ()
         self.over = False
+        self.call = writer.opened.call
+        self._dialect = dialect
+        self._frame = frame
         self._writer = writer
         self._truth = truth
         self._ended = ended
         self._tokens_per_chunk = tokens_per_chunk
-        self._ends = LINE_ENDS[lines]
         self._framing = framing
-        self._events = 0
         self._unfinished = 0
 
     def start(self, choices: ListOf[Choice]) -> None:
@@ -99,8 +107,12 @@ class Answer:
         self._unfinished = len(choices)
         self.record.status = 200
         if self.ask.stream:
-            headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache", **self._echo()}
+            kind = self._dialect.framing.content_type if self.faults.body != "html" else "text/html"
+            headers = {"Content-Type": kind, "Cache-Control": "no-cache", **self._echo()}
             self.connection.begin(200, headers, until_eof=self._framing == "eof")
+            begun = b"" if self.faults.body else self._frame.keep_alive() + self._writer.begin(self.record.prompt_tokens)
+            if begun:
+                self.connection.piece(begun)
 
     def token(self, choice: Choice) -> None:
         """The engine made one more token of *choice*."""
@@ -120,16 +132,16 @@ class Answer:
     def _chunk(self, choice: Choice) -> None:
         if not self.record.chunks:
             self._admitted()
-            if self._broken_off():
+            if self._broken_off() or self._replaced():
                 return
         piece = choice.piece(choice.shown, choice.tokens_done)
-        opening = self._writer.opening(choice.index) if not choice.shown else None
+        opening = self._writer.opening(choice.index) if not choice.shown else b""
         record = self.record
         record.completion_tokens += choice.tokens_done - choice.shown
         record.reasoning_tokens += max(0, min(choice.tokens_done, choice.length.reasoning) - choice.shown)
         choice.shown = choice.tokens_done
         usage = self._usage() if self.ask.continuous_usage and self.ask.include_usage and self.faults.usage else None
-        data = (self._event(opening) if opening is not None else b"") + self._event(self._writer.event(piece, usage))
+        data = opening + self._writer.event(piece, usage)
         complete = not self._unfinished and not self._breaks(record.chunks + 1)
         if complete:
             data += self._closing()
@@ -141,19 +153,33 @@ class Answer:
             self.connection.piece(data)
             self._broken_off()
 
+    def _replaced(self) -> bool:
+        """Whether something else stands in place of the stream; if so, sends it."""
+        if self.faults.body is None:
+            return False
+        self.connection.end(BODIES[self.faults.body])
+        self._finish(ERROR_SAID, time.monotonic_ns())
+        return True
+
     def _whole(self) -> None:
         self._admitted()
         record = self.record
-        record.completion_tokens = sum(choice.length.tokens for choice in self.choices)
-        record.reasoning_tokens = sum(choice.length.reasoning for choice in self.choices)
+        if not self.ask.prefill_only:
+            record.completion_tokens = sum(choice.length.tokens for choice in self.choices)
+            record.reasoning_tokens = sum(choice.length.reasoning for choice in self.choices)
         faults = self.faults
         outcome = COMPLETED
-        body = self._writer.whole(
-            [choice.piece(0, choice.length.tokens) for choice in self.choices], self._usage() if faults.usage else None
-        )
-        if faults.error is not None or faults.error_event is not None:
-            body, outcome = _ERROR, ERROR_SAID
+        usage = self._usage() if faults.usage and self.ask.include_usage else None
         headers = {"Content-Type": "application/json", **self._echo()}
+        if faults.body is not None:
+            body, outcome = BODIES[faults.body], ERROR_SAID
+            headers["Content-Type"] = "text/html" if body else headers["Content-Type"]
+        elif faults.error is not None or faults.error_event is not None:
+            body, outcome = error_of(self._dialect), ERROR_SAID
+        elif self.ask.prefill_only:
+            body = self._writer.whole([Piece(choice.index, "") for choice in self.choices], usage)
+        else:
+            body = self._writer.whole([choice.piece(0, choice.length.tokens) for choice in self.choices], usage)
         if faults.cut is not None or faults.reset is not None:
             now = self._stamp(self.choices[0])
             self.connection.begin(200, headers, length=len(body))
@@ -181,7 +207,7 @@ class Answer:
         if chunks in (self.faults.cut, self.faults.reset):
             self._cut(now)
             return True
-        event = self._event(_ERROR, b"event: error" if chunks == self.faults.error_event else b"")
+        event = self._frame(error_of(self._dialect), b"error" if chunks == self.faults.error_event else b"")
         self.connection.end(event + self._done())
         self._finish(ERROR_SAID, now)
         return True
@@ -232,17 +258,11 @@ class Answer:
         return Usage(record.prompt_tokens, record.completion_tokens, record.cached_tokens, record.reasoning_tokens)
 
     def _closing(self) -> bytes:
-        usage = self._event(self._writer.closing(self._usage())) if self.ask.include_usage and self.faults.usage else b""
-        return usage + self._done()
+        return self._writer.closing(self._usage() if self.ask.include_usage and self.faults.usage else None) + self._done()
 
     def _done(self) -> bytes:
-        return self._event(b"[DONE]") if self.faults.done else b""
-
-    def _event(self, data: bytes, before: bytes = b"") -> bytes:
-        line_end, blank_end = self._ends[self._events % len(self._ends)]
-        self._events += 1
-        name = before + line_end if before else b""
-        return b"%bdata: %b%b%b" % (name, data, line_end, blank_end)
+        done = self._dialect.done
+        return b"" if done is None or not self.faults.done else self._frame(done)
 
     def _echo(self) -> dict[str, str]:
         return {} if self.record.request_id is None else {"X-Request-ID": self.record.request_id}

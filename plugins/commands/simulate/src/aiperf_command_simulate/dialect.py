@@ -1,41 +1,54 @@
-"""The two dialects of the server: reading requests, and writing pieces of answers."""
+"""The contract of a dialect: it reads requests, and writes answers down.  The modules of ``dialects`` have the dialects."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-_MEDIA_BYTES = 1024
-"""A picture, clip or film counts as 256 prompt tokens, whatever its size."""
-_MOST_CHOICES = 128
+from aiperf_command_simulate.faults import LINE_ENDS, Faults
+from aiperf_command_simulate.http1 import Request
 
-_json = msgspec.json.Encoder().encode
+if TYPE_CHECKING:
+    from aiperf_command_simulate.server import Server
+
+MEDIA_BYTES = 1024
+"""A picture, clip or film counts as 256 prompt tokens, whatever its size."""
+MOST_CHOICES = 128
+
+to_json = msgspec.json.Encoder().encode
+Body = TypeVar("Body")
 
 
 class AskError(Exception):
     """The request makes no sense; the message is a sentence for the client."""
 
 
-class Ask(Struct, frozen=True):
+class Ask(Struct, frozen=True, kw_only=True):
     """What a request asks for.
 
     prompts: one or several, as the bytes whose quarter is the token count.  choices: answers to each.
-    max_tokens: None leaves the length to the server.
+    max_tokens: None leaves the length to the server.  chat: the answer joins the prefix cache as a message.
+    prefill_only: the answer has no tokens (vectors, scores): one piece, as soon as the prompts are computed.
+    tool: name of a tool of the request, which the fault ``call`` calls.  own: whatever the dialect's writer needs to know.
     """
 
     model: str
     prompts: tuple[bytes, ...]
-    stream: bool
-    include_usage: bool
-    continuous_usage: bool
-    max_tokens: int | None
-    min_tokens: int
-    ignore_eos: bool
-    choices: int
-    chat: bool
+    stream: bool = False
+    include_usage: bool = True
+    continuous_usage: bool = False
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    choices: int = 1
+    chat: bool = False
+    prefill_only: bool = False
+    tool: str | None = None
+    own: Any = None
 
 
 class Usage(Struct, frozen=True):
@@ -47,6 +60,7 @@ class Usage(Struct, frozen=True):
     reasoning: int = 0
 
     def written(self) -> dict[str, Any]:
+        """As OpenAI's older APIs write them."""
         usage: dict[str, Any] = {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
@@ -59,109 +73,188 @@ class Usage(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """A piece of one choice's answer, or all of it.  finish: the reason of its end, None if it goes on."""
+    """A piece of one choice's answer, or all of it.  finish: the reason of its end, None if it goes on.
+
+    call: a piece of the JSON arguments of a tool call, where the answer is one (the fault ``call``).
+    """
 
     index: int
     text: str
     reasoning: str = ""
     finish: str | None = None
+    call: str = ""
 
 
-class Writer(Protocol):
-    """Writes one answer down as JSON."""
+class Frame(Protocol):
+    """Makes the events of a stream of JSON, as bytes."""
 
-    def event(self, piece: Piece, usage: Usage | None) -> bytes: ...
+    def __call__(self, data: bytes, name: bytes = b"") -> bytes: ...
 
-    def opening(self, index: int) -> bytes | None:
-        """The event before a choice's first piece; None where the dialect has none."""
+    def keep_alive(self) -> bytes:
+        """Bytes that are no event; none without the fault ``comments``."""
         ...
 
-    def closing(self, usage: Usage) -> bytes:
-        """The event that carries usage alone."""
-        ...
 
-    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes: ...
+class ServerSentEvents:
+    """``data:`` lines, with the event's *name* before where it has one; line ends, names and comments as the faults say."""
+
+    content_type = "text/event-stream; charset=utf-8"
+
+    def __init__(self, lines: str, faults: Faults) -> None:
+        self._ends = LINE_ENDS[lines]
+        self._names, self._comments = faults.names, faults.comments
+        self._events = 0
+
+    def __call__(self, data: bytes, name: bytes = b"") -> bytes:
+        before = self.keep_alive() if self._comments else b""
+        line_end, blank_end = self._ends[self._events % len(self._ends)]
+        self._events += 1
+        named = b"event: %b%b" % (name, line_end) if name and self._names else b""
+        return b"%b%bdata: %b%b%b" % (before, named, data, line_end, blank_end)
+
+    def keep_alive(self) -> bytes:
+        line_end, blank_end = self._ends[self._events % len(self._ends)]
+        return b": keep-alive%b%b" % (line_end, blank_end) if self._comments else b""
 
 
-class Dialect(Protocol):
-    path: str
-    reasons: bool
+class Lines:
+    """NDJSON: a line for each event, whatever its name; an empty line keeps it alive."""
 
-    def read(self, body: bytes) -> Ask:
-        """What *body* asks for.
+    content_type = "application/x-ndjson"
+
+    def __init__(self, lines: str, faults: Faults) -> None:
+        self._end = b"\r\n" if lines == "crlf" else b"\n"
+        self._comments = faults.comments
+
+    def __call__(self, data: bytes, name: bytes = b"") -> bytes:
+        return self.keep_alive() + data + self._end
+
+    def keep_alive(self) -> bytes:
+        return self._end if self._comments else b""
+
+
+class Opened(Struct, frozen=True):
+    """What a writer is told of the answer that it writes.
+
+    number: of the request, from 1.  call: name of the tool that the answer calls, None writes text alone.
+    frame: makes events of a stream.
+    """
+
+    number: int
+    created_s: int
+    model: str
+    ask: Ask
+    faults: Faults
+    frame: Frame
+    call: str | None = None
+
+
+class Writer:
+    """Writes one answer down as JSON: a stream (all methods but ``whole``, which return framed events), or a whole answer."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.frame = opened.frame
+
+    def begin(self, prompt_tokens: int) -> bytes:
+        """What a stream has right behind its headers, before anything was computed."""
+        return b""
+
+    def opening(self, index: int) -> bytes:
+        """What stands before the first piece of a choice."""
+        return b""
+
+    def event(self, piece: Piece, usage: Usage | None) -> bytes:
+        """A piece of a choice; *usage* where the request asked for it with every piece."""
+        raise NotImplementedError
+
+    def closing(self, usage: Usage | None) -> bytes:
+        """What stands behind the last piece; *usage* is None where the request didn't ask for it."""
+        return b""
+
+    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes:
+        """The answer without streaming: a piece for each choice, of each prompt where nothing is generated."""
+        raise NotImplementedError
+
+
+class Dialect:
+    """One API, at one path or several.  A subclass sets the class's attributes and defines ``read`` and ``writer``.
+
+    paths: ``{name}`` in one stands for any segment, in ``Request.variables``.  reasons: answers may begin with reasoning.
+    done: data behind the last event, None for none.  framing: of streams.
+    """
+
+    paths: ClassVar[tuple[str, ...]]
+    reasons: ClassVar[bool] = False
+    done: ClassVar[bytes | None] = b"[DONE]"
+    framing: ClassVar[type[ServerSentEvents] | type[Lines]] = ServerSentEvents
+
+    def claims(self, request: Request) -> bool:
+        """Whether the request is of this dialect, where several share a path.  Those that override it are asked first."""
+        return True
+
+    def read(self, request: Request) -> Ask:
+        """What the request asks for.
 
         Raises:
             AskError: It can't be read, or asks for something impossible.
         """
-        ...
+        raise NotImplementedError
 
-    def writer(self, number: int, created_s: int, model: str) -> Writer: ...
+    def writer(self, opened: Opened) -> Writer:
+        raise NotImplementedError
 
-
-class _StreamOptions(Struct):
-    include_usage: bool | None = None
-    continuous_usage_stats: bool | None = None
-
-
-class _Common(Struct):
-    model: str = ""
-    stream: bool | None = None
-    stream_options: _StreamOptions | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    min_tokens: int | None = None
-    ignore_eos: bool | None = None
-    n: int | None = None
+    def error(self, message: str, kind: str, status: int) -> bytes:
+        """An error as JSON, for a body and for an event."""
+        return to_json({"error": {"message": message, "type": kind, "code": status}})
 
 
-class _Message(Struct):
-    role: str = "user"
-    content: str | list[dict[str, Any]] | None = None
+class Reply(Struct, frozen=True):
+    """The answer of a page."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    content_type: str = "application/json"
 
 
-class _ChatBody(_Common, kw_only=True):
-    messages: list[_Message]
-    tools: msgspec.Raw = msgspec.Raw(b"")
+class Page:
+    """Anything but an inference: an answer at once, without the engine.  recorded: it is a row of the truth."""
+
+    method: ClassVar[str] = "GET"
+    paths: ClassVar[tuple[str, ...]]
+    recorded: ClassVar[bool] = False
+
+    def answer(self, request: Request, server: Server) -> Reply:
+        raise NotImplementedError
 
 
-class _CompletionBody(_Common, kw_only=True):
-    prompt: str | list[str | int | list[int]]
+# What dialects share.
 
 
-_read_chat = msgspec.json.Decoder(_ChatBody).decode
-_read_completion = msgspec.json.Decoder(_CompletionBody).decode
+def decoded(read: msgspec.json.Decoder[Body], request: Request, what: str) -> Body:
+    """The body of the request.
+
+    Raises:
+        AskError: It is none; *what* names what it should be.
+    """
+    try:
+        return read.decode(request.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise AskError(f"the body is no {what}: {exc}") from exc
 
 
-def _ask(body: _Common, prompts: tuple[bytes, ...], max_tokens: int | None, *, chat: bool) -> Ask:
-    if max_tokens is not None and max_tokens < 1:
-        raise AskError(f"max_tokens is {max_tokens}; at least 1 token can be made")
-    choices = 1 if body.n is None else body.n
-    if not 1 <= choices * len(prompts) <= _MOST_CHOICES:
-        raise AskError(f"{choices} answers to each of {len(prompts)} prompts; 1 to {_MOST_CHOICES} in all can be made")
-    least = body.min_tokens or 0
-    if max_tokens is not None and least > max_tokens:
-        raise AskError(f"min_tokens is {least}, which is more than max_tokens, {max_tokens}")
-    options = body.stream_options or _StreamOptions()
-    return Ask(
-        model=body.model,
-        prompts=prompts,
-        stream=bool(body.stream),
-        include_usage=bool(options.include_usage),
-        continuous_usage=bool(options.continuous_usage_stats),
-        max_tokens=max_tokens,
-        min_tokens=least,
-        ignore_eos=bool(body.ignore_eos),
-        choices=choices,
-        chat=chat,
-    )
-
-
-def _part(part: dict[str, Any]) -> bytes:
+def part_bytes(part: Mapping[str, Any]) -> bytes:
+    """A part of a message as prompt bytes; equal media are equal bytes."""
     text = part.get("text")
     if isinstance(text, str):
         return text.encode()
-    digest = hashlib.blake2b(msgspec.json.encode(part)).digest()
-    return digest * (_MEDIA_BYTES // len(digest))
+    digest = hashlib.blake2b(to_json(part)).digest()
+    return digest * (MEDIA_BYTES // len(digest))
+
+
+def content_bytes(content: str | Sequence[Mapping[str, Any]] | None) -> bytes:
+    """The content of a message as prompt bytes."""
+    return content.encode() if isinstance(content, str) else b"".join(map(part_bytes, content or ()))
 
 
 def chat_line(role: str, content: bytes) -> bytes:
@@ -169,124 +262,25 @@ def chat_line(role: str, content: bytes) -> bytes:
     return b"%b\n%b\n" % (role.encode(), content)
 
 
-class _Lines:
-    """JSON around the pieces: the long head is made once an answer."""
-
-    def __init__(self, prefix: str, number: int, kinds: tuple[str, str], created_s: int, model: str) -> None:
-        name = f"{prefix}-{number:010d}"
-        self._event_kind, self._whole_kind = kinds
-        self._about = b'"id":"%b","created":%d,"model":%b' % (name.encode(), created_s, _json(model))
-        self._head = b'{%b,"object":"%b","choices":[' % (self._about, self._event_kind.encode())
-
-    def event(self, choice: bytes, usage: Usage | None) -> bytes:
-        if usage is None:
-            return b"%b%b]}" % (self._head, choice)
-        return b'%b%b],"usage":%b}' % (self._head, choice, _json(usage.written()))
-
-    def whole(self, choices: list[bytes], usage: Usage | None) -> bytes:
-        tail = b"" if usage is None else b',"usage":%b' % _json(usage.written())
-        return b'{%b,"object":"%b","choices":[%b]%b}' % (self._about, self._whole_kind.encode(), b",".join(choices), tail)
-
-
-class _ChatWriter:
-    def __init__(self, number: int, created_s: int, model: str) -> None:
-        self._lines = _Lines("chatcmpl", number, ("chat.completion.chunk", "chat.completion"), created_s, model)
-
-    def event(self, piece: Piece, usage: Usage | None) -> bytes:
-        delta: dict[str, str] = {}
-        if piece.reasoning:
-            delta["reasoning_content"] = piece.reasoning
-        if piece.text:
-            delta["content"] = piece.text
-        choice = b'{"index":%d,"delta":%b,"finish_reason":%b}' % (piece.index, _json(delta), _json(piece.finish))
-        return self._lines.event(choice, usage)
-
-    def opening(self, index: int) -> bytes | None:
-        delta = b'{"role":"assistant","content":""}'
-        return self._lines.event(b'{"index":%d,"delta":%b,"finish_reason":null}' % (index, delta), None)
-
-    def closing(self, usage: Usage) -> bytes:
-        return self._lines.event(b"", usage)
-
-    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes:
-        choices = []
-        for piece in pieces:
-            message: dict[str, str | None] = {"role": "assistant", "content": piece.text or None}
-            if piece.reasoning:
-                message["reasoning_content"] = piece.reasoning
-            choices.append(_json({"index": piece.index, "message": message, "finish_reason": piece.finish}))
-        return self._lines.whole(choices, usage)
-
-
-class Chat:
-    path = "/v1/chat/completions"
-    reasons = True
-
-    def read(self, body: bytes) -> Ask:
-        try:
-            asked = _read_chat(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise AskError(f"the body is no chat request: {exc}") from exc
-        if not asked.messages:
-            raise AskError("messages is empty; at least one is needed")
-        lines = [bytes(asked.tools)] if asked.tools else []
-        for message in asked.messages:
-            content = message.content or ""
-            parts = content.encode() if isinstance(content, str) else b"".join(map(_part, content))
-            lines.append(chat_line(message.role, parts))
-        most = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
-        return _ask(asked, (b"".join(lines),), most, chat=True)
-
-    def writer(self, number: int, created_s: int, model: str) -> Writer:
-        return _ChatWriter(number, created_s, model)
-
-
-class _CompletionWriter:
-    def __init__(self, number: int, created_s: int, model: str) -> None:
-        self._lines = _Lines("cmpl", number, ("text_completion", "text_completion"), created_s, model)
-
-    def event(self, piece: Piece, usage: Usage | None) -> bytes:
-        choice = b'{"index":%d,"text":%b,"finish_reason":%b}' % (piece.index, _json(piece.text), _json(piece.finish))
-        return self._lines.event(choice, usage)
-
-    def opening(self, index: int) -> bytes | None:
-        return None
-
-    def closing(self, usage: Usage) -> bytes:
-        return self._lines.event(b"", usage)
-
-    def whole(self, pieces: list[Piece], usage: Usage | None) -> bytes:
-        choices = [_json({"index": piece.index, "text": piece.text, "finish_reason": piece.finish}) for piece in pieces]
-        return self._lines.whole(choices, usage)
-
-
-class Completions:
-    path = "/v1/completions"
-    reasons = False
-
-    def read(self, body: bytes) -> Ask:
-        try:
-            asked = _read_completion(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise AskError(f"the body is no completion request: {exc}") from exc
-        prompt = asked.prompt
-        if isinstance(prompt, str):
-            prompts: tuple[bytes, ...] = (prompt.encode(),)
-        elif prompt and all(isinstance(item, int) for item in prompt):
-            prompts = (_ids(prompt),)
-        else:
-            prompts = tuple(_ids(item) if isinstance(item, list) else str(item).encode() for item in prompt)
-        if not prompts:
-            raise AskError("prompt is an empty list; at least one is needed")
-        return _ask(asked, prompts, asked.max_tokens, chat=False)
-
-    def writer(self, number: int, created_s: int, model: str) -> Writer:
-        return _CompletionWriter(number, created_s, model)
-
-
-def _ids(ids: list[Any]) -> bytes:
+def id_bytes(ids: Sequence[int]) -> bytes:
     """Token ids as prompt bytes, four each, so that one id counts as one token."""
     try:
         return b"".join(one.to_bytes(4, "little") for one in ids)
-    except OverflowError as exc:
+    except (OverflowError, AttributeError) as exc:
         raise AskError("prompt holds a number that is no token id") from exc
+
+
+def check_lengths(ask: Ask) -> Ask:
+    """The same.
+
+    Raises:
+        AskError: Its lengths or its number of answers are impossible.
+    """
+    if ask.max_tokens is not None and ask.max_tokens < 1:
+        raise AskError(f"max_tokens is {ask.max_tokens}; at least 1 token can be made")
+    if not 1 <= ask.choices * len(ask.prompts) <= MOST_CHOICES:
+        counts = f"{ask.choices} answers to each of {len(ask.prompts)} prompts"
+        raise AskError(f"{counts}; 1 to {MOST_CHOICES} in all can be made")
+    if ask.max_tokens is not None and ask.min_tokens > ask.max_tokens:
+        raise AskError(f"min_tokens is {ask.min_tokens}, which is more than max_tokens, {ask.max_tokens}")
+    return ask

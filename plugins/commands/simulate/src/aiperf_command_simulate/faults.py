@@ -23,6 +23,7 @@ LINE_ENDS: dict[str, tuple[tuple[bytes, bytes], ...]] = {
 """Ends of an event's line and of the blank line after it, taken in turn."""
 
 FRAMINGS = ("chunked", "eof")
+BODIES = {"html": b"<html><body><h1>Bad Gateway</h1></body></html>\n", "empty": b""}
 
 _NS = 1_000_000_000
 
@@ -39,6 +40,9 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     error: after so many chunks say an error in-band and end.  error_event: as an ``event: error``.
     stall_after, stall_ns: after so many chunks make a pause.  slow_first_ns: hold the first token, or the *status*, back.
     tokens, reasoning: length of the answer and of its reasoning, whatever the request and the options say.
+    call: the answer calls the request's first tool.  items: vectors, scores, … in the answer, whatever was asked.
+    body: in place of the answer, ``html`` or nothing at all (``empty``).  pad: bytes that the first chunk is longer.
+    comments: a comment before each event, and one behind the headers.  names: events have their names.
     """
 
     status: int | None = None
@@ -58,6 +62,12 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     framing: str | None = None
     done: bool = True
     usage: bool = True
+    call: bool = False
+    items: int | None = None
+    body: str | None = None
+    pad: int = 0
+    comments: bool = False
+    names: bool = True
 
     def over(self, below: Faults) -> Faults:
         """Both together; these faults win where both set a field."""
@@ -67,11 +77,7 @@ class Faults(Struct, frozen=True, omit_defaults=True):
 def changes(faults: Faults) -> dict[str, Any]:
     """The fields that differ from an answer without faults."""
     plain = Faults()
-    return {
-        name: value
-        for name in Faults.__struct_fields__
-        if (value := getattr(faults, name)) != getattr(plain, name)
-    }
+    return {name: value for name in Faults.__struct_fields__ if (value := getattr(faults, name)) != getattr(plain, name)}
 
 
 class Odds(Struct, frozen=True):
@@ -195,5 +201,11 @@ _WORDS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "framing": ("framing=chunked|eof", _one_of("framing", FRAMINGS)),
     "no_done": ("no_done", _switch("done", False)),
     "no_usage": ("no_usage", _switch("usage", False)),
+    "call": ("call", _switch("call", True)),
+    "items": ("items=N", _count("items")),
+    "body": ("body=html|empty", _one_of("body", BODIES)),
+    "pad": ("pad=BYTES", _count("pad", 1)),
+    "comments": ("comments", _switch("comments", True)),
+    "no_names": ("no_names", _switch("names", False)),
 }
 _FORMS = tuple(form for form, _ in _WORDS.values())

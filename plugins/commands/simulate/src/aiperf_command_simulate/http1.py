@@ -28,7 +28,7 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Request(Struct, frozen=True):
-    """One request.  *headers* have lower-case names, the last of several wins.
+    """One request.  *headers* have lower-case names, the last of several wins.  *variables*: of its path, as its route has it.
 
     received_ns: CLOCK_MONOTONIC of the read that completed it; received_wall_ns the same by the wall clock.
     """
@@ -42,6 +42,7 @@ class Request(Struct, frozen=True):
     chunks_understood: bool
     received_ns: int
     received_wall_ns: int
+    variables: dict[str, str] = {}
 
 
 class Site(Protocol):

@@ -8,13 +8,16 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Sequence as ListOf
 
 import msgspec
+from msgspec.structs import replace
 
 from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
 from aiperf_command_simulate.answer import Answer, Choice, Length
-from aiperf_command_simulate.dialect import Ask, AskError, Chat, Completions, Dialect, chat_line
+from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, chat_line
+from aiperf_command_simulate.dialects import Routes, found, method_of, pick
 from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import FaultError, Faults
 from aiperf_command_simulate.http1 import Connection, Request
@@ -26,6 +29,8 @@ from aiperf_command_simulate.words import Wording
 
 ANY_MODEL = "simulated"
 """The model that is listed where every name is served."""
+_NO_DIALECT = Dialect()
+"""Of requests that no dialect takes: errors in OpenAI's form."""
 
 
 class RefusedError(Exception):
@@ -40,9 +45,14 @@ class RefusedError(Exception):
 
 
 class Server:
-    """Answers requests from one engine.  Everything happens on the loop that made it."""
+    """Answers requests from one engine.  Everything happens on the loop that made it.
 
-    def __init__(self, scenario: Scenario, loop: asyncio.AbstractEventLoop) -> None:
+    *routes*: None has those of the folder ``dialects``.
+    """
+
+    def __init__(
+        self, scenario: Scenario, loop: asyncio.AbstractEventLoop, routes: ListOf[Dialect | Page] | None = None
+    ) -> None:
         self.scenario = scenario
         self.truth = Truth(scenario.truth_log)
         started_ns = time.monotonic_ns()
@@ -57,8 +67,7 @@ class Server:
         self._connection_numbers = 0
         self._answering: dict[Connection, tuple[Record, Answer | None]] = {}
         self._meters = {name: Meters() for name in scenario.models or (ANY_MODEL,)}
-        dialects: tuple[Dialect, ...] = (Chat(), Completions())
-        self._dialects = {dialect.path: dialect for dialect in dialects}
+        self._routes = Routes(found() if routes is None else routes)
         self._pages: dict[str, Callable[[Connection, Request], None]] = {
             "/health": self._health,
             "/v1/models": self._models,
@@ -91,7 +100,9 @@ class Server:
     def answer(self, connection: Connection, request: Request) -> None:
         path = request.path.rstrip("/") or "/"
         page = self._pages.get(path)
-        known = path in self._dialects or page is not None
+        routes, variables = self._routes.at(path)
+        if variables:
+            request = replace(request, variables=variables)
         if path == "/truth/reset" and request.method == "POST":
             self.truth.reset()
             connection.respond(200, b"{}")
@@ -103,15 +114,17 @@ class Server:
         elif page is not None and request.method in ("GET", "HEAD") and (path == "/truth" or not self.scenario.not_found):
             page(connection, request)
             connection.release()
-        elif request.method == "POST" and path in self._dialects and not self.scenario.not_found:
-            self._infer(connection, request, self._dialects[path])
+        elif not self.scenario.not_found and (route := pick(routes, request)) is not None:
+            self._take(connection, request, route)
         else:
             record = self._begin(connection, request)
-            if self.scenario.not_found or not known:
+            if self.scenario.not_found or (page is None and not routes):
                 refusal = RefusedError(404, "NotFoundError", f"there is nothing at {request.path}")
-            else:
-                allowed = "POST" if path in self._dialects else "GET"
+            elif methods := {"GET"} if page is not None else {method_of(route) for route in routes} - {request.method}:
+                allowed = " or ".join(sorted(methods))
                 refusal = RefusedError(405, "MethodError", f"{request.path} takes {allowed}, not {request.method}")
+            else:
+                refusal = RefusedError(400, "BadRequestError", f"the body is of no dialect of {request.path}")
             self._refuse(connection, record, refusal)
 
     def close(self) -> None:
@@ -122,6 +135,18 @@ class Server:
             connection.cut()
 
     # Answers.
+
+    def _take(self, connection: Connection, request: Request, route: Dialect | Page) -> None:
+        if isinstance(route, Dialect):
+            self._infer(connection, request, route)
+            return
+        record = self._begin(connection, request) if route.recorded else None
+        reply = route.answer(request, self)
+        connection.respond(reply.status, reply.body, kind=reply.content_type)
+        if record is not None:
+            record.status = reply.status
+            self.truth.end(record, COMPLETED if reply.status < 400 else REFUSED, time.monotonic_ns())
+        connection.release()
 
     def _infer(self, connection: Connection, request: Request, dialect: Dialect) -> None:
         record = self._begin(connection, request)
@@ -138,14 +163,14 @@ class Server:
                     raise refusal
                 self._answering[connection] = record, None
                 delay_s = faults.slow_first_ns / 1e9
-                asyncio.get_running_loop().call_later(delay_s, self._refuse_late, connection, record, refusal)
+                asyncio.get_running_loop().call_later(delay_s, self._refuse_late, connection, record, refusal, dialect)
                 return
-            ask = dialect.read(request.body)
+            ask = dialect.read(request)
             self._start(connection, record, dialect, ask, faults)
         except RefusedError as refusal:
-            self._refuse(connection, record, refusal)
+            self._refuse(connection, record, refusal, dialect)
         except (AskError, FaultError) as exc:
-            self._refuse(connection, record, RefusedError(400, "BadRequestError", str(exc)))
+            self._refuse(connection, record, RefusedError(400, "BadRequestError", str(exc)), dialect)
 
     def _start(self, connection: Connection, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:
         scenario = self.scenario
@@ -159,11 +184,14 @@ class Server:
         if faults.silent:
             self._answering[connection] = (record, None)
             return
+        frame = dialect.framing(faults.lines or scenario.lines, faults)
+        call = (ask.tool or "function") if faults.call else None
+        opened = Opened(record.number, self._created_s, ask.model or ANY_MODEL, ask, faults, frame, call)
         answer = Answer(
-            connection, record, ask, faults, dialect.writer(record.number, self._created_s, ask.model or ANY_MODEL),
+            connection, record, ask, faults, dialect, frame, dialect.writer(opened),
             self._meters[ask.model if scenario.models else ANY_MODEL], self.truth, self._ended,
             tokens_per_chunk=faults.tokens_per_chunk or scenario.tokens_per_chunk,
-            lines=faults.lines or scenario.lines, framing=faults.framing or scenario.framing,
+            framing=faults.framing or scenario.framing,
         )  # fmt: skip
         choices = []
         sequences = []
@@ -199,12 +227,14 @@ class Server:
         scenario = self.scenario
         room = scenario.max_context - prompt_tokens
         asked = ask.max_tokens or 0
-        if room < 1 or asked > room or ask.min_tokens > room:
+        if room < (not ask.prefill_only) or asked > room or ask.min_tokens > room:
             message = (
                 f"{prompt_tokens} prompt tokens and {max(asked, ask.min_tokens, 1)} to be made "
                 f"are more than the context of {scenario.max_context} tokens"
             )
             raise RefusedError(400, "BadRequestError", message)
+        if ask.prefill_only:  # the step that computes the prompt ends it
+            return Length(1, 0, "stop")
         tokens = faults.tokens or ask.max_tokens or max(scenario.tokens, ask.min_tokens)
         if scenario.stop_tokens is not None and faults.tokens is None and not ask.ignore_eos:
             tokens = min(tokens, max(_geometric(scenario.stop_tokens, self._lengths), ask.min_tokens))
@@ -219,7 +249,7 @@ class Server:
         for choice in answer.choices:
             if choice.sequence is None:
                 continue
-            if outcome == COMPLETED and self.engine.cache.capacity:
+            if outcome == COMPLETED and self.engine.cache.capacity and not answer.ask.prefill_only:
                 self._remember(answer.ask, choice, choice.sequence)
             elif outcome != COMPLETED:
                 self.engine.cancel(choice.sequence, now)
@@ -236,7 +266,8 @@ class Server:
     def _tick(self) -> None:
         for sequence, _ in self.engine.advance(time.monotonic_ns()):
             choice = sequence.owner
-            choice.answer.meters.generation_tokens += 1
+            if not choice.answer.ask.prefill_only:
+                choice.answer.meters.generation_tokens += 1
             choice.answer.token(choice)
         self._set_alarm()
 
@@ -250,20 +281,20 @@ class Server:
             headers.get("x-request-id"), headers.get("x-correlation-id"),
         )  # fmt: skip
 
-    def _refuse(self, connection: Connection, record: Record, refusal: RefusedError) -> None:
+    def _refuse(self, connection: Connection, record: Record, refusal: RefusedError, dialect: Dialect = _NO_DIALECT) -> None:
         record.status = refusal.status
-        error = {"message": refusal.message, "type": refusal.kind, "code": refusal.status}
+        error = dialect.error(refusal.message, refusal.kind, refusal.status)
         headers = {} if record.request_id is None else {"X-Request-ID": record.request_id}
         if refusal.retry_after_s is not None and refusal.status in (429, 503):
             headers["Retry-After"] = str(math.ceil(refusal.retry_after_s))
-        connection.respond(refusal.status, msgspec.json.encode({"error": error}), headers)
+        connection.respond(refusal.status, error, headers)
         self.truth.end(record, REFUSED if refusal.status < 500 else FAILED, time.monotonic_ns())
         connection.release()
 
-    def _refuse_late(self, connection: Connection, record: Record, refusal: RefusedError) -> None:
+    def _refuse_late(self, connection: Connection, record: Record, refusal: RefusedError, dialect: Dialect) -> None:
         if self._answering.get(connection, (None, None))[0] is record:  # the client hasn't left meanwhile
             del self._answering[connection]
-            self._refuse(connection, record, refusal)
+            self._refuse(connection, record, refusal, dialect)
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
