@@ -7,7 +7,7 @@ endpoint modules, so these must stay light: msgspec is already loaded, pydantic 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -23,6 +23,8 @@ from aiperf.sdk.options import OptionsT, WithOptions
 if TYPE_CHECKING:
     from aiperf.sdk.metric import AnyUnit
     from aiperf.sdk.plan import TargetPlan
+
+_T = TypeVar("_T")
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
@@ -244,11 +246,23 @@ def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
     return BadResponse(f"{dialect}: not JSON", raw=event, unreadable=True)
 
 
+def decoded(dialect: str, decode: Callable[[bytes], _T], event: bytes) -> _T:
+    """The event as the typed decoder reads it.
+
+    Raises:
+        BadResponse: The event carries an error, or is not of this dialect.
+    """
+    try:
+        return decode(event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise in_band_error(event) or unreadable(dialect, event, error) from error
+
+
 def in_band_error(event: bytes) -> BadResponse | None:
     """The error inside an answer with a good status; None where the event is no error.
 
-    Accepts ``{"error": {"message", "type", "code"}}``, ``{"error": "text"}``, and a bare error object, which has a
-    ``message`` beside ``type``, ``code`` or ``"object": "error"``.
+    Accepts ``{"error": {"message", "type", "code"}}``, ``{"error": "text"}`` with ``error_type``, and a bare error object,
+    which has a ``message`` beside ``type``, ``code`` or ``"object": "error"``.
     """
     try:
         body = msgspec.json.decode(event)
@@ -263,7 +277,8 @@ def in_band_error(event: bytes) -> BadResponse | None:
             return None
         error = body
     if not isinstance(error, dict):
-        return BadResponse(_short(error), raw=event)
+        kind = body.get("error_type")
+        return BadResponse(_short(error), raw=event, kind=kind if isinstance(kind, str) else None)
     message, kind, code = error.get("message"), error.get("type"), error.get("code")
     if not isinstance(kind, str) or not kind:
         kind = code if isinstance(code, str) and not code.isdigit() else None
@@ -333,6 +348,6 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 
 __all__ = [
-    "Answered", "Capabilities", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "encoded", "in_band_error",
-    "unreadable",
+    "Answered", "Capabilities", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "decoded", "encoded",
+    "in_band_error", "unreadable",
 ]  # fmt: skip
