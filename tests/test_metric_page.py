@@ -1,4 +1,4 @@
-"""The references of metrics and of options are what the installed packages say."""
+"""The references of metrics, endpoints and options are what the installed packages say."""
 
 from __future__ import annotations
 
@@ -36,7 +36,20 @@ def test_a_row_says_what_the_class_says() -> None:
 def test_markdown_of_another_category_is_refused() -> None:
     done = aiperf("plugins", "exporters", "--markdown")
     assert done.returncode == 2
-    assert "--markdown prints the reference of metrics, or of options" in done.stderr
+    assert "--markdown prints the reference of metrics, or of endpoints, options" in done.stderr
+
+
+def test_the_page_of_endpoints_is_what_the_command_prints() -> None:
+    done = aiperf("plugins", "endpoints", "--markdown")
+    assert done.returncode == 0, done.stderr
+    assert (DOCS / "endpoints.md").read_text() == done.stdout, "stale: aiperf plugins endpoints --markdown > docs/endpoints.md"
+
+
+def test_the_section_of_an_endpoint_says_what_its_manifest_says() -> None:
+    page = (DOCS / "endpoints.md").read_text()
+    assert "| [`chat`](#chat) | `/v1/chat/completions` | yes | yes | yes | image, audio, video | yes | LLM Metrics |" in page
+    section = page.partition("\n## chat\n")[2].partition("\n## ")[0]
+    assert "aiperf profile --model m1 --url localhost:8000 --endpoint-type chat --streaming" in section
 
 
 def test_the_page_of_options_is_what_the_command_prints() -> None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from aiperf.sdk.categories import CATEGORIES
-from aiperf.sdk.descriptor import API_VERSION, OptionSpec, canonical
+from aiperf.sdk.descriptor import API_VERSION, OptionSpec, PluginDocs, canonical
 
 FILE_NAME = "aiperf.yaml"
 SCHEMA_VERSION = 1
@@ -31,6 +31,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
     contract: str | None = None
+    docs: PluginDocs = PluginDocs()
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,6 +36,18 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
     place: str = ""
 
 
+class PluginDocs(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A plugin's part of a generated page (docs/endpoints.md).
+
+    example: words of a command line, behind ``aiperf profile``.  servers: real servers that it was tried on, with the version
+    and what was seen.  notes: further sentences.
+    """
+
+    example: str = ""
+    servers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class PluginRef(Struct, frozen=True):
     """Enough of a plugin to load it in another process.  *value* is ``module:object``."""
 
@@ -76,6 +88,7 @@ class Descriptor(PluginRef, frozen=True, omit_defaults=True):
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
     contract: str | None = None
+    docs: PluginDocs = PluginDocs()
     api: str = ""
     first_party: bool = False
     shadows: tuple[str, ...] = ()
@@ -97,4 +110,4 @@ def normal(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
-__all__ = ["API_VERSION", "Descriptor", "OptionSpec", "PluginRef", "canonical"]
+__all__ = ["API_VERSION", "Descriptor", "OptionSpec", "PluginDocs", "PluginRef", "canonical"]

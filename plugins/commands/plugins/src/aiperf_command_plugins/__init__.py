@@ -35,16 +35,18 @@ class Plugins(Command):
 
 
 def _markdown(registry: InstalledPlugins, words: list[str]) -> str:
-    from aiperf_command_plugins import metric_page, option_page, sdk_page
+    from aiperf_command_plugins import endpoint_page, metric_page, option_page, sdk_page
 
     if words == ["options"]:
         return option_page.page(registry)
     if words == ["sdk"]:
         return sdk_page.page()
-    if [find_category(word) for word in words] != ["metrics"]:
-        forms = ("write: aiperf plugins metrics --markdown", "or: aiperf plugins options --markdown, or sdk")
-        raise UsageError("--markdown prints the reference of metrics, or of options, or of the sdk", *forms)
-    return metric_page.page(registry)
+    pages = {"metrics": metric_page.page, "endpoints": endpoint_page.page}
+    categories = [find_category(word) for word in words]
+    if len(categories) != 1 or categories[0] not in pages:
+        forms = ("write: aiperf plugins metrics --markdown", "or: aiperf plugins endpoints --markdown, options or sdk")
+        raise UsageError("--markdown prints the reference of metrics, or of endpoints, options or the sdk", *forms)
+    return pages[categories[0]](registry)
 
 
 def _report(registry: InstalledPlugins, words: list[str], options: Any) -> Report:

@@ -1,0 +1,57 @@
+"""The reference of endpoint types as Markdown, from the manifests."""
+
+from __future__ import annotations
+
+import msgspec
+from aiperf import Capabilities
+from aiperf.sdk.registry import Descriptor, InstalledPlugins
+
+_HEAD = """\
+# Endpoint types
+
+Generated from the manifests of the installed packages by `aiperf plugins endpoints --markdown`. `--endpoint-type NAME` takes a
+name in any case, with `-` or `_`. *Streams*: with `--streaming`. *Tokens out*: metrics of tokens, TTFT and ITL apply. *Tokens
+in*: the input is counted, by what was sent. *Turns*: a conversation's history is sent.
+
+| type | path | streams | tokens out | tokens in | media in | turns | heading |
+|---|---|---|---|---|---|---|---|"""
+
+
+def page(registry: InstalledPlugins) -> str:
+    """The whole page; every installed endpoint has its row and its section."""
+    plugins = registry.all("endpoints")
+    return "\n".join([_HEAD, *map(_row, plugins), *(line for plugin in plugins for line in _section(plugin))])
+
+
+def _facts(plugin: Descriptor) -> Capabilities:
+    return msgspec.convert(plugin.capabilities, Capabilities)
+
+
+def _row(plugin: Descriptor) -> str:
+    facts = _facts(plugin)
+    paths = dict.fromkeys(path for path in (facts.path, facts.streaming_path) if path)
+    flags = (facts.streaming, facts.produces_tokens, facts.tokenizes_input)
+    cells = [
+        f"[`{plugin.name}`](#{plugin.name})",
+        ", ".join(f"`{path}`" for path in paths) or "the URL as it is",
+        *("yes" if flag else "no" for flag in flags),
+        ", ".join(facts.media_in) or "none",
+        "yes" if facts.multi_turn else "no",
+        facts.title,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _section(plugin: Descriptor) -> list[str]:
+    docs = plugin.docs
+    lines = ["", f"## {plugin.name}", "", plugin.summary]
+    if plugin.aliases:
+        lines[-1] += f" Also called {', '.join(f'`{alias}`' for alias in plugin.aliases)}."
+    if docs.example:
+        lines += ["", "```sh", f"aiperf profile {docs.example}", "```"]
+    for note in docs.notes:
+        lines += ["", note]
+    tried = "; ".join(docs.servers)
+    lines += ["", f"Tried on {tried}." if tried else "Not tried on a real server yet."]
+    flags = ", ".join(f"`{option.flags[0]}`" for option in plugin.options if not option.hidden)
+    return [*lines, "", f"Options: {flags}."] if flags else lines
