@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiperf.registry import discovery, manifest
 from aiperf.registry.registry import Registry
+from aiperf.sdk.descriptor import OptionSpec
 
 MANIFEST = """schema_version: 1
 api: ">=1,<2"
@@ -154,6 +155,41 @@ def test_what_is_wrong_with_a_package_is_recorded_as_its_cause(
 )  # fmt: skip
 def test_api_ranges(wanted: Any, inside: Any) -> None:
     assert manifest.in_range(1, wanted) is inside
+
+
+LENDING = GOOD.replace("plugins:", """option_groups:
+  "fake_lending.options:Common":
+    - {field: low, flags: [--low], help: Low.}
+    - {field: high, flags: [--high], help: High.}
+plugins:""")
+BORROWING = GOOD + """    options_model: "fake_borrowing.options:Own"
+    option_groups: ["fake_lending.options:Common"]
+    options:
+      - {field: high, flags: [--high], help: Higher.}
+      - {field: own, flags: [--own], help: Own.}
+"""
+
+
+def test_options_of_another_packages_group_stand_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package, text in (("fake_borrowing", BORROWING), ("fake_lending", LENDING)):
+        unpack(tmp_path, files(package, "thing", manifest=text))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    options = {each.distribution: each.options for each in discovery.discover().candidates}["fake-borrowing"]
+    assert [(spec.field, spec.help) for spec in options] == [("low", "Low."), ("high", "Higher."), ("own", "Own.")]
+    (tmp_path / "fake_lending" / "aiperf.yaml").write_text(GOOD)
+    (broken,) = [each for each in Registry.discover(cache=False).broken if each.distribution == "fake-borrowing"]
+    said = "has a row for exporters:thing with the option group fake_lending.options:Common, which no installed package"
+    assert said in str(broken.broken)
+
+
+def test_of_one_field_the_own_option_counts_then_the_first_groups() -> None:
+    def group(**helps: str) -> tuple[OptionSpec, ...]:
+        return tuple(OptionSpec(field, (f"--{field}",), text) for field, text in helps.items())
+
+    row = manifest.Row("metrics", "m", option_groups=("a", "b"), options=group(y="own", z="own"))
+    groups = {"a": group(x="a", y="a"), "b": group(w="b", x="b", y="b")}
+    found = manifest.with_groups(row, groups)
+    assert [(spec.field, spec.help) for spec in found] == [("x", "a"), ("y", "own"), ("w", "b"), ("z", "own")]
 
 
 def test_requirements_of_the_suite_are_whole_names() -> None:

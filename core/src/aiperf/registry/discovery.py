@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipimport import zipimporter
@@ -94,7 +94,8 @@ def discover() -> Discovery:
             f"the distribution 'aiperf' {installed[FOREIGN].version} is installed beside {KERNEL}; both own the import name"
             " and the command 'aiperf': uninstall it, then reinstall aiperf-core, or use an environment of its own"
         )
-    candidates: list[Descriptor] = []
+    packages: list[_Package] = []
+    groups: dict[str, tuple[OptionSpec, ...]] = {}
     options: tuple[OptionSpec, ...] = ()
     stamps: dict[str, Stamp] = {}
     for name, distribution in sorted(installed.items()):
@@ -105,10 +106,11 @@ def discover() -> Discovery:
             continue
         if not points:
             continue
-        package = _Package(distribution, points, name in in_suite, stamps)
-        candidates += package.descriptors()
+        packages.append(package := _Package(distribution, points, name in in_suite, stamps))
+        groups |= package.manifest.option_groups
         if name == KERNEL:
-            options = package.kernel_options
+            options = package.manifest.options
+    candidates = [plugin for package in packages for plugin in package.descriptors(groups)]
     return Discovery(tuple(candidates), options, tuple(problems), tuple(stamps.values()))
 
 
@@ -125,43 +127,49 @@ class _Package:
     ) -> None:  # fmt: skip
         self._distribution = distribution
         self._name = normal(distribution.metadata["Name"])
-        self._points, self._first_party, self._stamps = points, first_party, stamps
-        self.kernel_options: tuple[OptionSpec, ...] = ()
-
-    def descriptors(self) -> Iterator[Descriptor]:
-        """All plugins of the distribution; a plugin without entry point or manifest row is broken."""
-        where, cause, read = "", None, Manifest(manifest.SCHEMA_VERSION, "")
+        self._points, self._stamps = points, stamps
+        self._where, self._cause = manifest.FILE_NAME, ""
+        self.manifest = Manifest(manifest.SCHEMA_VERSION, "")
         try:
-            where, text = self._find()
-            read = manifest.read(text)
-            self.kernel_options = read.options
-            self._first_party |= read.first_party == self._name
+            self._where, text = self._find()
+            self.manifest = manifest.read(text)
         except ManifestError as error:
-            cause = f"its manifest {where or manifest.FILE_NAME} {error}"
+            self._cause = f"its manifest {self._where} {error}"
+        self._first_party = first_party or self.manifest.first_party == self._name
+
+    def descriptors(self, groups: Mapping[str, tuple[OptionSpec, ...]]) -> Iterator[Descriptor]:
+        """All plugins of the distribution; a plugin without entry point or manifest row is broken.
+
+        *groups*: the option groups of all distributions.
+        """
         points: dict[tuple[str, str], EntryPoint] = {}
         for point in self._points:
             key = point.group.removeprefix(PREFIX), canonical(point.name)
             if points.setdefault(key, point) is not point:
                 yield self._broken(*key, point.value, f"the distribution has two entry points for {key[0]}:{key[1]}")
         seen = set()
-        for plain in read.plugins:
+        for plain in self.manifest.plugins:
             row = plain if isinstance(plain, dict) else {}
             category, name = str(row.get("category", "?")), str(row.get("name", "?"))
             if (category, canonical(name)) in seen:
-                yield self._broken(category, name, "", f"its manifest {where} has two rows for {category}:{canonical(name)}")
+                cause = f"its manifest {self._where} has two rows for {category}:{canonical(name)}"
+                yield self._broken(category, name, "", cause)
                 continue
             seen.add((category, canonical(name)))
             found = points.pop((category, canonical(name)), None)
-            yield self._row(plain, read.api, category, name, found.value if found else "", where)
+            yield self._row(plain, groups, category, name, found.value if found else "")
         for (category, name), point in points.items():
-            no_row = f"its manifest {where} has no row for {category}:{name}"
+            no_row = f"its manifest {self._where} has no row for {category}:{name}"
             why = no_row if category in CATEGORIES else manifest.unknown_category(category)
-            yield self._broken(category, name, point.value, cause or why)
+            yield self._broken(category, name, point.value, self._cause or why)
 
-    def _row(self, plain: object, api: str, category: str, name: str, value: str, where: str) -> Descriptor:
-        cause = None
+    def _row(
+        self, plain: object, groups: Mapping[str, tuple[OptionSpec, ...]], category: str, name: str, value: str
+    ) -> Descriptor:
+        cause, where = None, self._where
         try:
             row = manifest.read_row(plain)
+            options = manifest.with_groups(row, groups)
         except ManifestError as error:
             return self._broken(category, name, value, f"its manifest {where} {error}")
         if category not in CATEGORIES:
@@ -171,8 +179,9 @@ class _Package:
         elif not _VALUE.fullmatch(value):
             cause = f"its entry point is {value!r}, which is not module:object"
         fields: dict[str, Any] = asdict(row)
-        fields |= {"name": canonical(name), "aliases": tuple(map(canonical, row.aliases)), "api": api, "broken": cause}
-        return self._descriptor(value=value, **fields)
+        del fields["option_groups"]
+        fields |= {"name": canonical(name), "aliases": tuple(map(canonical, row.aliases)), "options": options, "broken": cause}
+        return self._descriptor(value=value, api=self.manifest.api, **fields)
 
     def _broken(self, category: str, name: str, value: str, cause: str) -> Descriptor:
         return self._descriptor(category=category, name=canonical(name), value=value, broken=cause)

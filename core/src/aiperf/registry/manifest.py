@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ _Shape = TypeVar("_Shape")
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of ``plugins:``."""
+    """One row of ``plugins:``.  option_groups: ``module:Class`` of groups whose options stand before its own."""
 
     category: str
     name: str
@@ -28,6 +29,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     priority: int = 0
     capabilities: dict[str, Any] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
+    option_groups: tuple[str, ...] = ()
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
     contract: str | None = None
@@ -38,6 +40,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """The file.  *options* and *options_model* at the top are the kernel's own; a plugin's stand in its row.
 
     first_party: the distribution's own name, where this repository makes it.
+    option_groups: options that rows of this and other packages share, by the ``module:Class`` that declares them.
     """
 
     schema_version: int
@@ -46,6 +49,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     options: tuple[OptionSpec, ...] = ()
     options_model: str | None = None
     first_party: str = ""
+    option_groups: dict[str, tuple[OptionSpec, ...]] = field(default_factory=dict)
 
 
 class ManifestError(ValueError):
@@ -105,6 +109,21 @@ def read_row(plain: Any) -> Row:
             if "/" in name or name in ("", ".", ".."):
                 raise ManifestError(f"{_BAD_FILES}: {name!r} is not the name of a file")
     return row
+
+
+def with_groups(row: Row, groups: Mapping[str, tuple[OptionSpec, ...]]) -> tuple[OptionSpec, ...]:
+    """All options of the row: those of its groups, then its own.  Of one field its own counts, then the first group's.
+
+    Raises:
+        ManifestError: There is no such group.
+    """
+    if missing := [name for name in row.option_groups if name not in groups]:
+        what = f"has a row for {row.category}:{row.name} with the option group {missing[0]}"
+        raise ManifestError(f"{what}, which no installed package declares")
+    fields: dict[str, OptionSpec] = {}
+    for name in row.option_groups:
+        fields = {spec.field: spec for spec in (*fields.values(), *groups[name], *fields.values())}
+    return tuple((fields | {spec.field: spec for spec in row.options}).values())
 
 
 _BAD_FILES = "has a bad row: capabilities: files"

@@ -94,7 +94,11 @@ class Options:
     """The defaults by field; ``...`` stands for none."""
 
     def __init_subclass__(cls) -> None:
-        faces, defaults = dict(cls.option_faces), dict(cls.option_defaults)
+        faces: dict[str, Face] = {}
+        defaults: dict[str, Any] = {}
+        for base in cls.__bases__:  # of one field the first base's counts, as for its type
+            if issubclass(base, Options):
+                faces, defaults = {**faces, **base.option_faces, **faces}, {**defaults, **base.option_defaults, **defaults}
         for name, annotation in cls.__annotations__.items():
             if "ClassVar" in str(annotation):
                 continue

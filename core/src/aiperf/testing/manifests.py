@@ -16,6 +16,10 @@ from aiperf.sdk.exporter import LEVELS, Exporter
 
 def row_of(category: str, plugin: Any) -> manifest.Row:
     """The manifest row of *plugin*; AssertionError where its package lacks the entry point or the row."""
+    return _found(category, plugin)[0]
+
+
+def _found(category: str, plugin: Any) -> tuple[manifest.Row, manifest.Manifest]:
     module, value = _where(plugin)
     package = module.partition(".")[0]
     names = [
@@ -28,10 +32,16 @@ def row_of(category: str, plugin: Any) -> manifest.Row:
     spec = importlib.util.find_spec(package)
     assert spec is not None and spec.submodule_search_locations, f"{package} is no package"
     path = Path(spec.submodule_search_locations[0]) / manifest.FILE_NAME
-    rows = [manifest.read_row(row) for row in manifest.read(path.read_bytes()).plugins]
+    read = manifest.read(path.read_bytes())
+    rows = [manifest.read_row(row) for row in read.plugins]
     matching = [row for row in rows if row.category == category and canonical(row.name) in map(canonical, names)]
     assert matching, f"{path} has no row for {category}:{names[0]}"
-    return matching[0]
+    return matching[0], read
+
+
+def _class(reference: str) -> Any:
+    """The class of ``module:Class``."""
+    return load(PluginRef("", "", reference, "", ""))
 
 
 def _where(plugin: Any) -> tuple[str, str]:
@@ -44,22 +54,23 @@ def _where(plugin: Any) -> tuple[str, str]:
 
 def check_row(category: str, plugin: Any) -> manifest.Row:
     """The manifest row, after checks of its summary and of its options against their model."""
-    row = row_of(category, plugin)
+    row, read = _found(category, plugin)
     assert row.summary, f"the row of {row.category}:{row.name} has no summary"
     if row.options_model is None:
-        assert not row.options, f"{row.category}:{row.name} lists options without a model"
+        assert not row.options + row.option_groups, f"{row.category}:{row.name} lists options without a model"
         return row
     from aiperf.registry.option_specs import specs  # pydantic: only where a model is named
 
-    model = load(PluginRef("", "", row.options_model, "", ""))
-    assert row.options == specs(model), f"the options of {row.category}:{row.name} are out of date: run aiperf plugins manifest"
+    groups = {name: specs(_class(name)) for name in row.option_groups} | read.option_groups
+    written, declared = manifest.with_groups(row, groups), specs(_class(row.options_model))
+    assert written == declared, f"the options of {row.category}:{row.name} are out of date: run aiperf plugins manifest"
     return row
 
 
 def check_taken(row: manifest.Row) -> None:
     """What an endpoint takes of ``--extra-inputs`` are fields of its options."""
     taken = set(row.capabilities.get("takes", ()))
-    fields = set() if row.options_model is None else set(load(PluginRef("", "", row.options_model, "", "")).option_defaults)
+    fields = set() if row.options_model is None else set(_class(row.options_model).option_defaults)
     missing = ", ".join(sorted(taken - fields))
     assert not missing, f"endpoints:{row.name} takes {missing}, and its options_model has no such field"
 

@@ -240,6 +240,22 @@ def test_options_of_a_model_that_is_gone_are_taken_out(tmp_path: Path) -> None:
     assert "options" not in path.read_text() and "# about the second" in path.read_text()
 
 
+def test_options_of_a_group_are_written_as_its_name(tmp_path: Path) -> None:
+    lending, borrowing = project(tmp_path, "lending"), project(tmp_path, "borrowing")
+    lending.write_text('option_groups: {"lending.options:Tune": []}\n' + lending.read_text())
+    own = MODEL.replace("from aiperf import Options", "from lending.options import Tune as Lent\nfrom aiperf import Options")
+    (borrowing.parent / "options.py").write_text(own.replace("(Options)", "(Lent)").replace("depth", "width"))
+    for path in (lending, borrowing):
+        generate.write(path)
+        written = path.read_text()
+        generate.write(path)
+        assert path.read_text() == written
+    found = manifest.read(lending.read_bytes())
+    assert [spec.field for spec in found.option_groups["lending.options:Tune"]] == ["depth", "where"]
+    row = manifest.read_row(manifest.read(borrowing.read_bytes()).plugins[0])
+    assert row.option_groups == ("lending.options:Tune",) and [spec.field for spec in row.options] == ["width"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,15 +1,17 @@
-"""The generated part of a manifest: the options of each options class; the rest of the file stays as it is."""
+"""The generated parts of a manifest: options and option groups; the rest of the file stays as it is."""
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
-from aiperf import PluginError, UsageError
+from aiperf import Options, PluginError, UsageError
 from aiperf.sdk.registry import OptionSpec
 from aiperf.sdk.tools import FILE_NAME, ManifestError, read, read_row, specs
 
@@ -31,42 +33,75 @@ def manifest_path(where: Path) -> Path:
 
 
 def write(path: Path) -> dict[str, int]:
-    """Bring every ``options:`` in the file up to date; returns the number of options of each class.  Idempotent.
+    """Bring the options and option groups in the file up to date; returns the number of options of each class.  Idempotent.
+
+    A row refers to the groups among the bases of its class: those that this manifest, or that of the base's package, declares.
 
     Raises:
         PluginError: The file isn't a manifest, or a class can't be imported or has a bad option.
     """
     text = path.read_text(encoding="utf-8")
-    try:
-        manifest = read(text.encode())
-        rows = [read_row(plain) for plain in manifest.plugins]
-    except ManifestError as error:
-        raise PluginError(f"{path} {error}") from error
-    counts: dict[str, int] = {}
-    owners = [(manifest.options_model, None), *((row.options_model, index) for index, row in enumerate(rows))]
-    for model, index in owners:
+    manifest = _manifest(path)
+    rows = [read_row(plain) for plain in manifest.plugins]
+    groups = {name: _specs(name, path) for name in manifest.option_groups}
+    counts = {name: len(options) for name, options in groups.items()}
+    text = _replaced(text, None, "option_groups", groups, path)
+    for model, index in [(manifest.options_model, None), *((row.options_model, index) for index, row in enumerate(rows))]:
         options = _specs(model, path) if model else ()
+        shared = _groups(model, path) if model and index is not None else []
         if model:
             counts[model] = len(options)
-        text = _replaced(text, index, options, path)
+        inherited = {spec for name in shared for spec in _specs(name, path)}
+        if index is not None:
+            text = _replaced(text, index, "option_groups", shared, path)
+        text = _replaced(text, index, "options", [spec for spec in options if spec not in inherited], path)
     if text != path.read_text(encoding="utf-8"):
         path.write_text(text, encoding="utf-8")
     return counts
 
 
-def _specs(reference: str, path: Path) -> tuple[OptionSpec, ...]:
-    module, _, name = reference.partition(":")
-    above = str(path.parent.parent.resolve())
-    if above not in sys.path:  # a package that isn't installed yet
-        sys.path.insert(0, above)
+def _manifest(path: Path) -> Any:
+    """The manifest, with rows that can be read."""
     try:
-        return specs(getattr(import_module(module), name))
+        manifest = read(path.read_bytes())
+        for plain in manifest.plugins:
+            read_row(plain)
+    except ManifestError as error:
+        raise PluginError(f"{path} {error}") from error
+    return manifest
+
+
+def _specs(reference: str, path: Path) -> tuple[OptionSpec, ...]:
+    try:
+        return specs(_class(reference, path))
     except Exception as error:  # an author's module may raise anything while it is imported
         raise PluginError(f"{path}: options_model {reference} can't be used: {type(error).__name__}: {error}") from error
 
 
-def _replaced(text: str, row: int | None, options: tuple[OptionSpec, ...], path: Path) -> str:
-    """The text with the ``options:`` of one row, or of the top (None), replaced, added or taken out."""
+def _class(reference: str, path: Path) -> type[Options]:
+    module, _, name = reference.partition(":")
+    above = str(path.parent.parent.resolve())
+    if above not in sys.path:  # a package that isn't installed yet
+        sys.path.insert(0, above)
+    found: type[Options] = getattr(import_module(module), name)
+    return found
+
+
+def _groups(reference: str, path: Path) -> list[str]:
+    """The option groups among the bases of a class, the nearest of each line of descent."""
+    groups: list[str] = []
+    bases = [base for base in _class(reference, path).__bases__ if issubclass(base, Options) and base is not Options]
+    for base in bases:
+        name = f"{base.__module__}:{base.__qualname__}"
+        spec = find_spec(base.__module__.partition(".")[0])
+        beside = [Path(folder) / FILE_NAME for folder in (spec and spec.submodule_search_locations) or ()]
+        declared = any(name in _manifest(manifest).option_groups for manifest in beside if manifest.is_file())
+        groups += [name] if declared else _groups(name, path)
+    return groups
+
+
+def _replaced(text: str, row: int | None, key: str, value: Any, path: Path) -> str:
+    """The text with a *key* of one row, or of the top (None), replaced, added or taken out."""
     node: Any = yaml.compose(text, yaml.SafeLoader)
     if row is not None:
         plugins = next(value for key, value in node.value if key.value == "plugins")
@@ -75,15 +110,17 @@ def _replaced(text: str, row: int | None, options: tuple[OptionSpec, ...], path:
         raise PluginError(f"{path}: write the row in line {node.start_mark.line + 1} as a block, one key a line")
     lines = text.splitlines()
     indent = " " * node.value[0][0].start_mark.column
-    old = next(((key, value) for key, value in node.value if key.value == "options"), None)
-    if old is not None:
-        start, end = old[0].start_mark.line, _last(lines, old[1].end_mark, old[0].start_mark.line) + 1
+    keys = {name.value: (name.start_mark.line, held.end_mark) for name, held in node.value}
+    if key in keys:
+        start, end = keys[key][0], _last(lines, keys[key][1], keys[key][0]) + 1
     elif row is None:
         # Above the rows: they are what a person reads.
-        start = end = next(key for key, _ in node.value if key.value == "plugins").start_mark.line
+        start = end = keys["plugins"][0]
+    elif "options" in keys:
+        start = end = keys["options"][0]
     else:
         start = end = _last(lines, node.end_mark, node.start_mark.line) + 1
-    lines[start:end] = [f"{indent}{line}".rstrip() for line in _block(options)]
+    lines[start:end] = [f"{indent}{line}".rstrip() for line in _block(key, value)]
     return "\n".join(lines) + "\n"
 
 
@@ -95,11 +132,20 @@ def _last(lines: list[str], mark: Any, first: int) -> int:
     return int(last)
 
 
-def _block(options: tuple[OptionSpec, ...]) -> list[str]:
-    if not options:
+def _block(key: str, value: Any) -> list[str]:
+    """The lines of a key whose value is a list, or a mapping of lists; none where it is empty."""
+    if not value:
         return []
-    plain = [msgspec.to_builtins(spec) for spec in options]
-    for option in plain:
-        option |= {key: list(value) for key, value in option.items() if isinstance(value, tuple)}
-    dumped = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=116, default_flow_style=None)
-    return ["options:", *(f"  {line}" for line in dumped.splitlines())]
+    if isinstance(value, list) and isinstance(value[0], str):
+        return [f"{key}: {json.dumps(value)}"]
+    dumped = yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True, width=116, default_flow_style=None)
+    return [f"{key}:", *(f"  {line}" for line in dumped.splitlines())]
+
+
+def _plain(value: Any) -> Any:
+    """The value as YAML writes it: a tuple as a list, a struct as a mapping."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return _plain(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value
