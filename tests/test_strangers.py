@@ -170,11 +170,12 @@ def test_a_slow_grader_of_a_third_party_grades_in_its_own_process_before_the_res
 
 def test_a_data_set_of_many_names_is_chosen_by_one(aiperf: Program, simulator: Simulator) -> None:
     assert "--public-dataset acme-house | acme-bath" in " ".join(aiperf("plugins", "datasets").out.split())
-    line = ("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--request-count", 2, "--ui", "none")
+    line = ("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--ui", "none", "--osl", 3)
     assert "did you mean 'acme_bath'?" in aiperf(*line, "--public-dataset", "acme-baht").err
     done = aiperf(*line, "--public-dataset", "Acme_Bath")
     assert done.code == 0, done.err
     assert "gets wetter" in (bodies := (done.artifacts / "inputs.json").read_text()) and "opens no door" not in bodies
+    assert [row["completion_tokens"] for row in simulator.truth()["requests"]] == [3], "each riddle once, with the option"
 
 
 def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, simulator: Simulator) -> None:

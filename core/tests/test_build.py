@@ -390,6 +390,28 @@ def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(
     assert sessions(plan, 1) == [[11 - n, 1, n] for n in range(12)]
 
 
+@pytest.mark.parametrize(("given", "count"), [({}, 4), ({"session_count": 2}, 2), ({"duration_ns": 10**9}, 4)])
+def test_entries_that_are_used_once_end_the_phase(
+    tmp_path: Path, given: dict[str, int], count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    warm = phase(name="warmup", kind="warmup", first_entry=3, entries=3, request_count=9)
+    plan = build(make(tmp_path, warm, phase(index=1, **given), data={"there": 4, "turns": 2}, once=True))
+    assert [(part.first_entry, part.entries, part.session_count) for part in plan.load.phases] == [(1, 3, None), (0, 4, count)]
+    assert "use the same ones" in caplog.text
+
+
+def test_a_rate_ends_with_the_last_entry_too(tmp_path: Path) -> None:
+    plan = build(make(tmp_path, rate(entries=100), data={"there": 5}, once=True))
+    assert (plan.load.phases[0].turns, len(due(plan))) == (5, 5)
+    assert build(make(tmp_path, rate(request_count=2), data={"there": 5}, once=True)).load.phases[0].session_count is None
+
+
+@pytest.mark.parametrize(("given", "flag"), [("request_count", "--request-count"), ("session_count", "--num-sessions")])
+def test_a_count_above_entries_that_are_used_once_is_refused(tmp_path: Path, given: str, flag: str) -> None:
+    with pytest.raises(ConfigError, match=f"{flag} 6: numbered has 5 entries, and each is used once"):
+        build(make(tmp_path, phase(**{given: 6}), data={"there": 5, "turns": 2}, once=True))
+
+
 def test_memory_does_not_grow_with_the_entries(tmp_path: Path) -> None:
     peaks = []
     for entries in (500, 8000):

@@ -164,6 +164,19 @@ def test_a_public_data_set_may_have_a_local_copy() -> None:
     assert (found.plugins.dataset.name, Path(found.data.source or "").name) == ("pictures", "trace.jsonl")
 
 
+def test_entries_that_are_used_once_need_no_count_and_no_repeating_order() -> None:
+    exam = row("datasets", "exam", selected_by="benchmark", once=True)
+    found = plan("--accuracy-benchmark exam --warmup-request-count 7 --num-dataset-entries 20", exam)
+    assert (found.data.once, found.data.entries, found.data.first) == (True, 20, 20)
+    assert (found.load.phases[-1].request_count, found.load.phases[-1].session_count) == (None, None)
+    assert plan("--accuracy-benchmark exam --request-count 5", exam).load.phases[-1].request_count == 5
+    backwards, dice = row("samplers", "backwards"), row("samplers", "dice", repeats=True)
+    assert plan("--accuracy-benchmark exam --dataset-sampling-strategy backwards", exam, backwards).data.sampling == "backwards"
+    with pytest.raises(AiperfError) as caught:
+        plan("--accuracy-benchmark exam --dataset-sampling-strategy dice", exam, dice)
+    assert "--dataset-sampling-strategy dice repeats entries" in str(caught.value.errors[0].message)
+
+
 @pytest.mark.parametrize(("line", "words"), [
     ("--public-dataset mmstar", ["'mmstar'", "installed: mm_star, mm_vu", "did you mean 'mm_star'"]),
     ("--accuracy-benchmark mm_vu", ["--accuracy-benchmark", "'mm_vu'", "installed: none"]),

@@ -40,8 +40,8 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     draft = Draft(settings, registry)
     choice = target.endpoint(draft)
     source = sources.source(draft)
-    planned = phases(draft, promoted=sources.promoted(draft, source))
-    sampling = sources.sampling(draft)
+    planned = phases(draft, promoted=sources.promoted(draft, source), once=source.once)
+    sampling = sources.sampling(draft, source)
     tokenizer, tokenizer_name = sources.tokenizer(draft, choice)
     engine = draft.chosen("engines", draft.kernel.engine, "engine")
     workers, reducers = processes.counts(draft, engine, planned)
@@ -68,8 +68,8 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     data = DataPlan(
         source=None if source.path is None else str(source.path), first=kernel.entries if source.path or source.name else None,
         tokenizer_name=tokenizer_name, sampling="sequential" if planned[-1].replay is not None else sampling,
-        delay_ratio=kernel.delay_ratio, entries=sum(phase.entries for phase in planned),
-        name=source.name, row=source.row,
+        delay_ratio=kernel.delay_ratio, entries=planned[-1].entries if source.once else sum(phase.entries for phase in planned),
+        name=source.name, row=source.row, once=source.once,
     )  # fmt: skip
     plan = Plan(run, requests, data, LoadPlan(planned, kernel.failed_threshold), output, plugins)
     plan = plan.replacing(config=config_sections.sections(plan, secrets, draft))

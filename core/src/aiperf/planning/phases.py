@@ -25,19 +25,19 @@ _TYPES = {BURST: "concurrency"}
 """The reference's words for modes."""
 
 
-def phases(draft: Draft, *, promoted: bool) -> tuple[PhasePlan, ...]:
+def phases(draft: Draft, *, promoted: bool, once: bool = False) -> tuple[PhasePlan, ...]:
     """Warmup, where it is requested, then profiling.  They use different entries of the data set.
 
-    *promoted*: the input file is a trace that is replayed without a flag.  After an error in *draft* the result serves only
-    to find more errors.
+    *promoted*: the input file is a trace that is replayed without a flag.  *once*: entries are used once, and the build adds
+    the stop condition.  After an error in *draft* the result serves only to find more errors.
     """
     kernel = draft.kernel
     mode = load_checks.mode_of(draft, promoted=promoted)
     load_checks.check(draft, load_checks.basis(mode), _pattern(kernel))
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
     if not any(map(draft.given, TRIGGERS)):
-        return (_profiling(draft, mode, 0, entries),)
-    return _warmup(draft, entries), _profiling(draft, mode, 1, entries)
+        return (_profiling(draft, mode, 0, entries, once=once),)
+    return _warmup(draft, entries), _profiling(draft, mode, 1, entries, once=once)
 
 
 def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict[str, PluginRef]]:
@@ -88,7 +88,7 @@ def section(phase: PhasePlan) -> dict[str, Any]:
     }
 
 
-def _profiling(draft: Draft, schedule: str, index: int, entries: int) -> PhasePlan:
+def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: bool) -> PhasePlan:
     kernel, mode = draft.kernel, load_checks.basis(schedule)
     concurrency = _level(mode, kernel.concurrency, kernel.prefill_concurrency)
     if schedule == REQUEST_RATE and concurrency is None:
@@ -100,7 +100,7 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int) -> PhasePl
     if mode == REQUEST_RATE and kernel.request_rate_series is not None and not draft.given("request_rate"):
         with draft.collected(draft.flag("request_rate_series")):
             series = _rate_series(kernel.request_rate_series)
-    count, duration_s = _stop(draft, mode, series)
+    count, duration_s = (None, None) if once and not any(map(draft.given, STOPS)) else _stop(draft, mode, series)
     grace_s = kernel.benchmark_grace_s
     if grace_s is None:
         # Users take their turns far apart: what is in flight at the end is a part of the pattern.

@@ -43,7 +43,7 @@ class Source(Struct, frozen=True):
     """The chosen plugin, and facts about its file.
 
     explicit: its name was given.  trace: its format records times.  timestamped: the first row has plugin.
-    name, row: of a public data set or benchmark.
+    name, row: of a public data set or benchmark.  once: its manifest says so.
     """
 
     dataset: PluginRef | None
@@ -53,6 +53,7 @@ class Source(Struct, frozen=True):
     timestamped: bool = False
     name: str = ""
     row: dict[str, Any] = field(default_factory=dict)
+    once: bool = False
 
 
 def source(draft: Draft) -> Source:
@@ -89,9 +90,11 @@ def source(draft: Draft) -> Source:
         draft.refuse_alone(f"{flag} {kind}", file, "it is the format of a file", drop=flag)
     elif path is not None and not reads:
         draft.refuse(f"{flag} {kind} reads no file, and {file} gives one", f"drop {flag}, or drop {file}")
+    once = bool(can.get("once"))
     if path is None or not reads:
-        return Source(ref, None, explicit=True)
-    return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), row is not None and _timestamped(row))
+        return Source(ref, None, explicit=True, once=once)
+    timestamped = row is not None and _timestamped(row)
+    return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), timestamped, once=once)
 
 
 def _named(draft: Draft, option: str, path: Path | None, row: dict[str, Any] | None) -> Source | None:
@@ -116,8 +119,8 @@ def _named(draft: Draft, option: str, path: Path | None, row: dict[str, Any] | N
             file = draft.flag("input_file")
             draft.refuse(f"{flag} {word} takes no local copy, and {file} gives one", f"drop {file}")
         data: dict[str, Any] = next((data for one, data in can.get("names", {}).items() if canonical(one) == name), {})
-        timestamped = row is not None and _timestamped(row)
-        return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data)
+        timestamped, once = row is not None and _timestamped(row), bool(can.get("once"))
+        return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once)
     draft.missing.add("datasets")
     return None
 
@@ -210,11 +213,16 @@ def promoted(draft: Draft, source: Source) -> bool:
     return source.explicit and source.trace and source.timestamped and source.path is not None and source.path.is_file()
 
 
-def sampling(draft: Draft) -> str:
+def sampling(draft: Draft, source: Source) -> str:
     """The chosen order of entries, "" for the data set's own."""
     name = draft.kernel.sampling
     ref = None if name is None else draft.chosen("samplers", name, "sampling")
-    return "" if ref is None else ref.name
+    if ref is None:
+        return ""
+    if source.once and draft.registry.descriptor("samplers", ref.name).capabilities.get("repeats"):
+        flag = f"{draft.flag('sampling')} {ref.name}"
+        draft.refuse(f"{flag} repeats entries, and this data set's entries are used once", f"drop {flag}")
+    return ref.name
 
 
 def tokenizer(draft: Draft, choice: EndpointChoice) -> tuple[PluginRef | None, str | None]:

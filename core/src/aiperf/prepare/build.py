@@ -72,7 +72,7 @@ def build(plan: Plan) -> Plan:
             first, *plugin_options = config["datasets"]
             config["datasets"] = [{**first, "entries": entries, "sampling": order}, *plugin_options]
         plan = plan.replacing(sampling=order, entries=entries, config=config)
-        plan = plan.replacing(phases=_fitted(plan.load.phases, entries))
+        plan = plan.replacing(phases=_fitted(plan, entries))
         store = Store(Path(plan.output.journal))
         _log_reuse(plan.load.phases, store)
         hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
@@ -372,17 +372,21 @@ def _log_reuse(phases: Sequence[PhasePlan], store: Store) -> None:
             )  # fmt: skip
 
 
-def _fitted(phases: tuple[PhasePlan, ...], entries: int) -> tuple[PhasePlan, ...]:
+def _fitted(plan: Plan, entries: int) -> tuple[PhasePlan, ...]:
     """The phases with their parts of the real entries: a data set may give fewer or more than requested.
 
     Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.  A
-    trace is replayed whole, and a warmup before it shares its entries.
+    trace, or a data set whose entries are used once, is used whole, and a warmup before it shares its entries.
+
+    Raises:
+        ConfigError: A count would use an entry of such a data set twice.
     """
-    trace = any(phase.replay is not None for phase in phases)
-    if entries == sum(phase.entries for phase in phases) and not trace:
+    phases = tuple(_once(plan, phase, entries) if plan.data.once else phase for phase in plan.load.phases)
+    whole = plan.data.once or any(phase.replay is not None for phase in phases)
+    if entries == sum(phase.entries for phase in phases) and not whole:
         return phases
     warmups = [min(phase.entries, entries) for phase in phases if phase.kind == "warmup"]
-    separate = entries > 2 * sum(warmups) and not trace
+    separate = entries > 2 * sum(warmups) and not whole
     if warmups and not separate:
         log.warning("the data set has %d entries: warmup and profiling use the same ones", entries)
     rest = entries - sum(warmups) if separate else entries
@@ -392,3 +396,16 @@ def _fitted(phases: tuple[PhasePlan, ...], entries: int) -> tuple[PhasePlan, ...
         else replace(phase, first_entry=0, entries=rest)
         for phase in phases
     )
+
+
+def _once(plan: Plan, phase: PhasePlan, entries: int) -> PhasePlan:
+    """The phase; profiling ends with the last entry.  A trace that is replayed does so by itself."""
+    if phase.kind == "warmup" or phase.replay is not None:
+        return phase
+    for flag, count in (("--request-count", phase.request_count), ("--num-sessions", phase.session_count)):
+        if count is not None and count > entries:
+            raise ConfigError(
+                f"{flag} {count}: {plan.data.name or plan.plugins.dataset.name} has {entries} entries, and each is used once",
+                f"write {flag} {entries} or less, or drop it to use every entry",
+            )
+    return phase if phase.request_count is not None else replace(phase, session_count=phase.session_count or entries)

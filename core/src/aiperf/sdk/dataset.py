@@ -20,6 +20,7 @@ class DatasetFacts(Struct, frozen=True):
     reads: it reads ``--input-file``.  trace: its rows have recorded times.  keys: each row of its file has one of them.
     selected_by: the option that names it: ``format`` (--custom-dataset-type), ``public`` (--public-dataset) or ``benchmark``
     (--accuracy-benchmark).  names: rows of data by the names that the class serves; {} is the plugin's name, without a row.
+    once: a run uses each entry at most once; without a stop condition every entry once.
     """
 
     reads: bool = False
@@ -27,6 +28,7 @@ class DatasetFacts(Struct, frozen=True):
     keys: tuple[str, ...] = ()
     selected_by: Literal["format", "public", "benchmark"] = "format"
     names: dict[str, dict[str, Any]] = field(default_factory=dict)
+    once: bool = False
 
 
 class DatasetContext(Struct, frozen=True):

@@ -176,6 +176,7 @@ class DataPlan(Struct, frozen=True):
     use, None is all.  sampling: order of entries; "" is the data set's own, filled in by the build.
     delay_ratio: factor of every think time.  tokenizer_name: as given or derived, None where nothing is tokenized.
     name, row: of a public data set or benchmark, its name and its data in the manifest; else "" and {}.
+    once: profiling uses each entry at most once; without a stop condition every entry once.
     """
 
     entries: int
@@ -186,6 +187,7 @@ class DataPlan(Struct, frozen=True):
     tokenizer_name: str | None = None
     name: str = ""
     row: dict[str, Any] = field(default_factory=dict)
+    once: bool = False
 
 
 class LoadPlan(Struct, frozen=True):

@@ -39,7 +39,9 @@ class DatasetContract:
 
     def test_its_manifest_says_what_it_is(self) -> None:
         made = self.make(1, 1)
-        names = check_row("datasets", self.dataset or type(made)).capabilities.get("names")
+        facts = check_row("datasets", self.dataset or type(made)).capabilities
+        assert not (facts.get("once") and made.preferred_sampling == "random"), "random repeats entries that are used once"
+        names = facts.get("names")
         if names:
             name, row = made.context.name, made.context.row
             assert name in names and row == names[name], "make it with a context whose name and row are some of its manifest's"

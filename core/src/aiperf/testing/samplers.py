@@ -27,7 +27,11 @@ class SamplerContract:
         return [type(self).sampler(seed, session, count) for session in sessions]
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        check_row("samplers", type(self).sampler)
+        row = check_row("samplers", type(self).sampler)
+        again = [count for count in _COUNTS if len(set(self._entries(count, range(count)))) < count]
+        assert not again or row.capabilities.get("repeats"), (
+            f"{again[0]} sessions use an entry of {again[0]} twice, and its manifest lacks capabilities: {{repeats: true}}"
+        )
 
     def test_every_session_gets_an_entry_that_is_there(self) -> None:
         for count in _COUNTS:

@@ -6,11 +6,14 @@ from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
 from acme_seminar.collections import Collections
+from acme_seminar.options import CollectionsOptions
 
 
 class CollectionsContract(DatasetContract):
+    drawn = endless = False
+
     def make(self, entries: int, seed: int) -> Collections:
         context = DatasetContext(
             entries, seed, True, None, Capabilities(), name="acme-house", row={"answers": ["piano", "towel"]}
         )
-        return Collections(None, context)
+        return Collections(CollectionsOptions(), context)
