@@ -1,10 +1,14 @@
-"""A third party's data set with pictures, tools and recorded answers, and its endpoint with forms, as a server sees them."""
+"""A third party's data set with pictures, tools and recorded answers, and its endpoint with forms, as a server sees them.
+
+Another third party's database has all requests, and its tokens are in their headers.
+"""
 
 from __future__ import annotations
 
 import base64
 import importlib.util
 import json
+import sqlite3
 from collections.abc import Iterator
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -22,7 +26,8 @@ from requirements import ROOT
 if importlib.util.find_spec("uv_build") is None:
     pytest.skip("the build backend uv_build is not installed, so no wheel can be made", allow_module_level=True)
 
-PACKAGE = ROOT / "tests" / "strangers" / "gallery"
+PACKAGE, OFFICE = (ROOT / "tests" / "strangers" / name for name in ("gallery", "office"))
+KEY = "badge-key-7c1e"
 PICTURE = (PACKAGE / "src" / "acme_gallery" / "kite.png").read_bytes()
 TOOL = {
     "type": "function",
@@ -43,6 +48,7 @@ class Received(NamedTuple):
     path: str
     content_type: str
     body: bytes
+    authorization: str
 
     @property
     def json(self) -> Any:
@@ -55,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.received.append(Received(self.path, self.headers["Content-Type"], body))
+        self.server.received.append(Received(self.path, self.headers["Content-Type"], body, self.headers["Authorization"]))
         calls = b'"How warm is it?"}]' in body
         chat = {"choices": [{"message": CALL if calls else LIVE, "finish_reason": "tool_calls" if calls else "stop"}]}
         answer = json.dumps(CARD_ANSWER if self.path == "/postcards" else chat).encode()
@@ -81,10 +87,11 @@ class Gallery(ThreadingHTTPServer):
 
 @pytest.fixture(scope="module")
 def aiperf(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """The suite with the stranger, installed as a wheel."""
+    """The suite with the strangers, installed as wheels."""
     work = tmp_path_factory.mktemp("gallery")
-    shelf = Shelf(work / "shelf", {"acme-gallery": PACKAGE})
-    made = Program(work, python=shelf.environment(work / "environment", [*suite(), "aiperf-core[testing]", "acme-gallery"]))
+    shelf = Shelf(work / "shelf", {"acme-gallery": PACKAGE, "acme-office": OFFICE})
+    packages = [*suite(), "aiperf-core[testing]", "acme-gallery", "acme-office"]
+    made = Program(work, python=shelf.environment(work / "environment", packages))
     made.environment["AIPERF_CACHE_DIR"] = str(work / "cache")
     return made
 
@@ -96,7 +103,7 @@ def run(aiperf: Program, folder: Path, *words: str | int) -> tuple[Done, list[Re
         done = aiperf(
             "profile", "--model", "m", "--url", f"http://127.0.0.1:{server.server_port}", "--tokenizer", "builtin",
             "--custom-dataset-type", "gallery", "--random-seed", 5, "--concurrency", 1, "--ui", "none",
-            "--artifact-dir", folder, *words,
+            "--badge-key", KEY, "--artifact-dir", folder, *words,
         )  # fmt: skip
         server.shutdown()
     assert done.code == 0, done.err
@@ -112,7 +119,8 @@ def tours(aiperf: Program, tmp_path_factory: pytest.TempPathFactory) -> tuple[Do
 @pytest.fixture(scope="module")
 def cards(aiperf: Program, tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, list[Received]]:
     words = ("--endpoint-type", "postcard", "--num-conversations", 4, "--extra-inputs", "field:large,paper:thick")
-    return run(aiperf, tmp_path_factory.mktemp("cards"), *words)
+    renewed = ("--badge-lifetime", "0.000001", "--export-level", "raw")
+    return run(aiperf, tmp_path_factory.mktemp("cards"), *words, *renewed)
 
 
 def counts(done: Done, metric: str) -> list[float]:
@@ -211,6 +219,36 @@ def test_an_extra_input_that_the_endpoint_takes_is_known_where_answers_are_read(
 def test_the_endpoint_counts_its_input_in_texts_and_ids(cards: tuple[Done, list[Received]]) -> None:
     done, _ = cards
     assert counts(done, "input_sequence_length") == [tokens("What is shown?") + 1] * 4
+
+
+# The office
+
+
+def test_a_token_is_kept_while_it_is_young_and_renewed_when_it_is_old(
+    tours: tuple[Done, list[Received]], cards: tuple[Done, list[Received]]
+) -> None:
+    assert all(request.authorization.startswith("Bearer ") for request in tours[1])
+    assert [len({request.authorization for request in received}) for _, received in (tours, cards)] == [1, 4]
+
+
+def test_neither_the_key_nor_a_token_is_in_a_file(cards: tuple[Done, list[Received]]) -> None:
+    done, received = cards
+    secrets = [KEY.encode(), *(request.authorization.removeprefix("Bearer ").encode() for request in received)]
+    files = [path for path in done.artifacts.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert [path.name for path in files for secret in secrets if secret in path.read_bytes()] == []
+
+
+def test_the_database_has_a_row_for_each_request(tours: tuple[Done, list[Received]]) -> None:
+    done, _ = tours
+    with sqlite3.connect(done.artifacts / "archive.sqlite") as database:
+        rows = database.execute("SELECT id, latency_ms, output_tokens, error FROM requests ORDER BY started_s").fetchall()
+    database.close()
+    lines = sorted(done.lines("profile_export.jsonl"), key=lambda row: row["metadata"]["request_start_ns"])
+    assert [row[0] for row in rows] == [line["metadata"]["x_request_id"] for line in lines]
+    assert [row[1] for row in rows] == pytest.approx([line["metrics"]["request_latency"]["value"] for line in lines], abs=0.5)
+    assert [row[2] for row in rows] == [line["metrics"]["output_token_count"]["value"] for line in lines]
+    assert {row[3] for row in rows} == {None} and len(rows) == 11
 
 
 def test_both_plugins_keep_their_contracts(aiperf: Program) -> None:

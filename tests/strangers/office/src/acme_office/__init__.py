@@ -1,0 +1,1 @@
+"""A database of all requests, and a token that is renewed while they are sent."""
