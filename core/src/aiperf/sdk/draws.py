@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ BLOCK = 4096
 _GOLDEN, _MIX_A, _MIX_B, _MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, (1 << 64) - 1
 
 
+@lru_cache(256)  # numbers of a block follow one another, and the hash is most of a draw's time
 def _key(seed: int, stream: str, block: int, lane: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{stream}:{block}:{lane}".encode()).digest()[:8], "big")
 

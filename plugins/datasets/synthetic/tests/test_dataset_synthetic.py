@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import logging
 import re
@@ -216,6 +217,21 @@ def test_an_entry_is_this_one() -> None:
     (entry,) = made(1, seed=1, isl=24, osl=5)
     assert entry.id == "session_000000"
     assert entry.turns[0].texts == ("times refigur'd thee:\nTh",)
+
+
+@pytest.mark.parametrize(
+    ("options", "digest"),
+    [
+        ({"isl": 40.0, "isl_stddev": 9.0, "osl": 20.0, "osl_stddev": 5.0}, "0c0b0232bd5b4be1"),
+        ({"isl": 30.0, "prompt_corpus": "coding", "prefix_pool": 3, "prefix_length": 8}, "3e28a76fffa4cc01"),
+        ({"isl": 12.0, "prompt_corpus": "random", "turns_mean": 3.0, "turns_stddev": 1.0}, "d99b1f5adbfb539f"),
+    ],
+)
+def test_a_seed_gives_the_same_entries_in_every_version(options: dict[str, Any], digest: str) -> None:
+    source = made(60, **options)
+    entries = [source.entry(number) for number in (*range(60), 20_000, 20_001)]
+    drawn = [(entry.id, [(turn.texts, turn.max_tokens, turn.input_tokens) for turn in entry.turns]) for entry in entries]
+    assert hashlib.sha256(repr(drawn).encode()).hexdigest()[:16] == digest
 
 
 def test_lengths_do_not_depend_on_what_else_is_drawn() -> None:

@@ -60,8 +60,8 @@ def sonnets() -> str:
 class RunningText:
     """A text read from a word on, which continues at its beginning after its end.
 
-    It begins only at words whose continuation is unique, so no two prompts share a prefix by accident.  Each line is
-    tokenized once, for any number of prompts.
+    It begins only at words whose continuation is unique, so no two prompts share a prefix by accident.  Each line, and
+    the rest of a line from each word on, is tokenized once, for any number of prompts.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer, seed: int) -> None:
@@ -73,6 +73,7 @@ class RunningText:
         self._starts = [0, *ends[:-1]]
         self._lines = [text[start:end] for start, end in zip(self._starts, ends, strict=True)]
         self._ids: list[list[int] | None] = [None] * len(self._lines)
+        self._rests: dict[int, list[int]] = {}
         self._stride = coprime(round(len(self._words) * _GOLDEN), len(self._words))
 
     def window(self, stream: str, number: int) -> Window:
@@ -88,7 +89,10 @@ class RunningText:
         return bisect_right(self._starts, offset) - 1
 
     def rest_of_line(self, line: int, offset: int) -> list[int]:
-        return self._tokenizer.encode(self._lines[line][offset - self._starts[line] :])
+        ids = self._rests.get(offset)
+        if ids is None:
+            ids = self._rests[offset] = self._tokenizer.encode(self._lines[line][offset - self._starts[line] :])
+        return ids
 
     def line(self, number: int) -> list[int]:
         number %= len(self._lines)
@@ -102,11 +106,8 @@ class _Lines:
     def __init__(self, text: RunningText, offset: int, jump: int | None) -> None:
         self._text = text
         line = text.line_at(offset)
-        self._ids = text.rest_of_line(line, offset)
-        self._next = line + 1
-        if jump is not None:
-            self._ids = self._ids[:_IDS_BEFORE_JUMP]
-            self._next = jump
+        self._ids = text.rest_of_line(line, offset)[: None if jump is None else _IDS_BEFORE_JUMP]
+        self._next = line + 1 if jump is None else jump
 
     def first(self, count: int) -> list[int]:
         while len(self._ids) < count:
