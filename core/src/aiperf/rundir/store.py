@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from aiperf.sdk.columns import Ints
 
 _ENTRY, _TURN = 3, 5
-_NAMES = ("entries", "turns", "offsets", "bodies", "conversations")
+_TABLES = ("entries", "turns", "offsets")
+_NAMES = (*_TABLES, "bodies", "conversations")
+_FLUSH_BYTES = 1 << 18
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
 
@@ -84,9 +86,13 @@ class StoreWriter:
     def __init__(self, directory: Path, models: int = 1) -> None:
         self._directory, self._models = directory, models
         self._files: dict[str, BinaryIO] = {name: (directory / f"dataset.{name}").open("wb") for name in _NAMES}
+        self._tables: list[list[int]] = [[] for _ in _TABLES]
+        self._bodies: list[bytes] = []
+        self._conversations: list[bytes] = []
         self._shapes: list[StoredShape] = []
         self._known: dict[bytes, int] = {}
-        self._turns = self._body_end = self._conversation_end = self._max_turns = 0
+        self._latest: tuple[Sequence[HttpRequest], int] = (), 0
+        self._turns = self._body_end = self._conversation_end = self._max_turns = self._flushed_bytes = 0
         self._media = False
         self.graded = False
         """Whether any turn has an expected answer."""
@@ -110,44 +116,69 @@ class StoreWriter:
         *requests*: per turn, per model, the turn encoded by itself.  *input_tokens*: per turn, None where unknown;
         turns beyond its end keep the data set's number.
         """
-        identity = conversation.id.encode()
-        packed = _encode(conversation)
-        self._put("entries", self._turns, self._conversation_end, len(identity))
-        self._files["conversations"].write(identity + packed)
+        entries, turns, offsets = self._tables
+        identity, packed = conversation.id.encode(), _encode(conversation)
+        entries += (self._turns, self._conversation_end, len(identity))
+        self._conversations += (identity, packed)
         self._conversation_end += len(identity) + len(packed)
         for index, turn in enumerate(conversation.turns):
-            self._media |= bool(turn.media) or any(message.images for message in (*turn.before, *(turn.items or ())))
+            if turn.media or turn.before or turn.items:
+                self._media |= bool(turn.media) or any(message.images for message in (*turn.before, *(turn.items or ())))
             self.graded |= turn.expected is not None
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
-            sent_ns = None if turn.timestamp_ms is None else round(turn.timestamp_ms * 1e6)
-            numbers = self._shapes_of(requests[index]), tokens, turn.max_tokens, round((turn.delay_ms or 0) * 1e6), sent_ns
-            self._put("turns", *(-1 if number is None else number for number in numbers))
+            turns += (
+                self._shapes_of(requests[index]),
+                -1 if tokens is None else tokens,
+                -1 if turn.max_tokens is None else turn.max_tokens,
+                round(turn.delay_ms * 1e6) if turn.delay_ms else 0,
+                -1 if turn.timestamp_ms is None else round(turn.timestamp_ms * 1e6),
+            )
             for request in requests[index]:
-                self._files["bodies"].write(request.body)
+                self._bodies.append(request.body)
                 self._body_end += len(request.body)
-                self._put("offsets", self._body_end)
-        self._media |= any(message.images for message in conversation.opening)
+                offsets.append(self._body_end)
+        if conversation.opening:
+            self._media |= any(message.images for message in conversation.opening)
         self._turns += len(conversation.turns)
         self._max_turns = max(self._max_turns, len(conversation.turns))
         self.entries += 1
+        if self._body_end + self._conversation_end - self._flushed_bytes > _FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was added."""
+        for name, numbers in zip(_TABLES, self._tables, strict=True):
+            self._files[name].write(array("q", numbers).tobytes())
+            numbers.clear()
+        for name, pieces in (("bodies", self._bodies), ("conversations", self._conversations)):
+            self._files[name].write(b"".join(pieces))
+            pieces.clear()
+        self._flushed_bytes = self._body_end + self._conversation_end
 
     def close(self) -> None:
         """Write ``dataset.json``, and close the files."""
+        self.flush()
         for file in self._files.values():
             file.close()
         about = _About(self._shapes, self._models, self._max_turns, self._media, self.graded)
         (self._directory / "dataset.json").write_bytes(msgspec.json.encode(about))
 
-    def _put(self, name: str, *numbers: int) -> None:
-        self._files[name].write(array("q", numbers).tobytes())
-
     def _shapes_of(self, requests: Sequence[HttpRequest]) -> int:
         """The number of a row of shapes, by model; rows stand one after the other in *_shapes*."""
+        latest, number = self._latest
+        if len(latest) == len(requests) and all(map(_same_shape, latest, requests)):
+            return number
         shapes = [shape_of(request) for request in requests]
         number = self._known.setdefault(_encode(shapes), len(self._known))
         if number * self._models == len(self._shapes):
             self._shapes += shapes
+        self._latest = requests, number
         return number
+
+
+def _same_shape(one: HttpRequest, other: HttpRequest) -> bool:
+    alike = one.path == other.path and one.method == other.method and one.content_type == other.content_type
+    return alike and one.headers == other.headers
 
 
 class Store:

@@ -163,6 +163,9 @@ class Endpoint(WithOptions[OptionsT]):
     *plain_prompts* promises: the prompt of a plain turn (``Turn.plain``) is the texts of its messages.  The kernel then calls
     ``prompt_of`` for the other turns alone.
 
+    *splices_text* promises: the requests for two turns that differ in their one text alone differ only in one JSON string of
+    the body, that text.  The kernel then encodes one turn of each kind, and puts the other texts in its place.
+
     *numbers*: names and units of the numbers in its answers that metrics may read, each a column (``batch["joules"]``) of the
     metrics that have it in ``needs``.  ``items`` is the sum of ``Delta.items``; any other is the last value of that name in
     ``Delta.extra``.  NaN where an answer has none.  A name that isn't declared is ignored, with one
@@ -174,6 +177,7 @@ class Endpoint(WithOptions[OptionsT]):
     numbers: ClassVar[Mapping[str, AnyUnit]] = {}
     repeats_envelope: ClassVar[bool] = False
     plain_prompts: ClassVar[bool] = False
+    splices_text: ClassVar[bool] = False
 
     def path(self, *, streaming: bool) -> str:
         """The path of a request below the base URL."""

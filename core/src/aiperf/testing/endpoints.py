@@ -177,6 +177,19 @@ class EndpointContract:
             pytest.skip("this endpoint makes no such promise")
         assert ([*counted.texts], [*counted.ids]) == ([*self.turn.texts], [])
 
+    def test_texts_are_spliced_as_they_are_encoded(self) -> None:
+        endpoint = self.endpoint
+        if not endpoint.splices_text:
+            pytest.skip("this endpoint makes no such promise")
+        one, *others = (
+            endpoint.encode(msgspec.structs.replace(self.turn, texts=(text,)))
+            for text in ("a text", "x", " another \"text\"\n", "\u00e9\U0001f600\\ \t", '"messages"')
+        )
+        before, _, behind = one.body.partition(b'"a text"')
+        for text, other in zip(("x", " another \"text\"\n", "\u00e9\U0001f600\\ \t", '"messages"'), others, strict=True):
+            spliced = msgspec.structs.replace(one, body=before + msgspec.json.encode(text) + behind)
+            assert other == spliced, f"the text {text!r} is encoded otherwise than in the place of another"
+
     def test_tools_and_verbatim_messages_are_sent_as_they_are(self) -> None:
         if not self.endpoint.capabilities.verbatim:
             pytest.skip("this endpoint does not claim to")

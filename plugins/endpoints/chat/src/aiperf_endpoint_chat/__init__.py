@@ -78,6 +78,7 @@ class Chat(Endpoint[ChatOptions]):
     )
     repeats_envelope = True
     plain_prompts = True
+    splices_text = True
 
     def __init__(self, options: ChatOptions | None = None) -> None:
         super().__init__(options or ChatOptions())

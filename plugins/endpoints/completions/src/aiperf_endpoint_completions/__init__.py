@@ -46,6 +46,7 @@ class Completions(Endpoint):
     )
     repeats_envelope = True
     plain_prompts = True
+    splices_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         """The request for a turn.
