@@ -55,6 +55,8 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     plugins = replace(plugins, **_options(draft))
     requests = target.target_plan(draft, choice, base_urls, weights, extra)
     secrets = Secrets(target.headers(draft, choice, plugins), plugins.secret_values())
+    asked = {name.lower(): value for name, value in secrets.headers.items()}.get("accept-encoding", "")
+    requests = replace(requests, accept_encoding=asked)
     processes.check(draft)
     output = outputs.output_plan(draft, choice, planned[-1])
     draft.refuse_if_any()

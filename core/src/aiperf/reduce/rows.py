@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from aiperf.errors import ENDPOINT_ERROR
+from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.prepare.build import open_tokenizer
 from aiperf.redaction import shown_headers
 from aiperf.reduce.answer import MARKED, Answer, read_answer, read_trailers
 from aiperf.reduce.batches import OpenBatch
 from aiperf.reduce.grading import Grading
+from aiperf.reduce.heads import decoded, encoding_of, kind_of, redirect_of
 from aiperf.reduce.usage import Usage, read_usage
 from aiperf.registry.third_party import failure, load
 from aiperf.rundir import journal
@@ -151,6 +152,11 @@ class RowMaker:
             streamed = is_stream(framing, event_stream=event_stream, asked=asked)
             repeats = self._endpoint.repeats_envelope
             began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
+            if encoding := encoding_of(request.texts.get("head")):
+                try:
+                    reads = decoded(reads, encoding, asked=self._plan.target.accept_encoding)
+                except BadResponse as error:
+                    return Answer(whole=not streamed, error=error)
             answer = read_answer(
                 reads, self._endpoint.reader, streamed=streamed, repeats=repeats, began=began, framing=framing
             )
@@ -206,9 +212,10 @@ class RowMaker:
         _, outcome, status, *_ = request.done
         bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
         if outcome == journal.COMPLETED and bad is not None:
-            error = ErrorDetails(_shortened(bad.message), type=bad.kind or _INVALID, code=bad.code)
+            kind = kind_of(request.texts.get("head"))
+            error = ErrorDetails(_shortened(bad.message) + kind, type=bad.kind or _INVALID, code=bad.code)
         elif outcome == journal.COMPLETED and not answer.stamps:
-            error = ErrorDetails("the answer has no content", type=_INVALID)
+            error = ErrorDetails(f"the answer has no content{kind_of(request.texts.get('head'))}", type=_INVALID)
         elif outcome in (journal.ERROR, journal.CANCELLED):
             error = _failure(request, status)
         if bad is not None and bad.kind == ENDPOINT_ERROR:
@@ -285,6 +292,7 @@ def _failure(request: JournalRequest, status: int) -> ErrorDetails:
     if error is not None:
         return msgspec.convert(error, ErrorDetails)
     body = b"".join(read[3] for read in request.reads).decode("utf-8", "replace")
+    body = " ".join(filter(None, (redirect_of(status, head), body)))
     return ErrorDetails(_shortened(body), type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)
 
 

@@ -291,9 +291,17 @@ class Run:
         if outcome.console and summary.incomplete_reason is not None:
             print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
         if outcome.console and summary.valid == 0:
-            print("aiperf: no request succeeded; the errors are counted above", file=sys.stderr)
+            print(f"aiperf: no request succeeded; {_why(summary)}", file=sys.stderr)
         partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
         return 1 if failed or partial or summary.valid == 0 else 0
+
+
+def _why(summary: Summary) -> str:
+    """The finding that explains every failure, where there is one."""
+    for finding in summary.measurement.findings:
+        if (count := finding.numbers.get("requests")) and count == finding.numbers.get("failed"):
+            return finding.sentence
+    return "the errors are counted above"
 
 
 class Phase:

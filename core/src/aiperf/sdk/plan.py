@@ -145,6 +145,7 @@ class TargetPlan(Struct, frozen=True):
     timeout_ns: time limit of a request.  reuse: keep connections open; sticky: one connection per session.
     session_header: name of the header with the session's id.  extra: fields of every request body.
     use_server_token_count: token counts come from the server's usage; per_chunk_usage: request it with each piece.
+    accept_encoding: the header ``Accept-Encoding`` that was given with ``--header``; "" asks for none.
     """
 
     models: tuple[str, ...]
@@ -162,6 +163,7 @@ class TargetPlan(Struct, frozen=True):
     use_server_token_count: bool = False
     per_chunk_usage: bool = False
     path_given: bool = False
+    accept_encoding: str = ""
 
     @property
     def given_path(self) -> str | None:

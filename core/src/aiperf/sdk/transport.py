@@ -153,7 +153,8 @@ class Sink(Protocol):
         """What came behind the answer, once, before ``done``: the endpoint reads it (``Endpoint.trailers``)."""
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
-        """Status line and headers, for failures and where ``keep_heads`` asks."""
+        """Status line and headers, for failures, where ``keep_heads`` asks, and where the body is encoded
+        (``Content-Encoding``) or its type is neither JSON nor an event stream."""
 
     def written(self, exchange: Exchange) -> None:
         """The operating system has the whole request.  Called for *armed* exchanges alone."""

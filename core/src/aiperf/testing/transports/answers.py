@@ -110,6 +110,15 @@ class AnswerTests(OnStage):
 
         self.play(scene, OK, keep_heads=True)
 
+    def test_the_head_of_an_encoded_body_and_of_an_unusual_type_is_shown(self) -> None:
+        async def scene(stage: Stage) -> None:
+            shown = [(await stage.ask()).request in stage.ear.heads for _ in range(3)]
+            assert shown == [True, True, False]
+
+        encoded = answer(gzip.compress(b"{}", mtime=0), headers=["Content-Encoding: gzip"])
+        page = answer(b"<html>", content_type="text/html; charset=utf-8")
+        self.play(scene, [Expect(), Send(encoded), Expect(), Send(page), *OK])
+
     def test_redirects_are_answers(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange = await stage.ask()

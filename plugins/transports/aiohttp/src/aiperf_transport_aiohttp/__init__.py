@@ -277,9 +277,11 @@ class AiohttpTransport:
         exchange.status = status
         if status == 101:
             raise _RefusedError(ErrorDetails("the server wants to switch protocols", type="UpgradeRefused"))
-        if response.headers.get("Content-Type", "").lower().startswith("text/event-stream"):
+        kind = response.headers.get("Content-Type", "").lower()
+        if kind.startswith("text/event-stream"):
             exchange.flags |= STREAMED
-        if self.settings.keep_heads or status >= 300:
+        odd = "Content-Encoding" in response.headers or (kind and not exchange.flags & STREAMED and "json" not in kind)
+        if self.settings.keep_heads or odd or status >= 300:
             # The names are strings of aiohttp's own kind, which a journal can't take.
             answered = [(str(name), value) for name, value in response.headers.items()]
             self.sink.head(exchange, status, response.reason or f"HTTP {status}", answered)

@@ -69,7 +69,7 @@ class Answer:
         self.headers: list[tuple[bytes, bytes]] = []
         self.reason = b""
         self.status = 0
-        self.begun = self.new_head = self.streamed = self.complete = self.stray = self.keep = False
+        self.begun = self.new_head = self.streamed = self.odd = self.complete = self.stray = self.keep = False
         self.own_pieces = self.interim = 0
         self._bodyless = False
         self._parser: Any = None
@@ -114,11 +114,14 @@ class Answer:
             raise ValueError(f"status {status:03}")
         if self.complete or status < 200:
             return
-        self.status, self.new_head, self.streamed = status, True, False
+        self.status, self.new_head, self.streamed, self.odd = status, True, False, False
         for name, value in self.headers:
             if len(name) == 12 and name.lower() == b"content-type":
-                self.streamed = value.lower().startswith(b"text/event-stream")
-                break
+                kind = value.lower()
+                self.streamed = kind.startswith(b"text/event-stream")
+                self.odd = self.odd or not (self.streamed or b"json" in kind)
+            elif len(name) == 16 and name.lower() == b"content-encoding":
+                self.odd = True
         if self._bodyless:
             self.on_message_complete()
             self._parser = None  # it waits for a body that never comes
@@ -302,7 +305,7 @@ class Connection:
             if upgrade or not answer.complete:
                 if answer.new_head:
                     self._headed(exchange)
-                self.fail(_UPGRADE_REFUSED if upgrade else _not_http(error.__context__ or error))
+                self.fail(_UPGRADE_REFUSED if upgrade else _not_http(_protocol(data) or error.__context__ or error))
                 return
             answer.stray = True  # the bytes stand behind a whole answer
         if answer.new_head:
@@ -354,7 +357,7 @@ class Connection:
         if (answer.streamed or self._framed) and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
             # Segments so far are the head's, or the end's of the answer before: they hide no event.
             self.segments, self.reads = _data_segments(self.sock) or 0, 0
-        if self.transport.settings.keep_heads or answer.status >= 300:
+        if self.transport.settings.keep_heads or answer.odd or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
             self.sink.head(exchange, answer.status, reason, headers)
@@ -445,6 +448,13 @@ class Connection:
             self.sock.close()
             self.fd = -1
             self.answer.release()
+
+
+def _protocol(data: bytes) -> str:
+    """Words on a server that speaks something else; "" where its first bytes don't tell."""
+    if data[:2] == b"\x15\x03":  # an alert: RFC 8446, 5.1
+        return "the server speaks TLS"
+    return "the server speaks HTTP/2" if data[3:4] == b"\x04" and data[5:9] == bytes(4) else ""  # SETTINGS: RFC 9113, 3.4
 
 
 def _not_http(reason: object) -> ErrorDetails:

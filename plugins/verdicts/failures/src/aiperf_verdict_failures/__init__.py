@@ -1,0 +1,33 @@
+"""Why requests failed, and the next step, where their errors tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aiperf import Evidence, Finding, FindingLevel, Verdict
+from aiperf.sdk.verdict import LIKELY
+
+from aiperf_verdict_failures.causes import cause_of
+
+SCOPE = "failed requests"
+
+
+class Failures(Verdict[None]):
+    """A sentence for each known cause of failed requests.
+
+    Numbers: ``requests`` that failed of it, and ``failed``, all that failed.  Where they are equal, it explains every failure.
+    """
+
+    def judge(self, evidence: Evidence) -> Iterator[Finding]:
+        failed = sum(seen.count for seen in evidence.errors)
+        counts: dict[str, int] = {}
+        sentences: dict[str, str] = {}
+        for seen in sorted(evidence.errors, key=lambda seen: seen.first_ns):
+            kind, sentence = cause_of(seen.error, evidence.plan)
+            if sentence:
+                counts[kind] = counts.get(kind, 0) + seen.count
+                sentences.setdefault(kind, sentence)
+        for kind, sentence in sentences.items():
+            share = "" if counts[kind] == failed else f"{counts[kind]:,} of {failed:,} failed requests: "
+            numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}
+            yield Finding(kind, FindingLevel.ADVICE, share + sentence, LIKELY, numbers, SCOPE)

@@ -1,0 +1,72 @@
+"""Errors to causes and next steps."""
+
+from __future__ import annotations
+
+import pytest
+from aiperf import ErrorDetails
+from aiperf.sdk.transport import REFUSED
+from aiperf.sdk.verdict import ErrorSeen
+from aiperf.testing import sample_evidence
+from aiperf_verdict_failures import Failures
+from aiperf_verdict_failures.contract import FailuresContract
+
+
+class TestItKeepsTheContract(FailuresContract):
+    pass
+
+
+def seen(message: str, code: int | None = None, count: int = 5, cause: str | None = None) -> ErrorSeen:
+    return ErrorSeen(ErrorDetails(message, "Error", code, cause), count, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "to https://other/v1: give"),
+        (seen('{"error": {"message": "Incorrect API key"}}', 401), "not_authorized", "--api-key"),
+        (seen('{"error": {"message": "Incorrect API key"}}', 401), "not_authorized", "it says: Incorrect API key"),
+        (seen("", 403), "not_authorized", "-H 'Name: value'"),
+        (seen('{"message": "The model `m` does not exist."}', 404), "unknown_model", "-m; it says: The model `m` does not"),
+        (seen('{"error": "model \'m\' not found"}', 404), "unknown_model", "no model"),
+        (seen('{"detail": "Not Found"}', 404), "no_route", "--endpoint gives another path; it says: Not Found"),
+        (seen("", 405), "no_route", "(405)"),
+        (seen("too large", 413), "too_large", "larger than the server takes"),
+        (seen("This model's maximum context length is 4096 tokens.", 400), "too_long", "--isl or --osl"),
+        (seen("the request exceeds the available context size", 400), "too_long", "--isl or --osl"),
+        (seen("`inputs` tokens + `max_new_tokens` must be <= 4096", 422), "too_long", "--isl or --osl"),
+        (seen("Unsupported parameter: max_completion_tokens", 400), "old_length_name", "--use-legacy-max-tokens"),
+        (seen("slow down", 429), "rate_limited", "--concurrency or --request-rate; it says: slow down"),
+        (seen("127.0.0.1:9: Connection refused", cause=REFUSED), "nobody_listens", "nothing listens at -u http"),
+        (seen("h: TLS handshake failed: self-signed certificate"), "unknown_authority", "--ca-file"),
+        (seen("Hostname mismatch, certificate is not valid for 'h'"), "wrong_host_name", "another host's"),
+        (seen("h: TLS handshake failed: WRONG_VERSION_NUMBER"), "no_tls", "http:// instead"),
+        (seen("not HTTP: the server speaks TLS"), "speaks_tls", "https:// instead"),
+        (seen("not HTTP: the server speaks HTTP/2"), "speaks_http2", "HTTP/1.1"),
+        (seen("the answer is encoded as br, and no header Accept-Encoding asked for that"), "encoded", "Accept-Encoding: gzip"),
+        (seen("the answer has no content"), "no_content", "--export-level raw"),
+        (seen("chat: not JSON; the answer is text/html"), "other_type", "answers with text/html at"),
+    ],
+)
+def test_an_error_names_its_cause_and_the_next_step(error: ErrorSeen, kind: str, words: str) -> None:
+    (finding,) = Failures().judge(sample_evidence(errors=(error,)))
+    assert finding.kind == kind
+    assert words in finding.sentence
+    assert finding.numbers == {"requests": 5, "failed": 5}
+
+
+def test_a_part_of_the_failures_is_counted_and_one_cause_is_told_once() -> None:
+    errors = (seen("slow down", 429, 2), seen("wait", 429, 3), seen("a riddle", 500, 7))
+    (finding,) = Failures().judge(sample_evidence(errors=errors))
+    assert finding.sentence.startswith("5 of 12 failed requests: the server limits requests (429)")
+    assert finding.numbers == {"requests": 5, "failed": 12}
+
+
+def test_what_a_server_says_is_shortened_and_pages_are_left_out() -> None:
+    long, page = (next(iter(Failures().judge(sample_evidence(errors=(seen(text, 401),))))) for text in ("x" * 5000, "<html>"))
+    assert long.sentence.endswith("x" * 200 + "…")
+    assert "it says" not in page.sentence
+
+
+@pytest.mark.parametrize("error", [seen("a riddle", 500), seen("", 418), seen("timed out", 504)])
+def test_an_unknown_cause_is_left_unexplained(error: ErrorSeen) -> None:
+    assert not list(Failures().judge(sample_evidence(errors=(error,))))
