@@ -5,16 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import random
 import socket
+import string
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from pathlib import Path
 
 import pytest
 from aiperf import BadTokenizer
-from aiperf_tokenizer_builtin import Builtin, O200kBase
+from aiperf_tokenizer_builtin import Builtin, O200kBase, plain
 from aiperf_tokenizer_builtin.contract import BuiltinContract
-from aiperf_tokenizer_builtin.vocabulary import pack, ranks, unpack
+from aiperf_tokenizer_builtin.vocabulary import pack, ranks, read, unpack
 
 GOLDEN = json.loads((Path(__file__).parent / "o200k_base_golden.json").read_text())["texts"]
 
@@ -131,6 +135,71 @@ def test_packing_keeps_every_byte() -> None:
 def test_damaged_data_is_said(packed: bytes) -> None:
     with pytest.raises(BadTokenizer, match="damaged"):
         unpack(packed)
+
+
+def full_encoding() -> O200kBase:
+    """A tokenizer that has loaded its vocabulary."""
+    tokenizer = O200kBase()
+    tokenizer.encode("\u00e4")
+    assert tokenizer._plain is None
+    return tokenizer
+
+
+def plain_texts() -> list[str]:
+    """Prose and code of this repository, and words of random characters."""
+    here = Path(__file__).parents[1]
+    files = [here / "README.md", *sorted(here.glob("src/*/*.py")), *sorted(Path(json.__file__).parent.glob("*.py"))]
+    texts = [part for file in files for part in file.read_text().split("\n\n")]
+    draw = random.Random(7)
+    characters = ["".join(map(chr, range(128))), string.ascii_letters, " \n\t\r'sdmtreSDMTREL", "AaBb  \n/.,\x1c\x0b\x0c"]
+    drawn = ["".join(draw.choices(draw.choice(characters), k=draw.randrange(60))) for _ in range(5000)]
+    return [text for text in [*texts, *drawn, *(row["text"] for row in GOLDEN)] if text.isascii()]
+
+
+def test_plain_text_has_the_ids_of_the_whole_vocabulary(builtin: O200kBase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "_MOST_MERGED", 10**9)
+    small, full = plain.Plain(), full_encoding()
+    compared = 0
+    for text in plain_texts():
+        try:
+            ids = small.encode(text)
+        except plain.TooMuch:  # a word of many characters
+            continue
+        compared += 1
+        assert ids == full.encode(text), text
+        assert small.count(text) == len(ids)
+        assert small.decode(ids) == text
+    assert compared > 5000
+
+
+def test_the_packaged_ascii_tokens_are_those_of_the_vocabulary() -> None:
+    assert read("o200k_base.ascii") == plain.pack(list(ranks()))
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    ["caf\u00e9", "x" * 200, "".join(random.Random(3).choices(string.ascii_lowercase + " ", k=60_000))],
+    ids=["not ASCII", "a long word", "many unusual words"],
+)
+def test_unusual_text_loads_the_vocabulary(unusual: str) -> None:
+    tokenizer = O200kBase()
+    assert tokenizer.encode("hello world") == [24912, 2375]
+    assert tokenizer._plain is not None
+    assert tokenizer.encode(unusual) == full_encoding().encode(unusual)
+    assert tokenizer._plain is None
+    assert tokenizer.decode([24912, 2375]) == "hello world"
+    assert tokenizer.count("hello world") == 2
+
+
+def test_ids_that_were_never_encoded_are_decoded() -> None:
+    assert O200kBase().decode([24912, 2375]) == "hello world"
+
+
+def test_plain_text_imports_no_tiktoken() -> None:
+    act = "from aiperf_tokenizer_builtin import Builtin\nprint(Builtin().open('builtin').count('To be, or not to be'))"
+    code = f"{act}\nimport sys\nassert not {{'tiktoken', 'regex', 'importlib.resources'}} & sys.modules.keys()"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "7\n"
 
 
 class TestBuiltinKeepsTheContract(BuiltinContract):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import tiktoken
 from aiperf import BadTokenizer
 
-from aiperf_tokenizer_builtin.vocabulary import PATTERN, SPECIAL, ranks
+from aiperf_tokenizer_builtin.plain import Plain, TooMuch
+from aiperf_tokenizer_builtin.vocabulary import PATTERN, SPECIAL, TOKENS, ranks
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 _MAX_BLANK = 250_000
 _BLANKS = re.compile(r"\s{2,}")
@@ -37,31 +41,57 @@ class Builtin:
 
 
 class O200kBase:
-    """Text to o200k_base ids and back; special tokens such as ``<|endoftext|>`` are plain text."""
+    """Text to o200k_base ids and back; special tokens such as ``<|endoftext|>`` are plain text.
+
+    Plain English in small amounts is encoded by :mod:`aiperf_tokenizer_builtin.plain`, with the same ids.  The first text that
+    is anything else loads tiktoken and the vocabulary, which encode everything from then on.
+    """
 
     name = "builtin"
 
     def __init__(self) -> None:
+        self._plain: Plain | None = Plain()
+
+    @cached_property
+    def _encoding(self) -> Encoding:
+        import tiktoken
+
+        self._plain = None
         merges = ranks()
-        self._encoding = tiktoken.Encoding(name="o200k_base", pat_str=PATTERN, mergeable_ranks=merges, special_tokens=SPECIAL)
-        self._size = len(merges)
+        encoding = tiktoken.Encoding(name="o200k_base", pat_str=PATTERN, mergeable_ranks=merges, special_tokens=SPECIAL)
         merges.clear()  # tiktoken keeps its own copy; clearing saves a third of the memory
+        return encoding
 
     @property
     def size(self) -> int:
         """Number of ordinary ids, 199,998; the two special ids follow after a gap and don't count."""
-        return self._size
+        return TOKENS
 
     def encode(self, text: str) -> list[int]:
+        if self._plain is not None:
+            try:
+                return self._plain.encode(text)
+            except TooMuch:
+                pass
         if len(text) <= _MAX_BLANK:
             return self._encoding.encode_ordinary(text)
         return [token for piece in _pieces(text) for token in self._encoding.encode_ordinary(piece)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; invalid bytes become U+FFFD."""
+        if self._plain is not None:
+            try:
+                return self._plain.decode(ids)
+            except TooMuch:
+                pass
         return self._encoding.decode(ids)
 
     def count(self, text: str) -> int:
+        if self._plain is not None:
+            try:
+                return self._plain.count(text)
+            except TooMuch:
+                pass
         return len(self.encode(text))
 
 

@@ -7,8 +7,8 @@ unpacks in 40 ms; lzma would save another 0.15 MB and cost 30 ms at each start.
 
 from __future__ import annotations
 
+import pkgutil
 import zlib
-from importlib.resources import files
 
 from aiperf import BadTokenizer
 
@@ -31,6 +31,15 @@ PATTERN = "|".join(
     ]
 )
 """The pattern that splits text before merging; part of the encoding's definition."""
+
+ASCII_PATTERN = (
+    PATTERN.replace(r"\p{N}{1,3}", "[0-9]{1,3}")
+    .replace(_UPPER, "[A-Z]")
+    .replace(_LOWER, "[a-z]")
+    .replace(r"\p{L}", "A-Za-z")
+    .replace(r"\p{N}", "0-9")
+)
+"""The pattern for ASCII text alone, as Python's ``re`` reads it with ``re.ASCII``."""
 
 _SEPARATOR = b"\xff"
 
@@ -63,12 +72,22 @@ def ranks() -> dict[bytes, int]:
     Raises:
         BadTokenizer: The installed data is missing or damaged.
     """
+    tokens = unpack(read("o200k_base.bin"))
+    return dict(zip(tokens, range(len(tokens)), strict=True))
+
+
+def read(name: str) -> bytes:
+    """A file of the package.
+
+    Raises:
+        BadTokenizer: It is missing.
+    """
     try:
-        packed = (files(__package__) / "o200k_base.bin").read_bytes()
+        data = pkgutil.get_data(__name__.rpartition(".")[0], name)
     except OSError as error:
         raise _damaged(str(error)) from error
-    tokens = unpack(packed)
-    return dict(zip(tokens, range(len(tokens)), strict=True))
+    assert data is not None  # every loader of packages gives data
+    return data
 
 
 def _damaged(why: str) -> BadTokenizer:
