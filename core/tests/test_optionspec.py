@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 from aiperf.planning.kernel_options import KernelOptions
+from aiperf.registry import option_specs
 from aiperf.registry.option_specs import specs, validate
 from aiperf.registry.registry import Registry
 from aiperf.sdk.options import After, EncodedOptions, Finite, Options, Word, option, undecodable
@@ -124,6 +125,25 @@ def test_an_error_names_the_flag_the_value_and_the_rule(given: Any, message: Any
     made, errors = check(given)
     assert made is None and [error.message for error in errors] == [message]
     assert all(error.exit_code == 2 for error in errors)
+
+
+NUMBERS = ("0", "1", "-1", "007", "9", "1.0", "1.5", "1e1", "-0", "1_0", " 7", "٣", "inf", "nan", "", "9" * 20, "0.1" * 9)
+TEXTS = ("one", "red", "RED", "First-One", "true", "on", "a/b", "~", " x ", "äö", "abcd")
+
+
+@pytest.mark.parametrize("options_class", [Sample, KernelOptions], ids=lambda options_class: options_class.__name__)
+def test_the_quick_conversion_is_that_of_pydantic(options_class: type[Options]) -> None:
+    many = {spec.field for spec in specs(options_class) if spec.arity in ("many", "maybe")}
+    model, quick = option_specs.model_of(options_class), 0
+    for field in options_class.option_defaults:
+        for text in (*NUMBERS, *TEXTS, True, False):
+            for value in ([], [text], ["1", text]) if field in many else (text,):
+                plain = option_specs._plainly(options_class, {field: value})
+                if plain is not None:
+                    quick += 1
+                    want = getattr(model.model_validate({field: value}), field)
+                    assert (plain[field], type(plain[field])) == (want, type(want)), (field, value)
+    assert quick > 100
 
 
 def test_an_error_names_the_flag_as_it_was_typed() -> None:

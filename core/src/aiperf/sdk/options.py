@@ -7,11 +7,13 @@ The class is plain Python, so that a worker may import it.  Values are validated
 from __future__ import annotations
 
 import math
+import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal
 
 import msgspec
@@ -156,14 +158,20 @@ def option_values(options: Any) -> dict[str, Any]:
     return {name: vars(options)[name] for name in options.option_defaults}
 
 
-def option_types(options_class: type[Options]) -> dict[str, Any]:
-    """The declared types by field.
+def option_types(options_class: type[Options], fields: Collection[str] | None = None) -> dict[str, Any]:
+    """The declared types by field, of all or of these *fields*.
 
     Raises:
         NameError: A type can't be resolved in the module of its class.
     """
-    hints = typing.get_type_hints(options_class, include_extras=True)
-    return {name: hints[name] for name in options_class.option_defaults}
+    hints: dict[str, Any] = {}
+    wanted = options_class.option_defaults if fields is None else fields
+    for base in reversed(options_class.__mro__):
+        own = {name: hint for name, hint in vars(base).get("__annotations__", {}).items() if name in wanted}
+        if own:
+            declared = SimpleNamespace(__annotations__=own)
+            hints |= typing.get_type_hints(declared, vars(sys.modules[base.__module__]), vars(base), include_extras=True)
+    return hints
 
 
 def shown_options(options: Options) -> dict[str, Any]:
