@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from aiperf import environment
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Draft
+from aiperf.registry.third_party import load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan
@@ -80,7 +81,7 @@ def ui(draft: Draft) -> PluginRef | None:
         draft.warn(f"the display {name} needs a terminal; using the simple one")
     else:
         with draft.collected(draft.flag("ui")):
-            registry.load("uis", name)  # the display's process would report an import error too late
+            load(registry.ref("uis", name))  # the display's process would report an import error too late
         return draft.chosen("uis", name, "ui")
     return draft.chosen("uis", "simple")
 

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from aiperf.errors import BadDataset
 from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
 from aiperf.registry.registry import strongest
-from aiperf.registry.third_party import isolated
+from aiperf.registry.third_party import isolated, load
 from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
 from aiperf.sdk.rowfile import first_row, rows
@@ -192,7 +192,7 @@ def _recognises(draft: Draft, plugin: Descriptor, path: Path, row: dict[str, Any
     if keys and (row is None or not any(key in row for key in keys)):
         return False
     with isolated(plugin, draft.warn, f"can't say whether it knows {path}"):
-        return bool(draft.registry.load("datasets", plugin.name).recognises(path, row))
+        return bool(load(plugin).recognises(path, row))
     return False
 
 

@@ -24,7 +24,7 @@ from aiperf.planning.phases import NS_PER_S
 from aiperf.planning.problems import Draft
 from aiperf.planning.request_fields import body_fields, typed_headers
 from aiperf.redaction import without_secrets
-from aiperf.registry.third_party import blamed
+from aiperf.registry.third_party import blamed, load
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.headers import check_header_name, check_header_value, merged
@@ -305,7 +305,7 @@ def headers(draft: Draft, choice: EndpointChoice, plugins: PluginPlan) -> dict[s
         if descriptor is None:
             return headers
         # Created early, so that its errors are reported before any process is started.
-        plugin = draft.registry.load("endpoints", descriptor.name)
+        plugin = load(draft.registry.ref("endpoints", descriptor.name), *descriptor.requires)
         with blamed(descriptor, "can't be used"):
             dialect: Endpoint = plugin(plugins.options_of(plugins.endpoint))
         if key is None:

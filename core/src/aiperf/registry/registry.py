@@ -150,9 +150,9 @@ class Registry:
             PluginError: As :meth:`ref`; or its import fails.
         """
         plugin = self._usable(category, name)
-        from aiperf.registry.third_party import load  # not where nothing is loaded
+        from aiperf.registry.third_party import load_by_name  # not where nothing is loaded
 
-        return load(plugin, *plugin.requires)
+        return load_by_name(plugin, *plugin.requires)
 
     def load_options_model(self, one: Descriptor) -> Any:
         """The class of the plugin's own options; None where it declares none.
@@ -187,11 +187,12 @@ class Registry:
         """The hooks of this process, with every usable ``hooks`` plugin registered; a plugin that can't be is one warning."""
         if self._hooks is None:
             from aiperf.registry.hooks import Hooks
+            from aiperf.registry.third_party import load
 
             self._hooks = Hooks()
             for plugin in self.all("hooks"):
                 try:
-                    self._hooks.register(plugin.ref, self.load("hooks", plugin.name))
+                    self._hooks.register(plugin.ref, load(plugin, *plugin.requires))
                 except PluginError as error:
                     self.mark_broken(plugin, error.message)
                     self._hooks.report(f"{error.message}; it is left out")

@@ -6,12 +6,14 @@ with uvloop's ``call_at``, by 2 µs with a timerfd).
 
 from __future__ import annotations
 
-import asyncio
-import ctypes
 import os
 import sys
 from collections.abc import Callable
 from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic_ns, time_ns
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 NS_PER_S = 1_000_000_000
 PRECISE = sys.platform == "linux"
@@ -41,6 +43,8 @@ class Timer:
         self._handle: asyncio.TimerHandle | None = None
         self._fd = -1
         if PRECISE:
+            import ctypes  # the parent and reducers use this module for its clocks alone
+
             libc = ctypes.CDLL(None, use_errno=True)
             self._settime = libc.timerfd_settime
             self._fd = libc.timerfd_create(_CLOCK_MONOTONIC, _TFD_CLOEXEC_NONBLOCK)

@@ -8,7 +8,6 @@ row of :class:`Progress`, memory that outlives its process: the worker that repl
 
 from __future__ import annotations
 
-import asyncio
 import mmap
 import os
 import tempfile
@@ -16,8 +15,12 @@ from bisect import bisect_right
 from collections.abc import Callable, MutableSequence
 from pathlib import Path
 from time import monotonic_ns
+from typing import TYPE_CHECKING
 
 from aiperf.worker.clock import NS_PER_S
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class LocalSlots:
