@@ -72,7 +72,9 @@ def test_discovery_without_a_cache_still_imports_no_plugin(tmp_path: Path) -> No
     assert {module for module in got if module.startswith("aiperf_")} <= {"aiperf_command_plugins"}
 
 
-def test_a_run_with_usual_options_imports_no_validation(tmp_path: Path) -> None:
+def test_a_run_with_usual_options_imports_no_validation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_DISABLE_PLUGINS", "exporters:parquet")  # pyarrow has numpy
+    imported(program("--help"), tmp_path)  # fills the cache
     line = program("profile", "--model", "m", "--url", "http://127.0.0.1:9", "--request-count", "1",
         "--ui", "none", "--tokenizer", "builtin", "--artifact-dir", str(tmp_path / "run"))  # fmt: skip
     got = tops(imported(f"try:\n    {line.replace(chr(10), chr(10) + '    ')}\nfinally: sys.stderr.write(chr(10))", tmp_path))

@@ -16,6 +16,8 @@ from aiperf_tokenizer_builtin.vocabulary import ASCII_PATTERN, read
 _BUCKETS = 1 << 16
 _OFFSET, _RANK = 4, 3
 """Bytes of a bucket's end in the file, and of a token's rank."""
+_INVERTED = bytes(reversed(range(256)))
+"""Of a token's text in the file: no search for words takes the file for text."""
 _LONGEST = 48
 """Characters of a piece that is merged here: the time grows with their square."""
 _MOST_MERGED = 15_000
@@ -33,7 +35,7 @@ def pack(tokens: Sequence[bytes]) -> bytes:
     buckets = [bytearray() for _ in range(_BUCKETS)]
     for rank, token in enumerate(tokens):
         if token.isascii():
-            buckets[_bucket(token)] += rank.to_bytes(_RANK, "little") + bytes([len(token)]) + token
+            buckets[_bucket(token)] += rank.to_bytes(_RANK, "little") + bytes([len(token)]) + token.translate(_INVERTED)
     ends, end = bytearray(), _OFFSET * _BUCKETS
     for bucket in buckets:
         end += len(bucket)
@@ -54,7 +56,7 @@ class Ranks(dict[str, int | None]):
 
     def __missing__(self, text: str) -> int | None:
         token = text.encode()
-        place = _OFFSET * _bucket(token)
+        place, token = _OFFSET * _bucket(token), token.translate(_INVERTED)
         start = int.from_bytes(self._packed[place - _OFFSET : place], "little") if place else _OFFSET * _BUCKETS
         end = int.from_bytes(self._packed[place : place + _OFFSET], "little")
         rank = None
