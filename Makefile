@@ -9,20 +9,24 @@ PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugi
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test isolated nightly check bench packages clean
+.PHONY: demo test programs isolated nightly check bench packages clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
 
-# Programs start a few hundred times, so Python may keep their bytecode.  Files of slow tests come first (testpaths), for the
-# many quick ones fill what is left.  More processes than processors: whole-program tests wait for half of their time.
+# Programs start a few hundred times, so Python may keep their bytecode.  Tests marked `timing` run one after the other, with
+# nothing of ours beside them; those of packages are found by that word.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-tests
-	$(BIN)/python tests/suite_run.py -m 'not timing' -n 3 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python tests/suite_run.py -m timing
-	@$(MAKE) --no-print-directory -j2 isolated check
+	@$(MAKE) --no-print-directory -j2 programs check
+	$(BIN)/python tests/suite_run.py -m timing $$(grep -rl --include='test_*.py' 'mark\.timing' tests core/tests plugins)
+	@$(MAKE) --no-print-directory isolated
 
-# Tests of each package in an environment of its own.
+# Tests of the whole program and of the repository.  More processes than processors: they wait for half of their time.
+programs: $(VENV)/.installed-tests
+	$(BIN)/python tests/suite_run.py tests -m 'not timing' -n 3 --dist loadfile --no-loadscope-reorder
+
+# Tests of the kernel and of each package, in an environment of its own.
 isolated: $(VENV)/.installed-tests
 	$(BIN)/python tests/isolated.py
 

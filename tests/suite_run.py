@@ -35,20 +35,24 @@ class Failures:
         if report.failed:
             (self.teardowns if report.when == "teardown" else self.tests)[report.nodeid] = None
 
+    def final(self) -> str | None:
+        """Why the failed tests can't run once more; None if they can."""
+        if self.uncollected:
+            return f"{', '.join(self.uncollected)} could not be collected"
+        if self.teardowns:
+            return f"the teardown of {', '.join(self.teardowns)} failed"
+        if len(self.tests) > MOST_AGAIN:
+            return f"{len(self.tests)} tests failed, which is more than {MOST_AGAIN}"
+        return None
+
 
 def main(words: list[str]) -> int:
     failures = Failures()
     code = int(pytest.main(words, plugins=[failures]))
     if code != pytest.ExitCode.TESTS_FAILED or not failures.tests:
         return code
-    if failures.uncollected:
-        print(f"no second run: {', '.join(failures.uncollected)} could not be collected")
-        return code
-    if failures.teardowns:
-        print(f"no second run: the teardown of {', '.join(failures.teardowns)} failed")
-        return code
-    if len(failures.tests) > MOST_AGAIN:
-        print(f"no second run: {len(failures.tests)} tests failed, which is more than {MOST_AGAIN}")
+    if reason := failures.final():
+        print(f"no second run: {reason}")
         return code
     count = f"{len(failures.tests)} {'test' if len(failures.tests) == 1 else 'tests'}"
     print(f"{count} failed, and will run once more, alone", flush=True)
