@@ -247,11 +247,20 @@ def test_read_by_columns_or_event_by_event_it_is_the_same(pieces: list[bytes], d
         count = data.draw(st.integers(1, len(pieces)))
         reads.append(read(10 * len(reads) + 10, b"".join(pieces[:count]), data.draw(st.integers(0, 2))))
         pieces = pieces[count:]
-    # Without the space it means the same, and the fast path doesn't take it.
-    careful = [(stamp, seen, hidden, body.replace(b"data: ", b"data:")) for stamp, seen, hidden, body in reads]
-    one, other = streamed(*reads), streamed(*careful)
+    # With other line ends it means the same, and the fast path doesn't take it.
+    careful = [(stamp, seen, hidden, body.replace(b"\n", b"\r\n")) for stamp, seen, hidden, body in reads]
+    spaceless = [(stamp, seen, hidden, body.replace(b"data: ", b"data:")) for stamp, seen, hidden, body in reads]
+    one, other, third = streamed(*reads), streamed(*careful), streamed(*spaceless)
     for name in Answer.__slots__:
-        assert getattr(one, name) == getattr(other, name), name
+        assert getattr(one, name) == getattr(other, name) == getattr(third, name), name
+
+
+def test_a_space_more_is_no_content_in_a_stream_without_spaces() -> None:
+    body = event(text="a").replace(b"data: ", b"data:") + event(text="b") + b"data:  [DONE]\n\n"
+    seen: list[bytes] = []
+    read_answer([read(1, body)], lambda: DecodingReader(seen.append), streamed=True)
+    assert seen[1] == event(text="b").removeprefix(b"data: ").strip()
+    assert seen[-1] == b" [DONE]"
 
 
 def test_bytes_of_another_dialect_are_a_bad_response() -> None:

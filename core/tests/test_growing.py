@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from aiperf import BadResponse
-from aiperf.sdk.growing import GrowingText, decode_batch
+from aiperf import BadResponse, Delta
+from aiperf.sdk.growing import BatchReader, GrowingText
 
 
 def new(*texts: str, usual: bool = False) -> list[str]:
@@ -32,20 +32,37 @@ def test_a_text_that_shrinks_is_an_error_with_its_bytes(last: str) -> None:
     growing = GrowingText()
     for text in ("a", "a b", "a b c"):
         growing.new(text)
-    with pytest.raises(BadResponse, match=f"shrank from 5 characters to another of {len(last)}") as caught:
+    with pytest.raises(BadResponse, match="the text shrank") as caught:
         growing.new(last, b"x" * 1000)
     assert caught.value.raw == b"x" * 200
 
 
-read = msgspec.json.Decoder(list[dict[str, int]]).decode
+class Piece(msgspec.Struct):
+    text: str | None = None
 
 
-def test_a_batch_is_decoded_at_once() -> None:
-    assert decode_batch([b'{"a":1}', b'{"a":2}'], read) == [{"a": 1}, {"a": 2}]
+class Pieces(BatchReader[Piece]):
+    dialect, event_type = "pieces", Piece
+
+    def delta(self, event: Piece, data: bytes) -> Delta | None:
+        return self.empty(data) if event.text is None else Delta(event.text)
 
 
-@pytest.mark.parametrize("events", [
-    [b'{"a":1}', b"[DONE]"], [b'{"a":1},{"a":2}'], [b'{"a":1}', b""], [b'{"a":"\xff"}'], [b"<html>"],
+@pytest.mark.parametrize(("events", "deltas"), [
+    ([b'{"text":"a"}', b'{"text":"b"}', b"[DONE]"], [Delta("a"), Delta("b"), None]),
+    ([b'{"text":"a"}', b"[DONE]", b'{"text":"b"}', b""], [Delta("a"), None, Delta("b"), None]),
+    ([b'{"text":"a"}'], [Delta("a")]),
+    ([b'{"text":"a"}', b"{}"], [Delta("a"), Delta()]),
+    ([b"[DONE]"], [None]),
 ])  # fmt: skip
-def test_a_batch_with_anything_else_is_not_decoded(events: list[bytes]) -> None:
-    assert decode_batch(events, read) is None
+def test_a_batch_reader_gives_a_delta_for_each_event(events: list[bytes], deltas: list[Delta | None]) -> None:
+    assert Pieces().feed(events, [None] * len(events)) == deltas
+
+
+@pytest.mark.parametrize(("event", "said"), [
+    (b'{"error":"busy"}', "^busy$"), (b"<html>", "^pieces: not JSON$"), (b'{"text":7}', "^pieces: not of this dialect"),
+])  # fmt: skip
+def test_a_batch_reader_refuses_an_event_with_its_bytes(event: bytes, said: str) -> None:
+    with pytest.raises(BadResponse, match=said) as caught:
+        Pieces().feed([b'{"text":"a"}', event], [None] * 2)
+    assert caught.value.raw == event

@@ -40,6 +40,7 @@ _END = (0, 0, 0, None)
 _HEARTBEATS = (b"ping", b"heartbeat", b"keepalive", b"keep-alive")
 """Names, or data, of events that servers and proxies send through a quiet stream, where they send no comment."""
 _DATA = repeat(b"data: ")
+_SPACES = repeat(b" ")
 _MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
 
 
@@ -157,9 +158,10 @@ def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None],
     if not all(map(bytes.endswith, bodies, repeat(b"\n\n"))) or b"\r" in stream or list(stamps) != sorted(stamps):
         return None
     names: Sequence[str | None]
-    if stream[:6] == b"data: ":
-        data, lines = stream[6:-2].split(b"\n\ndata: "), 2
-        if stream.count(b"\n") != 2 * len(data):
+    if stream[:5] == b"data:":
+        head = b"data: " if stream[5:6] == b" " else b"data:"  # TGI writes no space
+        data, lines = stream[len(head) : -2].split(b"\n\n" + head), 2
+        if stream.count(b"\n") != 2 * len(data) or (len(head) == 5 and any(map(bytes.startswith, data, _SPACES))):
             return None
         names = (None,) * len(data)
     else:

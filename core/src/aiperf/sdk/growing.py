@@ -1,14 +1,16 @@
-"""Streams whose events may repeat the whole text so far, and Readers that decode a batch of events at once."""
+"""Readers of typed events, for streams that may repeat the whole text so far."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 from aiperf.errors import BadResponse
-from aiperf.sdk.sse import MOST_EVENT_BYTES
+from aiperf.sdk.endpoint import Reader, decoded, in_band_error
+from aiperf.sdk.model import Delta
+from aiperf.sdk.transport import END_MARKER
 
 _T = TypeVar("_T")
 _SURE = 2
@@ -45,23 +47,57 @@ class GrowingText:
             self._whole = text
             return text[len(whole) :]
         if self._steps >= _SURE:
-            raise BadResponse(f"the text shrank from {len(whole)} characters to another of {len(text)}", raw=event[:200])
+            raise BadResponse("the text shrank: it does not begin with the text of the event before it", raw=event[:200])
         self._whole = None
         return self._repeated + text
 
 
-def decode_batch(events: Sequence[bytes], decode: Callable[[bytes], list[_T]]) -> list[_T] | None:
-    """Events that are JSON documents, decoded together: *decode* is a typed decoder of a list of them.
+class BatchReader(Reader, Generic[_T]):
+    """Reads events that are JSON documents of one type, a batch at a time.
 
-    This takes half the time of decoding each.  None where one can't be decoded, is no JSON, or is not one document.
+    A subclass defines ``delta``, and the class attributes.  dialect: its name, for messages.  event_type: a msgspec Struct,
+    for whole answers as well.  Empty events and ``[DONE]`` have no content.
     """
-    if sum(map(len, events)) > MOST_EVENT_BYTES:
-        return None
-    try:
-        decoded = decode(b"[%b]" % b",".join(events))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return decoded if len(decoded) == len(events) else None
+
+    dialect: ClassVar[str]
+    event_type: ClassVar[type[Any]]
+    _decoder: ClassVar[msgspec.json.Decoder[Any]]
+
+    def __init_subclass__(cls) -> None:
+        cls._decoder = msgspec.json.Decoder(cls.event_type)
+
+    def delta(self, event: _T, data: bytes) -> Delta | None:
+        """What an event says; *data* are its bytes.
+
+        Raises:
+            BadResponse: As :meth:`Reader.feed`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define delta(event, data)")
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        ended = bool(events) and events[-1] == END_MARKER
+        batch = events[:-1] if ended else events
+        try:
+            read = list(map(self._decoder.decode, batch))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # one that is no document, or an error
+            return list(map(self.each, events))
+        deltas = list(map(self.delta, read, batch))
+        return [*deltas, None] if ended else deltas
+
+    def each(self, data: bytes) -> Delta | None:
+        """What an event says that is decoded by itself."""
+        return None if data == END_MARKER or not data else self.delta(decoded(self.dialect, self._decoder.decode, data), data)
+
+    def empty(self, data: bytes) -> Delta:
+        """For an event without content, which may be an error.
+
+        Raises:
+            BadResponse: It is one.
+        """
+        failure = in_band_error(data)
+        if failure is not None:
+            raise failure
+        return Delta()
 
 
-__all__ = ["GrowingText", "decode_batch"]
+__all__ = ["BatchReader", "GrowingText"]
