@@ -1,0 +1,62 @@
+"""The generate extension of Triton: encodes ``text_input``; decodes ``text_output``, in pieces or as the whole text so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn
+from aiperf.sdk.endpoint import Prompt
+from aiperf.sdk.growing import BatchReader, GrowingText
+from aiperf.sdk.prompts import prompt_of
+from msgspec import Struct
+
+
+class Answer(Struct, gc=False):
+    """An event, or a whole answer: both have the same form."""
+
+    text_output: str | list[str] | None = None
+
+
+class GenerateReader(BatchReader[Answer]):
+    """Reads one answer; a model may be configured to repeat the text so far with every event."""
+
+    dialect, event_type = "generate", Answer
+
+    def __init__(self) -> None:
+        self._new = GrowingText().new
+
+    def delta(self, event: Answer, data: bytes) -> Delta | None:
+        text = event.text_output
+        if text is None:
+            return self.empty(data)
+        return Delta(self._new(text if isinstance(text, str) else "".join(text), data))
+
+
+class Generate(Endpoint):
+    """``POST /v2/models/MODEL/generate``, streamed ``…/generate_stream``."""
+
+    capabilities = Capabilities(
+        path="/v2/models/{model}/generate",
+        streaming_path="/v2/models/{model}/generate_stream",
+        streaming=True,
+        produces_tokens=True,
+        tokenizes_input=True,
+        service_kind="triton",
+    )
+    plain_prompts = True
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        body: dict[str, Any] = {"text_input": list(turn.texts) if len(turn.texts) > 1 else turn.text}
+        if turn.stream:
+            body["stream"] = True
+        if turn.max_tokens is not None:
+            body["max_tokens"] = turn.max_tokens
+        body.update(turn.extra)
+        return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return prompt_of(request.body)
+
+    def reader(self) -> GenerateReader:
+        return GenerateReader()

@@ -1,0 +1,99 @@
+"""The generate API of Text Generation Inference: encodes ``inputs`` and ``parameters``; decodes tokens, or the whole text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, unreadable
+from aiperf.sdk.endpoint import Prompt
+from aiperf.sdk.growing import BatchReader
+from aiperf.sdk.prompts import prompt_of
+from msgspec import Struct
+
+TOP_LEVEL = ("model", "stream")
+"""Extra inputs that servers of this API read beside ``parameters``."""
+
+
+class Token(Struct, gc=False):
+    text: str = ""
+
+
+class Details(Struct, gc=False):
+    """generated_tokens, input_length: counts.  prefill: a list with each token of the prompt, empty unless asked for."""
+
+    finish_reason: str | None = None
+    generated_tokens: int | None = None
+    input_length: int | None = None
+    prefill: list[Any] | None = None
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        counts = {"prompt_tokens": len(self.prefill or ()) or self.input_length, "completion_tokens": self.generated_tokens}
+        return {name: count for name, count in counts.items() if count is not None} or None
+
+
+class Answer(Struct, gc=False):
+    """An event of a stream, with a token, or a whole answer."""
+
+    token: Token | None = None
+    generated_text: str | None = None
+    details: Details | None = None
+
+
+_read_list = msgspec.json.Decoder(list[Answer]).decode
+
+
+class TgiReader(BatchReader[Answer]):
+    """Reads one answer.  The last event of a stream repeats the text in ``generated_text``, which does not count."""
+
+    dialect, event_type = "huggingface_generate", Answer
+
+    def delta(self, event: Answer, data: bytes) -> Delta | None:
+        text = event.generated_text if event.token is None else event.token.text
+        if event.details is not None:
+            return Delta(text or "", usage=event.details.usage, finish=event.details.finish_reason)
+        return self.empty(data) if text is None else Delta(text)
+
+    def each(self, data: bytes) -> Delta | None:
+        """The Delta of one event; a whole answer may stand in a list."""
+        try:
+            return super().each(data)
+        except BadResponse:
+            if not data.lstrip().startswith(b"["):
+                raise
+        try:
+            (answer,) = _read_list(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise unreadable(self.dialect, data, error) from error
+        return self.delta(answer, data)
+
+
+class HuggingfaceGenerate(Endpoint):
+    """``POST /generate``, streamed ``/generate_stream``."""
+
+    capabilities = Capabilities(
+        path="/generate",
+        streaming_path="/generate_stream",
+        streaming=True,
+        produces_tokens=True,
+        tokenizes_input=True,
+        media_in=("image",),
+        service_kind="tgi",
+    )
+    plain_prompts = True
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        images = "".join(f"![]({media.value})" for media in turn.media)
+        parameters: dict[str, Any] = {} if turn.max_tokens is None else {"max_new_tokens": turn.max_tokens}
+        parameters |= {name: value for name, value in turn.run_extra.items() if name not in TOP_LEVEL}
+        body: dict[str, Any] = {"inputs": images + " ".join(turn.texts), "parameters": parameters}
+        body |= {name: turn.run_extra[name] for name in TOP_LEVEL if name in turn.run_extra}
+        body |= turn.row_extra
+        return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return prompt_of(request.body)
+
+    def reader(self) -> TgiReader:
+        return TgiReader()

@@ -1,0 +1,134 @@
+"""The native generate API of SGLang: encodes ``text`` and ``sampling_params``; decodes the text so far, ids and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn
+from aiperf.sdk.endpoint import Prompt
+from aiperf.sdk.growing import BatchReader, GrowingText
+from aiperf.sdk.prompts import prompt_of
+from msgspec import Struct
+
+SAMPLING_PARAMS = frozenset((
+    "max_new_tokens", "min_new_tokens", "stop", "stop_token_ids", "stop_regex", "temperature", "top_p", "top_k", "min_p",
+    "frequency_penalty", "presence_penalty", "repetition_penalty", "n", "json_schema", "regex", "ebnf", "structural_tag",
+    "ignore_eos", "skip_special_tokens", "spaces_between_special_tokens", "no_stop_trim", "stream_interval", "logit_bias",
+    "custom_params", "sampling_seed",
+))  # fmt: skip
+"""Extra inputs that stand in ``sampling_params``; all others are fields of the body."""
+
+
+class Meta(Struct, gc=False):
+    """Counts so far, and the reason of the end: an object with ``type``, or its name."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    finish_reason: dict[str, Any] | str | None = None
+
+
+class Answer(Struct, gc=False):
+    """An event, or a whole answer: both have the same form.  output_ids: instead of the text, or beside it."""
+
+    text: str | None = None
+    output_ids: list[int] | None = None
+    meta_info: Meta | None = None
+    index: int = 0
+
+
+_read_list = msgspec.json.Decoder(list[Answer]).decode
+
+
+class SglangReader(BatchReader[Answer]):
+    """Reads one answer, of one choice or of several (``n``).
+
+    Servers repeat the text so far with every event, unless they were started with incremental output.
+    """
+
+    dialect, event_type = "sglang_generate", Answer
+
+    def __init__(self) -> None:
+        self._new = GrowingText(usual=True).new
+        self._others: dict[int, GrowingText] = {}
+        self._tokens: dict[int, int] = {}
+
+    def delta(self, event: Answer, data: bytes) -> Delta | None:
+        meta, text, index = event.meta_info, event.text, event.index
+        if text is None and event.output_ids is None:
+            return self.empty(data)
+        new = self._new if not index else self._others.setdefault(index, GrowingText(usual=True)).new
+        usage, finish, tokens = None, None, None
+        if meta is not None:
+            if meta.finish_reason is not None:
+                finish = _finish(meta.finish_reason, data)
+            if (done := meta.completion_tokens) is not None:
+                tokens = done - self._tokens.get(index, 0)
+                self._tokens[index] = done
+                if len(self._tokens) > 1:
+                    done = sum(self._tokens.values())
+                usage = {"prompt_tokens": meta.prompt_tokens, "completion_tokens": done, "cached_tokens": meta.cached_tokens}
+        if text is not None:
+            return Delta(new(text, data), "", "", usage, finish)
+        # Token ids alone: each is content, and its text is unknown.
+        return Delta("", "", "", usage, finish, max(0, len(event.output_ids or ()) if tokens is None else tokens))
+
+    def each(self, data: bytes) -> Delta | None:
+        """The Delta of one event; a whole answer of several choices stands in a list."""
+        if not data.lstrip().startswith(b"["):
+            return super().each(data)
+        try:
+            answers = _read_list(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return super().each(data)
+        deltas = [self.delta(msgspec.structs.replace(answer, index=at), data) for at, answer in enumerate(answers)]
+        told = [delta for delta in deltas if delta is not None]
+        return Delta(
+            "".join(delta.text for delta in told), usage=told[-1].usage if told else None,
+            finish=told[0].finish if told else None, items=sum(delta.items for delta in told),
+        )  # fmt: skip
+
+
+def _finish(reason: dict[str, Any] | str, data: bytes) -> str | None:
+    """The name of a reason.
+
+    Raises:
+        BadResponse: The server aborted the request.
+    """
+    if isinstance(reason, str):
+        return reason
+    kind, status = reason.get("type"), reason.get("status_code")
+    if kind == "abort":
+        message = reason.get("message")
+        code = status if isinstance(status, int) else None
+        raise BadResponse(message if isinstance(message, str) and message else "aborted", raw=data, code=code, kind="abort")
+    return kind if isinstance(kind, str) else None
+
+
+class SglangGenerate(Endpoint):
+    """``POST /generate``."""
+
+    capabilities = Capabilities(
+        path="/generate", streaming=True, produces_tokens=True, tokenizes_input=True, service_kind="sglang"
+    )
+    plain_prompts = True
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        sampling: dict[str, Any] = {} if turn.max_tokens is None else {"max_new_tokens": turn.max_tokens}
+        body: dict[str, Any] = {"text": list(turn.texts) if len(turn.texts) > 1 else turn.text, "sampling_params": sampling}
+        body["stream"] = turn.stream
+        for name, value in turn.extra.items():
+            if name == "sampling_params" and isinstance(value, dict):
+                sampling |= value
+            else:
+                (sampling if name in SAMPLING_PARAMS else body)[name] = value
+        if "input_ids" in body:  # the server takes either
+            del body["text"]
+        return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return prompt_of(request.body)
+
+    def reader(self) -> SglangReader:
+        return SglangReader()
