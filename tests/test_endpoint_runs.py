@@ -31,6 +31,16 @@ class Row(NamedTuple):
 TYPES = {
     "chat": Row("--streaming --osl 6", ("/v1/chat/completions",), 6, present=("time_to_first_token",)),
     "completions": Row("--osl 6", ("/v1/completions",), 6, absent=("time_to_first_token",)),
+    "generate": Row("--streaming --osl 6", ("/v2/models/m/generate_stream",), 6, present=("time_to_first_token",)),
+    "huggingface_generate": Row(
+        "--streaming --osl 6", ("/generate_stream",), 6, present=("time_to_first_token", "usage_prompt_tokens"),
+    ),
+    "ollama": Row(
+        "--streaming --osl 6 --extra-inputs num_ctx:10", ("/api/chat",), 6,
+        present=("time_to_first_token", "server_timing_load_duration", "truncated_prompt_count"),
+    ),
+    "sglang_generate": Row("--streaming --osl 6", ("/generate",), 6, present=("time_to_first_token", "usage_prompt_tokens")),
+    "solido_rag": Row("--streaming", ("/rag/api/prompt",), 64, present=("time_to_first_token", "source_count")),
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from aiperf.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_ans
 from aiperf.rundir.journal import MESSAGE
 from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.endpoint import DecodingReader
+from aiperf.sdk.framing import Lines
 from aiperf.sdk.model import Delta
 from aiperf.testing.journals import Plain, event
 from hypothesis import given
@@ -261,6 +262,32 @@ def test_a_space_more_is_no_content_in_a_stream_without_spaces() -> None:
     read_answer([read(1, body)], lambda: DecodingReader(seen.append), streamed=True)
     assert seen[1] == event(text="b").removeprefix(b"data: ").strip()
     assert seen[-1] == b" [DONE]"
+
+
+class CarefulLines(Lines):
+    """The same lines, which the fast path doesn't take."""
+
+
+LINES = (b'{"text":"a"}\n', b'{"text":""}\n', b'{"n":1}\r\n', b"\n", b' {"text":"b"}\n', b'{"te')
+
+
+@given(st.lists(st.sampled_from(LINES), min_size=1), st.data())
+def test_lines_read_by_columns_or_one_by_one_are_the_same(pieces: list[bytes], data: Any) -> None:
+    reads: list[Read] = []
+    pieces = [b'{"n":0}\n', b'{"n":1}\n', *pieces]  # one line alone would be a whole answer
+    while pieces:
+        count = data.draw(st.integers(1, len(pieces)))
+        reads.append(read(10 * len(reads) + 10, b"".join(pieces[:count]), data.draw(st.integers(0, 2))))
+        pieces = pieces[count:]
+
+    def text(event: bytes) -> Delta:
+        return Delta(event.decode() if b"text" in event else "")
+
+    one, other = (
+        read_answer(reads, lambda: DecodingReader(text), streamed=True, framing=framing) for framing in (Lines, CarefulLines)
+    )
+    for name in Answer.__slots__:
+        assert getattr(one, name) == getattr(other, name), name
 
 
 def test_bytes_of_another_dialect_are_a_bad_response() -> None:

@@ -22,13 +22,14 @@ from aiperf.rundir.shard_reader import Read
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
 from aiperf.sdk.model import Delta
-from aiperf.sdk.sse import Event, Messages
+from aiperf.sdk.sse import MOST_EVENT_BYTES, Event, Messages
 from aiperf.sdk.transport import END_MARKER
 
 TEXT, REASONING, TOOL, ITEM, MARKED, SHARED = 1, 2, 4, 8, 16, 32
 """Bits of a chunk's kind; MARKED: only an interval is known for its instant; SHARED: it came with a marked chunk before it."""
 NewReader: TypeAlias = Callable[[], Reader]
 """An endpoint's ``reader``."""
+_Columns: TypeAlias = tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None
 
 _KINDS = {
     flags: sum(bit for bit, flag in zip((TEXT, REASONING, TOOL, ITEM), flags, strict=True) if flag)
@@ -99,8 +100,8 @@ def read_answer(
     messages = reads[0][2] == MESSAGE
     if not streamed and not (messages and len(reads) > 1):
         return _read_body(reads, new_reader)
-    usual = _messages(reads) if messages else _usual_events(reads) if framing is ServerSentEvents else None
     framing = Messages if messages else framing
+    usual = by_columns(reads) if (by_columns := _BY_COLUMNS.get(framing)) is not None else None
     usual = usual or _split(reads, framing)
     if usual is None:
         return _read_events(reads, new_reader, began, framing)
@@ -140,13 +141,13 @@ def read_answer(
     return answer
 
 
-def _messages(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
+def _messages(reads: list[Read]) -> _Columns:
     """As :func:`_usual_events`, where each read is an event."""
     stamps, _, _, bodies = zip(*reads, strict=True)
     return (list(bodies), (None,) * len(bodies), stamps, ()) if list(stamps) == sorted(stamps) else None
 
 
-def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
+def _usual_events(reads: list[Read]) -> _Columns:
     """The events of a usual stream, their names, their instants, and the number in each read (empty where none is merged).
 
     None for any other stream.  In a usual one every event is one line of data, or two with its name, and every read has whole
@@ -178,9 +179,25 @@ def _usual_events(reads: list[Read]) -> tuple[list[bytes], Sequence[str | None],
     return data, names, instants, lengths if any(hiddens) else ()
 
 
-def _split(
-    reads: list[Read], framing: type[Framing]
-) -> tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None:
+def _usual_lines(reads: list[Read]) -> _Columns:
+    """As :func:`_usual_events`, of a stream with an event in each line."""
+    stamps, _, hiddens, bodies = zip(*reads, strict=True)
+    stream = b"".join(bodies)
+    if not all(map(bytes.endswith, bodies, repeat(b"\n"))) or list(stamps) != sorted(stamps):
+        return None
+    lines = stream[:-1].split(b"\n")
+    if not all(lines) or list(map(bytes.strip, lines)) != lines or max(map(len, lines)) > MOST_EVENT_BYTES:
+        return None
+    instants, lengths = _instants(stamps, bodies, len(lines), 1)
+    return lines, (None,) * len(lines), instants, lengths if any(hiddens) else ()
+
+
+_BY_COLUMNS: dict[type[Framing], Callable[[list[Read]], _Columns]] = {
+    Messages: _messages, ServerSentEvents: _usual_events, Lines: _usual_lines,
+}  # fmt: skip
+
+
+def _split(reads: list[Read], framing: type[Framing]) -> _Columns:
     """As :func:`_usual_events`, of any stream whose reads are not merged."""
     if any(read[2] for read in reads) or any(earlier[0] > later[0] for earlier, later in pairwise(reads)):
         return None

@@ -30,14 +30,15 @@ class Meta(Struct, gc=False):
 
 
 class Answer(Struct, gc=False):
-    """An event, or a whole answer: both have the same form.  output_ids: instead of the text, or beside it."""
+    """An event, or a whole answer: both have the same form.  output_ids: a list instead of the text, or beside it."""
 
     text: str | None = None
-    output_ids: list[int] | None = None
+    output_ids: msgspec.Raw = msgspec.Raw(b"")
     meta_info: Meta | None = None
     index: int = 0
 
 
+_NO_IDS = (b"", b"null", b"[]")
 _read_list = msgspec.json.Decoder(list[Answer]).decode
 
 
@@ -56,23 +57,24 @@ class SglangReader(BatchReader[Answer]):
 
     def delta(self, event: Answer, data: bytes) -> Delta | None:
         meta, text, index = event.meta_info, event.text, event.index
-        if text is None and event.output_ids is None:
+        if text is None and bytes(event.output_ids) in _NO_IDS:
             return self.empty(data)
-        new = self._new if not index else self._others.setdefault(index, GrowingText(usual=True)).new
-        usage, finish, tokens = None, None, None
+        usage = finish = tokens = None
         if meta is not None:
             if meta.finish_reason is not None:
                 finish = _finish(meta.finish_reason, data)
             if (done := meta.completion_tokens) is not None:
-                tokens = done - self._tokens.get(index, 0)
+                if text is None:
+                    tokens = done - self._tokens.get(index, 0)
                 self._tokens[index] = done
                 if len(self._tokens) > 1:
                     done = sum(self._tokens.values())
                 usage = {"prompt_tokens": meta.prompt_tokens, "completion_tokens": done, "cached_tokens": meta.cached_tokens}
-        if text is not None:
-            return Delta(new(text, data), "", "", usage, finish)
-        # Token ids alone: each is content, and its text is unknown.
-        return Delta("", "", "", usage, finish, max(0, len(event.output_ids or ()) if tokens is None else tokens))
+        if text is None:  # token ids alone: each is content, and its text is unknown
+            tokens = bytes(event.output_ids).count(b",") + 1 if tokens is None else tokens
+            return Delta("", "", "", usage, finish, max(0, tokens))
+        new = self._others.setdefault(index, GrowingText(usual=True)).new if index else self._new
+        return Delta(new(text, data), "", "", usage, finish)
 
     def each(self, data: bytes) -> Delta | None:
         """The Delta of one event; a whole answer of several choices stands in a list."""
