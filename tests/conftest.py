@@ -10,6 +10,17 @@ from aiperf_command_simulate.testing import Simulator, running
 from program import Program
 
 QUICK = {"first_token_ms": 5, "decode_ms": 1, "decode_batch_us": 0}
+LONGEST = (
+    "test_strangers.py", "test_shards.py", "test_directory.py", "test_templates.py", "test_timing.py", "test_kill_table.py",
+    "test_validate_plugins.py", "test_recipes.py", "test_metrics.py", "test_signals.py",
+)  # fmt: skip
+"""Files that take longest, in this order: they begin first, so that no process is left alone with one of them at the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,9 @@ def enter(folder: Path) -> None:
 
 
 class Fork(socketserver.StreamRequestHandler):
-    """Runs pytest with ``words`` in the environment ``folder``; its output goes to the file ``log``."""
+    """Runs pytest with ``words`` in the environment ``folder``; its output goes to the file ``log``.  The answer is its exit
+    code, the processor time of all its processes and the names of an ``Outcome``.
+    """
 
     def handle(self) -> None:
         job = json.loads(self.rfile.readline())
@@ -79,7 +81,7 @@ class Fork(socketserver.StreamRequestHandler):
         sys.stdout.flush()
         sys.stderr.flush()
         said = {name: list(names) for name, names in vars(outcome).items()}
-        self.wfile.write(json.dumps({"code": code, **said}).encode() + b"\n")
+        self.wfile.write(json.dumps({"code": code, "cpu_s": sum(os.times()[:4]), **said}).encode() + b"\n")
 
 
 class Forks(socketserver.ForkingMixIn, socketserver.UnixStreamServer):

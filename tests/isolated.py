@@ -114,7 +114,8 @@ def run_part(address: Path, part: Part) -> dict[str, Any]:
         answer = client.makefile().readline()
     outcome: dict[str, Any] = json.loads(answer) if answer else {"code": "without a word"}
     if outcome["code"] == 0:
-        print(f"ok     {part.name} alone: {part.log.read_text().strip().splitlines()[-1]}", flush=True)
+        last = part.log.read_text().strip().splitlines()[-1]
+        print(f"ok     {part.name} alone: {last}, {outcome['cpu_s']:.1f} s of CPU", flush=True)
     return outcome
 
 

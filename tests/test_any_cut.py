@@ -31,6 +31,7 @@ from hypothesis import strategies as st
 
 MS = 10**6
 ENDS_MS = 300
+SLICE_MS = 40
 SLOS = [
     "request_latency:15", "time_to_first_token:12", "inter_chunk_latency:3.5", "output_token_throughput_per_user:1000",
     "request_latency:p50<25", "time_to_first_token:p99<5",
@@ -68,7 +69,7 @@ def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary
     installed = [one.ref for one in Registry.discover().all("metrics")]
     options = EncodedOptions("aiperf_metric_goodput.options:GoodputOptions", {"goodput": SLOS})
     made = Recording(
-        directory, metrics=tuple(installed), options={"metrics:goodput": options}, phases=PHASES, slice_ns=20 * MS,
+        directory, metrics=tuple(installed), options={"metrics:goodput": options}, phases=PHASES, slice_ns=SLICE_MS * MS,
         urls=("http://a", "http://b", "http://c"), reducers=len(cut),
     )  # fmt: skip
     (made.journal / "due").write_bytes(np.arange(60, dtype=np.int64).tobytes())
@@ -139,7 +140,7 @@ def test_every_part_of_the_summary_that_numbers_come_to_is_there(whole: Summary)
     assert {"request_latency", "time_to_first_token"} <= whole.survival.keys()
     assert whole.survival["request_latency"].stats["censored"] > 0
     assert len(whole.urls) == 3 and all(one.results and one.errors for one in whole.urls)
-    assert len(whole.slices) == (ENDS_MS - 20) // 20
+    assert len(whole.slices) == (ENDS_MS - 20) // SLICE_MS
     assert sum(one.started for one in whole.slices) == sum(whole.outcomes.values()) == 60
     assert {tag for one in whole.slices for tag in one.results} >= {"goodput", "total_osl", "adj_request_latency"}
     assert [len(phase.results) > 50 for phase in whole.phases] == [True, True]
