@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from aiperf.errors import PluginError
+from aiperf.run import steps
 from aiperf.run.display import Display, Elsewhere, Simple, display
 from aiperf.sdk.options import EncodedOptions
-from aiperf.sdk.ui import NoUi, Snapshot, Ui
+from aiperf.sdk.ui import NoUi, Snapshot, Step, Ui
 from aiperf.testing.plans import sample_ref
 
 FAKES = '''
@@ -36,6 +37,9 @@ class Files(Ui):
 
     def show(self, snapshot):
         self.write(f"shown {snapshot.phase} {snapshot.completed} {os.getpid() != snapshot.sent}")
+
+    def step(self, step):
+        self.write(f"stepped {step.line()}")
 
     def log(self, line):
         self.write(f"logged {line}")
@@ -102,8 +106,10 @@ def test_a_display_gets_snapshots_log_lines_and_the_end(told: Path, in_process: 
     shown.log("hello")
     until(lambda: lines(told) == ["logged hello"])
     shown.show(SNAPSHOT)
+    shown.step(Step("Reducing the rest", 61.0, 1200, 40_000, "requests"))
     shown.close()
-    assert lines(told) == ["logged hello", "shown profiling 7 True", "closed"]
+    stepped = "stepped Reducing the rest: 1,200 of 40,000 requests, 1:01"
+    assert lines(told) == ["logged hello", "shown profiling 7 True", stepped, "closed"]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +177,52 @@ def test_the_simple_display_redraws_two_lines_and_gives_way_to_the_log() -> None
     drawn = stream.getvalue()
     assert drawn.count("profiling  0:01  7 done  2 in flight  1 errors") == 2
     assert drawn.endswith("\r\x1b[K\x1b[1A\r\x1b[Ka line\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_step_is_drawn_on_a_terminal_and_logged_once_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aiperf")
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        shown = Display(Simple(None, stream), "it")
+        shown.show(SNAPSHOT) if stream is terminal else None
+        shown.step(Step("Making the data set", 1.0, 7, None, "entries"))
+        shown.step(Step("Making the data set", 1.5, 9, None, "entries"))
+        shown.close()
+    erased = "\r\x1b[K"
+    assert terminal.getvalue().endswith(f"{erased}Making the data set: 9 entries, 0:01{erased}")
+    assert pipe.getvalue() == ""
+    assert caplog.messages == ["Making the data set: 7 entries, 0:01"]
+
+
+def test_a_step_is_shown_after_a_second_four_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 0.5, 0.99, 1.0, 1.1, 1.24, 1.3, 9.0])
+    monkeypatch.setattr(steps, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    shown: list[Step] = []
+    display = SimpleNamespace(step=lambda step, logged: shown.append(step))
+    with steps.step(display, "Waiting", lambda: (len(shown), 3, "s")) as tell:  # type: ignore[arg-type]  # a fake
+        for _ in range(7):
+            tell()
+    assert [(step.elapsed_s, step.done) for step in shown] == [(1.0, 0), (1.3, 1), (9.0, 2)]
+
+
+def test_what_is_printed_takes_the_place_of_a_drawn_step(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steps, "_FIRST_S", 0.0)
+    monkeypatch.setattr(steps, "_EVERY_S", 0.001)
+    terminal = Terminal()
+    shown = Display(Simple(None, terminal), "it")
+    with steps.watched(shown, "Writing the files"):
+        until(lambda: "Writing the files, 0:00" in terminal.getvalue())
+        print("the report")
+        assert not shown.draws
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert capsys.readouterr().out == "the report\n"
 
 
 def test_without_a_terminal_the_simple_display_writes_occasional_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ _WHERE = {
     "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
     "sdk.rowfile": "rows", "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
     "sdk.telemetry": "Absent Digest Histogram Point SeriesDeclaration SeriesKind SeriesTable TelemetryContext TelemetrySource",
-    "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Ui",
+    "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Step Ui",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
     " PerRequestMetric RequestView RunMetric Totals Unit",
     "sdk.raw_values": "RawValues", "sdk.columns": "Column Ragged RecordBatch Scored integers ragged",
@@ -50,7 +50,7 @@ __all__ = [
     "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
     "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView",
     "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind", "SeriesTable",
-    "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Summary",
+    "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step", "Summary",
     "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals",
     "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic",
     "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged", "rows", "tls_context",
@@ -101,6 +101,6 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from aiperf_transport_sockets import KernelTransport
 
-    from aiperf.sdk.ui import Snapshot, Ui
+    from aiperf.sdk.ui import Snapshot, Step, Ui
     from aiperf.sdk.url_strategy import UrlStrategy
     from aiperf.sdk.verdict import Evidence, Finding, FindingLevel, Verdict

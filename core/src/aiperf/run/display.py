@@ -22,7 +22,7 @@ from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, sen
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
-from aiperf.sdk.ui import NoUi, Snapshot, Ui
+from aiperf.sdk.ui import NoUi, Snapshot, Step, Ui
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _END_S = 2.0
 
 
 class Opened(msgspec.Struct, frozen=True, tag=True):
-    """The first message to the process: the plugin and its options.  Then come snapshots and log lines."""
+    """The first message to the process: the plugin and its options.  Then come snapshots, steps and log lines."""
 
     ref: PluginRef
     options: EncodedOptions | None
@@ -40,11 +40,15 @@ class Shown(msgspec.Struct, frozen=True, tag=True):
     snapshot: Snapshot
 
 
+class Stepped(msgspec.Struct, frozen=True, tag=True):
+    step: Step
+
+
 class Logged(msgspec.Struct, frozen=True, tag=True):
     line: str
 
 
-_decode = msgspec.json.Decoder(Opened | Shown | Logged).decode
+_decode = msgspec.json.Decoder(Opened | Shown | Stepped | Logged).decode
 
 
 class Elsewhere(Ui):
@@ -62,6 +66,11 @@ class Elsewhere(Ui):
         self._check()
         if not self.process.backlogged:
             self.process.send(Shown(snapshot))
+
+    def step(self, step: Step) -> None:
+        self._check()
+        if not self.process.backlogged:
+            self.process.send(Stepped(step))
 
     def log(self, line: str) -> None:
         self._check()
@@ -86,9 +95,22 @@ class Display:
 
     def __init__(self, ui: Ui, name: str) -> None:
         self._ui, self._name = ui, name
+        self._logged: set[str] = set()
+
+    @property
+    def draws(self) -> bool:
+        """Whether it redraws lines of the terminal in this process."""
+        return isinstance(self._ui, Simple) and self._ui.terminal
 
     def show(self, snapshot: Snapshot) -> None:
         self._safely(lambda: self._ui.show(snapshot))
+
+    def step(self, step: Step, *, logged: bool = False) -> None:
+        """Show the step; once in the log as well, unless it is drawn, or is *logged* by itself."""
+        self._safely(lambda: self._ui.step(step))
+        if not self.draws and not logged and step.what not in self._logged:
+            self._logged.add(step.what)
+            log.info("%s", step.line())
 
     def log(self, line: str) -> None:
         if not self._safely(lambda: self._ui.log(line)):
@@ -130,20 +152,20 @@ class Simple(Ui):
         super().__init__(options)
         self._every_s = environment.progress_s()
         self._stream = stream or sys.stderr
-        self._terminal = self._stream.isatty()
-        self._drawn = False
+        self.terminal = self._stream.isatty()
+        self._drawn = 0
         self._last_s = time.monotonic()
 
     def show(self, snapshot: Snapshot) -> None:
-        if self._terminal:
-            width = max(20, shutil.get_terminal_size().columns - 1)
-            first, second = (line[:width] for line in snapshot.lines())
-            up = "\x1b[1A\r" if self._drawn else "\r"
-            self._write(f"{up}\x1b[K{first}\n\x1b[K{second}")
-            self._drawn = True
+        if self.terminal:
+            self._draw(*snapshot.lines())
         elif time.monotonic() - self._last_s >= self._every_s:
             self._last_s = time.monotonic()
             self._write("  ".join(snapshot.lines()) + "\n")
+
+    def step(self, step: Step) -> None:
+        if self.terminal:
+            self._draw(step.line())
 
     def log(self, line: str) -> None:
         self.close()
@@ -151,9 +173,17 @@ class Simple(Ui):
 
     def close(self) -> None:
         """Erase the lines."""
-        if self._drawn:
-            self._write("\r\x1b[K\x1b[1A\r\x1b[K")
-            self._drawn = False
+        self._write(self._erasing())
+        self._drawn = 0
+
+    def _draw(self, *lines: str) -> None:
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        self._write(self._erasing() + "\n".join(line[:width] for line in lines))
+        self._drawn = len(lines)
+
+    def _erasing(self) -> str:
+        """What takes the drawn lines away."""
+        return "\x1b[1A".join(["\r\x1b[K"] * self._drawn)
 
     def _write(self, text: str) -> None:
         self._stream.write(text)
@@ -172,6 +202,8 @@ def main(replies: str) -> int:
                 ui = _made(ref, options)
             case Shown(snapshot):
                 ui.show(snapshot)
+            case Stepped(step):
+                ui.step(step)
             case Logged(text):
                 ui.log(text)
 

@@ -98,6 +98,15 @@ class Wait:
             self._threads.append(threading.Thread(target=self._ask, args=(shown, asked, tls), daemon=True))
             self._threads[-1].start()
 
+    @property
+    def shown(self) -> list[str]:
+        """The servers that are not ready."""
+        return [url for url, reason in self._reasons.items() if reason is not None]
+
+    def far(self) -> tuple[int | None, int | None, str]:
+        """How much of the time is over."""
+        return round(time.monotonic() - self._begun_s), round(self._timeout_s), "s"
+
     def over(self) -> bool:
         """Whether all servers are ready, or the time is up."""
         return self._left_s() <= 0 or not any(thread.is_alive() for thread in self._threads)

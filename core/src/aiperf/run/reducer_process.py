@@ -142,6 +142,8 @@ class ReducerProcess:
         _schedule(os.SCHED_OTHER)
         from aiperf.rundir.journal import load_end
 
+        while self.reducer.step(_STEP_S):
+            self._tell_live()
         # One reducer makes the summary from its memory; several are merged from files.
         reduction = self.reducer.finish(load_end(self.journal), save=self.of > 1)
         self.reductions = [reduction] if self.of == 1 else None

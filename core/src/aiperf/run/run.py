@@ -24,7 +24,10 @@ from aiperf.registry.hooks import Hooks
 from aiperf.run.children import Child, Children, Mailbox, no_messages
 from aiperf.run.display import Display, display
 from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit, switchboard
+from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
+from aiperf.rundir.store import made
+from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi, Snapshot
 from aiperf.telemetry.process import BEGIN, END, Sources
@@ -164,15 +167,26 @@ class Run:
 
                 waiting = Wait(self.plan, self.secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
                 stack.enter_context(contextlib.closing(waiting))
-            while not builder.poll():
-                self._receive(_BUILD_POLL_MS)
+            with step(self.display, "Making the data set", self._entries) as tell:
+                while not builder.poll():
+                    self._receive(_BUILD_POLL_MS)
+                    tell()
             self.outcome.stamp("built_ns")
             plan = builder.result()
             if waiting is not None:
-                while not waiting.over():
-                    self._receive(_POLL_MS)
+                with step(self.display, f"Waiting for {names(waiting.shown)}", waiting.far, logged=True) as tell:
+                    while not waiting.over():
+                        self._receive(_POLL_MS)
+                        tell()
                 waiting.settle()
         return plan
+
+    def _entries(self) -> Far:
+        return made(self.directories.journal), self.plan.data.entries or None, "entries"
+
+    def _reduced(self) -> Far:
+        sent = sum(self.children.shared.requests().values()) if self.children.replaceable else None
+        return sum(live.done for live in self.mailbox.live.values()), sent, "requests"
 
     def _receive(self, wait_ms: int) -> None:
         self.mailbox.receive(wait_ms)
@@ -190,14 +204,19 @@ class Run:
         mailbox.send_plan(loads)
         limit_s = environment.start_s()
         until = time.monotonic() + limit_s
+        with step(self.display, "Starting the processes of the run") as tell:
+            self._wait_until_ready(until, limit_s, tell)
+
+    def _wait_until_ready(self, until: float, limit_s: float, tell: Callable[[], None]) -> None:
         while unready := [child.identity for child in self.children.all if not child.ready]:
             self._receive(_POLL_MS)
+            tell()
             for child in self.children.all:
                 if child.process.poll() is not None:
                     hint = f"see {self.directories.log_file}"
                     raise AiperfError(f"{child.identity} {child.fate()} before it was ready", hint)
-            if mailbox.unready:
-                raise AiperfError("; ".join(mailbox.unready))
+            if self.mailbox.unready:
+                raise AiperfError("; ".join(self.mailbox.unready))
             if time.monotonic() > until:
                 raise AiperfError(f"{', '.join(unready)} did not get ready within {limit_s:g} s")
 
@@ -228,7 +247,7 @@ class Run:
         for child in self.children.reducers:
             if child.ready:
                 self.mailbox.send(child, control.Finish())
-        self._wait(lambda: len(self.mailbox.reduced) == len(self.children.reducers))
+        self._wait(lambda: len(self.mailbox.reduced) == len(self.children.reducers), "Reducing the rest", self._reduced)
         self.outcome.stamp("reduced_ns")
 
     def _summarize(self) -> Summary:
@@ -239,7 +258,7 @@ class Run:
         self._record_end()  # now with the columns
         mailbox.catch_up = lambda child: [control.Finish(), *([summarize] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], summarize)
-        self._wait(lambda: mailbox.summarized)
+        self._wait(lambda: mailbox.summarized, "Making the summary")
         summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
         for child in self.children.reducers:
             child.ended = True
@@ -247,12 +266,14 @@ class Run:
         outcome.stamp("summarized_ns")
         return summary
 
-    def _wait(self, over: Callable[[], bool]) -> None:
-        while not over():
-            self.mailbox.receive(_REDUCE_POLL_MS)
-            self.directories.check()
-            self.mailbox.watch_reducers()
-            self._check_dropped()
+    def _wait(self, over: Callable[[], bool], what: str, far: Callable[[], Far] = unknown) -> None:
+        with step(self.display, what, far) as tell:
+            while not over():
+                self.mailbox.receive(_REDUCE_POLL_MS)
+                self.directories.check()
+                self.mailbox.watch_reducers()
+                self._check_dropped()
+                tell()
         if self.mailbox.failures:
             message, *hints = self.mailbox.failures[0].split("\n")
             again = f"the journal is kept; try again with: aiperf report {self.directories.artifacts}"
@@ -270,10 +291,13 @@ class Run:
         for phase in summary.phases:
             log.info("Phase %s (%s) | %s succeeded, %s failed", phase.name, phase.kind, phase.valid, phase.failed)
         journal = self.directories.journal
-        self.display.close()
+        if not self.display.draws:
+            self.display.close()
         self.hooks.call("aiperf_summary_made", summary=summary)
         to = artifacts.target_for(self.plan, self.clock)
-        written, failures = artifacts.export(summary, self.plan, journal, to)
+        with watched(self.display, "Writing the files"):
+            written, failures = artifacts.export(summary, self.plan, journal, to)
+        self.display.close()
         failures += summary.extra.get("failures", [])
         for files in self.hooks.call("aiperf_export", summary=summary, target=to) or ():
             written += files or []

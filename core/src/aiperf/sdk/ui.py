@@ -49,6 +49,24 @@ class Snapshot(Struct, frozen=True):
         return first, "  ".join(parts)
 
 
+class Step(Struct, frozen=True):
+    """Work before or behind the load that takes more than a second.
+
+    what: ``Making the data set``.  done, total: how far it is, in *unit*; None is unknown.
+    """
+
+    what: str
+    elapsed_s: float
+    done: int | None = None
+    total: int | None = None
+    unit: str = ""
+
+    def line(self) -> str:
+        """``Making the data set: 1,200 of 40,000 entries, 0:07``."""
+        far = "" if self.done is None else f": {self.done:,}{'' if self.total is None else f' of {self.total:,}'} {self.unit}"
+        return f"{self.what}{far}, {_clock(self.elapsed_s)}"
+
+
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -66,6 +84,9 @@ class Ui(WithOptions[OptionsT]):
         """Show live numbers; called a few times per second.  Snapshots that come too fast are left out."""
         raise NotImplementedError(f"{type(self).__name__} must define show(snapshot)")
 
+    def step(self, step: Step) -> None:
+        """Show what the run does before or behind the load; called a few times per second.  The log has a line on it, too."""
+
     def log(self, line: str) -> None:
         """Show a log line, without its newline."""
         print(line, file=sys.stderr, flush=True)
@@ -81,4 +102,4 @@ class NoUi(Ui):
         pass
 
 
-__all__ = ["NoUi", "Snapshot", "Ui"]
+__all__ = ["NoUi", "Snapshot", "Step", "Ui"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from aiperf.sdk.ui import Snapshot, Ui
+from aiperf.sdk.ui import Snapshot, Step, Ui
 from aiperf.testing.manifests import check_row
 
 SNAPSHOTS: Sequence[Snapshot] = (
@@ -40,8 +40,11 @@ class UiContract:
 
     def test_it_shows_every_moment_of_a_run(self) -> None:
         made = self._made()
+        made.step(Step("Making the data set", 1.0, 12, None, "entries"))
         for snapshot in SNAPSHOTS:
             made.show(snapshot)
+        made.step(Step("Reducing the rest", 3600.5, 10**6, 10**9, "requests"))
+        made.step(Step("Writing the files", 4000.0))
         made.close()
 
     @pytest.mark.parametrize("columns", ["1", "20", "400"])
