@@ -310,6 +310,7 @@ def completed(
         history=(*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before), tools=tools,
         state={} if state is None or turn.reset or conversation.alone else state,
         extra={**target.extra, **turn.extra}, run_extra=target.extra, row_extra=turn.extra,
+        server_counts=target.use_server_token_count,
     )  # fmt: skip
 
 

@@ -15,6 +15,10 @@ LENGTH_FIELDS = frozenset(("ignore_eos", "min_tokens"))
 """Body fields with which some servers hold an answer to the requested length."""
 
 
+HIDDEN = "\0"
+"""Reasoning of a ``Delta`` that the server keeps to itself: content at its instant, and no tokens."""
+
+
 class _Empty(dict[str, Any]):
     """A dictionary that stays empty, so that all turns share one.  JSON and msgpack encoders take it for a dictionary."""
 
@@ -91,8 +95,8 @@ def _parts(content: Any) -> Iterable[dict[str, Any]]:
 class Turn(Struct, frozen=True, omit_defaults=True):
     """The content of one request.
 
-    A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *history*, *state*, *run_extra* and
-    *row_extra* before the endpoint encodes the turn.
+    A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *server_counts*, *history*, *state*,
+    *run_extra* and *row_extra* before the endpoint encodes the turn.
 
     texts: text parts (several for batched embeddings).
     named: texts by the name of their field (``query``, ``passages``); they stand in *texts*, too, for endpoints without fields.
@@ -101,6 +105,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     tools: definitions of tools, as the API writes them; None keeps those of the turn before, () sends none.
     max_tokens: requested output length; None leaves it to the model.
     per_chunk_usage: each piece of a stream shall carry the token counts so far.
+    server_counts: token counts are taken from the server's usage (``--use-server-token-count``).
     delay_ms: think time after the previous answer; None is no delay.
     timestamp_ms: send time in a recorded trace; None outside traces.
     input_tokens: length of the texts in the run's tokenizer, where the data set knows it; None lets the kernel count.
@@ -143,6 +148,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     reset: bool = False
     run_extra: Mapping[str, Any] = _EMPTY
     row_extra: Mapping[str, Any] = _EMPTY
+    server_counts: bool = False
 
     @property
     def own(self) -> tuple[Message, ...]:
@@ -278,6 +284,6 @@ def names(words: Sequence[str]) -> str:
 
 
 __all__ = [
-    "LENGTH_FIELDS", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn", "join_url",
-    "names",
+    "HIDDEN", "LENGTH_FIELDS", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn",
+    "join_url", "names",
 ]  # fmt: skip

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 from aiperf import Capabilities, ConfigError, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
+from aiperf.sdk.chat_messages import chat_messages
 from aiperf.sdk.endpoint import Prompt
+from aiperf.sdk.prompts import prompt_of
 from msgspec import Struct
 
-from aiperf_endpoint_chat.messages import rendered
 from aiperf_endpoint_chat.options import ChatOptions
-from aiperf_endpoint_chat.prompt import prompt_of
 from aiperf_endpoint_chat.replay import ChatReader
 
 _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
@@ -90,7 +90,7 @@ class Chat(Endpoint[ChatOptions]):
 
     def encode(self, turn: Turn) -> HttpRequest:
         body: dict[str, Any] = {
-            "messages": rendered(turn.messages, parts=self.parts),
+            "messages": chat_messages(turn.messages, parts=self.parts),
             "model": turn.model,
             "stream": turn.stream,
         }

@@ -1,30 +1,36 @@
-"""Messages in the form of the chat dialect."""
+"""Messages as OpenAI's chat API writes them; several dialects send them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from aiperf import BadDataset, Media, Message
+from aiperf.errors import BadDataset
+from aiperf.sdk.model import Media, Message
 
 _PART_ORDER = {"image": 0, "audio": 1, "video": 2}
 _AUDIO_FORMATS = {"mpeg": "mp3", "mpga": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav", "x-m4a": "m4a"}
 
 
-def rendered(messages: Sequence[Message], *, parts: bool = False) -> list[dict[str, Any]]:
+def chat_messages(messages: Sequence[Message], *, parts: bool = False) -> list[dict[str, Any]]:
     """The ``messages`` array; verbatim messages as they are.  *parts*: write a single text as a list of parts, too.
 
     Two system messages at the start (of the run and of the data set) become one, because servers accept only one.
 
     Raises:
-        BadDataset: The chat dialect can't send the media.
+        BadDataset: The API can't say the media.
     """
-    if len(messages) > 1 and messages[0].role == messages[1].role == "system" and _mergeable(messages[0], messages[1]):
-        messages = [Message("system", ("\n\n".join((messages[0].text, messages[1].text)),)), *messages[2:]]
     return [
         {"role": message.role, "content": _content(message, parts)} if message.item is None else message.item
-        for message in messages
+        for message in one_system(messages)
     ]
+
+
+def one_system(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages, with two system messages at the start joined by a blank line, where both are text alone."""
+    if len(messages) > 1 and messages[0].role == messages[1].role == "system" and _mergeable(messages[0], messages[1]):
+        return [Message("system", ("\n\n".join((messages[0].text, messages[1].text)),)), *messages[2:]]
+    return messages
 
 
 def _mergeable(first: Message, second: Message) -> bool:
@@ -49,13 +55,13 @@ def _rank(media: Media) -> int:
     try:
         return _PART_ORDER[media.kind]
     except KeyError:
-        raise BadDataset(f"chat can't send media of kind {media.kind!r}", "use image, audio or video") from None
+        raise BadDataset(f"a chat has no media of kind {media.kind!r}", "use image, audio or video") from None
 
 
 def _part(media: Media) -> dict[str, Any]:
     part: dict[str, Any]
     if media.kind == "audio":
-        form, data = _audio(media.value)
+        form, data = audio_data(media.value)
         part = {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     else:
         name = f"{media.kind}_url"
@@ -65,13 +71,20 @@ def _part(media: Media) -> dict[str, Any]:
     return part
 
 
-def _audio(value: str) -> tuple[str, str]:
-    """Format and base64 of ``wav,UklGR…`` or ``data:audio/wav;base64,UklGR…``."""
+def audio_data(value: str) -> tuple[str, str]:
+    """Format and base64 of ``wav,UklGR…`` or ``data:audio/wav;base64,UklGR…``.
+
+    Raises:
+        BadDataset: It is neither.
+    """
     head, comma, data = value.partition(",")
     if comma and head.startswith("data:audio/"):
         head = head.removeprefix("data:audio/").partition(";")[0]
         return _AUDIO_FORMATS.get(head, head), data
     if not comma or not head.isalnum():
         shown = value if len(value) <= 40 else f"{value[:40]}…"
-        raise BadDataset(f"chat can't send the audio {shown!r}", "write 'format,base64' or a data:audio/… URI")
+        raise BadDataset(f"the audio {shown!r} is not inline", "write 'format,base64' or a data:audio/… URI")
     return head, data
+
+
+__all__ = ["audio_data", "chat_messages", "one_system"]
