@@ -35,10 +35,12 @@ TYPES = {
     "huggingface_generate": Row(
         "--streaming --osl 6", ("/generate_stream",), 6, present=("time_to_first_token", "usage_prompt_tokens"),
     ),
+    "messages": Row("--streaming --osl 6", ("/v1/messages",), 6, present=("time_to_first_token",)),
     "ollama": Row(
         "--streaming --osl 6 --extra-inputs num_ctx:10", ("/api/chat",), 6,
         present=("time_to_first_token", "server_timing_load_duration", "truncated_prompt_count"),
     ),
+    "responses": Row("--streaming --osl 6", ("/v1/responses",), 6, present=("time_to_first_token",)),
     "sglang_generate": Row("--streaming --osl 6", ("/generate",), 6, present=("time_to_first_token", "usage_prompt_tokens")),
     "solido_rag": Row("--streaming", ("/rag/api/prompt",), 64, present=("time_to_first_token", "source_count")),
 }  # fmt: skip

@@ -25,7 +25,7 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, POLL_GAP, Row
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.framing import is_stream
-from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.model import HIDDEN, ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
 from aiperf.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
@@ -166,6 +166,8 @@ class RowMaker:
         if trailers is not None and 200 <= status < 300:
             at_ns = reads[-1][0] if reads else ack - self._zero_ns
             read_trailers(answer, lambda: self._endpoint.trailers(_joined(trailers)), at_ns)
+        if HIDDEN in answer.reasoning:
+            answer.reasoning = answer.reasoning.replace(HIDDEN, "")
         return answer
 
     def _began(self, request: JournalRequest) -> int:
