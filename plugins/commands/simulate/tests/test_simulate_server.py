@@ -273,12 +273,13 @@ def test_a_connection_can_be_reset(simulator):
 
 
 def test_a_stall_and_a_slow_first_token_show_in_the_truth(simulator):
-    post(simulator, chat(max_tokens=4, stream=True), fault="stall=2:0.08")
+    post(simulator, chat(max_tokens=4, stream=True), fault="stall=2:0.3")
     post(simulator, chat(max_tokens=2, stream=True), fault="slow_first=0.05")
     stalled, slow = simulator.truth()["requests"]
-    assert stalled["last_mono_ns"] - stalled["first_mono_ns"] >= 80_000_000
+    # A chunk that is sent late makes the pause behind it shorter: a third of it may go so.
+    assert stalled["last_mono_ns"] - stalled["first_mono_ns"] >= 200_000_000
     assert slow["first_mono_ns"] - slow["received_mono_ns"] >= 50_000_000
-    assert simulator.summary()["chunk_gap_ms"]["max"] >= 80
+    assert simulator.summary()["chunk_gap_ms"]["max"] >= 200
 
 
 def test_an_error_can_be_said_in_band(simulator):

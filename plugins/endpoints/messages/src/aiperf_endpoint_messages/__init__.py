@@ -31,6 +31,8 @@ class Messages(Endpoint):
         verbatim=True,
     )
     repeats_envelope = True
+    plain_prompts = True
+    splices_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         """The request for a turn.

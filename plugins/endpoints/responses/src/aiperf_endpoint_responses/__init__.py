@@ -37,6 +37,8 @@ class Responses(Endpoint):
         verbatim=True,
     )
     repeats_envelope = True
+    plain_prompts = True
+    splices_text = True
 
     def __init__(self, options: None = None) -> None:
         super().__init__(options)
