@@ -68,7 +68,7 @@ class Messages(Endpoint):
         return MessagesReader()
 
     def decode(self, event: bytes) -> Delta | None:
-        return MessagesReader().feed((event,), (None,))[0]
+        return MessagesReader().each(event)
 
     def auth_headers(self, key: str) -> dict[str, str]:
         return {"x-api-key": key}

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 from aiperf import BadResponse, Delta, Message, in_band_error
-from aiperf.sdk.endpoint import Reader, decoded
-from aiperf.sdk.growing import decode_batch
+from aiperf.sdk.growing import BatchReader
 from aiperf.sdk.model import HIDDEN
 from msgspec import Struct
 
@@ -39,34 +38,20 @@ class _Event(Struct, gc=False):
     stop_reason: str | None = None
 
 
-_read = msgspec.json.Decoder(_Event).decode
-_read_all = msgspec.json.Decoder(list[_Event]).decode
 _FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature", "input_json_delta": "input"}
 
 
-class MessagesReader(Reader):
+class MessagesReader(BatchReader[_Event]):
     """Keeps the blocks for the next turn: a server takes thinking back only with its signature."""
+
+    dialect = "messages"
+    event_type = _Event
 
     def __init__(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: list[tuple[int, _Delta]] = []
 
-    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
-        several = list(events)
-        while several and several[-1] in (b"[DONE]", b""):  # OpenAI's end marker, behind message_stop
-            several.pop()
-        read = decode_batch(several, _read_all) if len(several) > 1 else None
-        if read is None:
-            return list(map(self._one, events))
-        deltas = list(map(self._taken, read, several))
-        return deltas if len(deltas) == len(events) else [*deltas, *[None] * (len(events) - len(deltas))]
-
-    def _one(self, data: bytes) -> Delta | None:
-        if data in (b"[DONE]", b""):
-            return None
-        return self._taken(decoded("messages", _read, data), data)
-
-    def _taken(self, event: _Event, data: bytes) -> Delta | None:
+    def delta(self, event: _Event, data: bytes) -> Delta | None:
         name, delta = event.type, event.delta
         if name == "content_block_delta" and delta is not None:
             self._pieces.append((event.index, delta))

@@ -99,7 +99,7 @@ class Responses(Endpoint):
         return ResponsesReader()
 
     def decode(self, event: bytes) -> Any:
-        return ResponsesReader().feed((event,), (None,))[0]
+        return ResponsesReader().each(event)
 
 
 def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Message]]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
-from aiperf import BadResponse, Delta, Message, in_band_error
-from aiperf.sdk.endpoint import Reader, decoded
-from aiperf.sdk.growing import decode_batch
+from aiperf import BadResponse, Delta, Message
+from aiperf.sdk.endpoint import decoded
+from aiperf.sdk.growing import BatchReader
 from msgspec import Raw, Struct
 
 PREVIOUS = "previous_response_id"
@@ -71,30 +71,21 @@ class _Response(Struct, gc=False):
     error: Any = None
 
 
-_read = msgspec.json.Decoder(_Event).decode
-_read_all = msgspec.json.Decoder(list[_Event]).decode
 _read_response = msgspec.json.Decoder(_Response).decode
 _read_item = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class ResponsesReader(Reader):
+class ResponsesReader(BatchReader[_Event]):
     """Counts each text once, whichever of its events a server sends, and keeps items and id for the next turn."""
+
+    dialect = "responses"
+    event_type = _Event
 
     def __init__(self) -> None:
         self._seen: set[_Part] = set()
         self._finished: set[_Part] = set()
         self._items: dict[str, dict[str, Any]] = {}
         self._id: str | None = None
-
-    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
-        several = list(events)
-        while several and several[-1] in (b"[DONE]", b""):
-            several.pop()
-        read = decode_batch(several, _read_all) if len(several) > 1 else None
-        if read is None:
-            return list(map(self._one, events))
-        deltas = list(map(self._taken, read, several))
-        return deltas if len(deltas) == len(events) else [*deltas, *[None] * (len(events) - len(deltas))]
 
     def replay(self) -> Sequence[Message] | None:
         items = [item for item in self._items.values() if item.get("type") not in _NOT_REPLAYED]
@@ -103,12 +94,7 @@ class ResponsesReader(Reader):
     def state(self) -> dict[str, Any]:
         return {} if self._id is None else {PREVIOUS: self._id}
 
-    def _one(self, data: bytes) -> Delta | None:
-        if data in (b"[DONE]", b""):
-            return None
-        return self._taken(decoded("responses", _read, data), data)
-
-    def _taken(self, event: _Event, data: bytes) -> Delta | None:
+    def delta(self, event: _Event, data: bytes) -> Delta | None:
         name = event.type
         kind = _DELTAS.get(name)
         if kind is not None:
@@ -129,10 +115,7 @@ class ResponsesReader(Reader):
             return None
         if event.object == "response":
             return self._end(decoded("responses", _read_response, data), data)
-        failure = in_band_error(data)
-        if failure is not None:
-            raise failure
-        return None
+        return self.empty(data)
 
     def _done(self, event: _Event, kind: int, field: str) -> Delta | None:
         index = event.content_index
