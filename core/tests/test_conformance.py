@@ -30,7 +30,7 @@ from aiperf.registry.manifest import read_row
 from aiperf.run.display import Simple
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext
-from aiperf.sdk.endpoint import Capabilities, Prompt, Reader, in_band_error, unreadable
+from aiperf.sdk.endpoint import Answered, Capabilities, Done, Follow, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
 from aiperf.sdk.grader import Case as GradedCase
@@ -462,6 +462,39 @@ def test_a_bad_framing_is_caught(contract: EndpointContract, caught: str) -> Non
 )
 def test_a_bad_reader_is_caught(reader: Callable[[Any], Reader], caught: str) -> None:
     assert caught in verdicts(with_reader(reader))
+
+
+# Several exchanges
+
+RESULT = b'{"t":"ab"}'
+
+
+def _job(self: Endpoint, answer: Answered) -> Follow | Done:
+    return Done() if answer.body else Follow(HttpRequest("/jobs/1", b"", {}, "", "GET"), 0.1)
+
+
+def _following(follow: Callable[[Endpoint, Answered], Any]) -> EndpointContract:
+    contract = type(with_endpoint(follow=follow, capabilities=msgspec.structs.replace(Plain.capabilities, follows=True)))
+    followed = (Answered(0, 202, b""), Answered(1, 202, b""), Answered(2, 200, RESULT))
+    return cast(EndpointContract, type("Jobs", (contract,), {"followed": followed, "transcript": (RESULT,)})())
+
+
+def _endless(self: Endpoint, answer: Answered) -> Follow:
+    return Follow(HttpRequest("/jobs/1", b"", {}, "", "GET"), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("follow", "caught"),
+    [
+        (_job, set()),
+        (_endless, {"test_what_follows_an_answer_is_a_request"}),
+        (lambda self, answer: 1 / 0, {"test_what_follows_an_answer_is_a_request"}),
+        (lambda self, answer: "/jobs/1", {"test_what_follows_an_answer_is_a_request"}),
+        (lambda self, answer: Done(), {"test_what_follows_an_answer_is_a_request"}),
+    ],
+)
+def test_what_follows_an_answer_ends_with_the_last(follow: Callable[[Endpoint, Answered], Any], caught: set[str]) -> None:
+    assert verdicts(_following(follow)) == caught
 
 
 # Metrics

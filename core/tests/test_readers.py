@@ -135,6 +135,7 @@ def refuses() -> Delta | None:
     [
         ({"feed": fails}, "the endpoint can't read the answer: KeyError: 'seq'", "EndpointError"),
         ({"close": fails}, "the endpoint can't read the answer: KeyError: 'seq'", "EndpointError"),
+        ({"close": None}, "the endpoint can't read the answer: TypeError: 'NoneType' object is not callable", "EndpointError"),
         ({"close": refuses}, "cut off", None),
         ({"close": lambda: "Hi"}, "the endpoint can't read the answer: close returned str, not Delta", "EndpointError"),
         (
