@@ -255,9 +255,14 @@ def test_plugins_get_their_own_options_and_share_what_they_declare_alike(run: An
     assert got.typed["datasets:synthetic.slos"] == "-g"
 
 
-def test_plugins_have_their_defaults_where_nothing_was_typed(run: Any) -> None:
-    got = settings_of(run, "profile -m m")
-    assert got.plugins["datasets:synthetic"].length == 550 and got.plugins["datasets:other"].length is None
+def test_plugins_have_their_defaults_where_nothing_was_typed(run: Any, registry: Registry) -> None:
+    got = settings_of(run, "profile -m m --goodput a:1")
+    assert got.plugins["datasets:synthetic"].length == 550
+    assert "datasets:other" not in got.plugins, "it is not imported before a plan selects it"
+    everywhere = plugin("exporters", "all", options=(ISL,), options_model="plugins_of_this_test:Other")
+    assert main.main(["profile", "-m", "m"], Registry([everywhere])) == 0
+    ((settings, _),) = run.caught[-1:]
+    assert settings.plugins["exporters:all"].length is None, "it takes part in every run"
 
 
 def test_the_command_is_kept_as_typed_without_secrets(run: Any) -> None:
@@ -306,14 +311,16 @@ def test_what_is_broken_in_a_package_for_one_cause_is_one_warning(run: Any, caps
     ]
 
 
+@pytest.mark.parametrize("category", ["exporters", "datasets"])
 def test_options_that_fail_to_import_are_fatal_only_when_given(
-    run: Any, capsys: pytest.CaptureFixture[str]
+    run: Any, capsys: pytest.CaptureFixture[str], category: str
 ) -> None:
     def fresh() -> Any:
-        return Registry([plugin("datasets", "gone", options=(ISL,), options_model="no_such_module_at_all:Options")])
+        return Registry([plugin(category, "gone", options=(ISL,), options_model="no_such_module_at_all:Options")])
 
     assert main.main(["profile", "-m", "m"], fresh()) == 0
-    assert "no_such_module_at_all" in capsys.readouterr().err
+    # Options of a data set are imported by the runs that select it.
+    assert ("no_such_module_at_all" in capsys.readouterr().err) is (category == "exporters")
     assert main.main(["profile", "-m", "m", "--isl", "5"], fresh()) == 1
     assert "no_such_module_at_all" in capsys.readouterr().err
 

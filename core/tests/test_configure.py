@@ -688,6 +688,15 @@ def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: py
     assert caught.value.errors[0].message == "--project: is required by the dataset plugin 'synthetic'"
 
 
+def test_a_chosen_plugin_without_typed_options_has_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = row("datasets", "synthetic", options_model="x:y", options=specs(DataOptions))
+    monkeypatch.setattr(Registry, "load_options_model", lambda self, one: DataOptions)
+    registry = Registry([*KERNEL, *(one for one in PLUGINS if one.name not in ("synthetic", "cloud")), ours], kernel_options=())
+    found, _ = configure.plan(Settings(KernelOptions(**GOOD, endpoint_type="silent"), {}, {}, "aiperf"), registry)
+    assert list(found.plugins.options) == ["datasets:synthetic"]
+    assert found.plugins.options["datasets:synthetic"].decoded().isl == 550
+
+
 def test_secret_options_of_plugins_are_redacted_in_the_report() -> None:
     found = plan(plugins={"endpoints:chat": EndpointOptions(token="tk")}, typed={"endpoints:chat.token": "--token"})
     assert found.run.config["plugins"] == {"endpoints:chat": {"token": "<redacted>"}}

@@ -15,7 +15,7 @@ from aiperf.cli import help_text
 from aiperf.cli.commandline import CONFIG, DISABLED, FIRST, PINS, CommandLine, Scan, Subcommand, did_you_mean, options_of
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry.registry import Registry
-from aiperf.sdk.categories import chosen_by
+from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.descriptor import Descriptor, canonical
@@ -334,7 +334,9 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     first = {spec.field for spec in FIRST}
     own = {field: text for field, text in scan.values().get("", {}).items() if field not in first}
     kernel, errors = validate(KernelOptions, registry.kernel_options, own, scan.typed_of(""))
-    plugins = _validated(registry, _run_plugins(registry), scan, errors)
+    # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
+    needed = [each for each in _run_plugins(registry) if CATEGORIES[each.category].every or each.key in scan.values()]
+    plugins = _validated(registry, needed, scan, errors)
     _raise_all(errors)
     assert kernel is not None  # its errors are raised above
     return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]), scan.configuration)

@@ -131,16 +131,20 @@ def _options(draft: Draft) -> dict[str, Any]:
     from aiperf.registry.option_specs import conflicts, validate
 
     used = {ref.key for ref in draft.used}
+    plugins = dict(draft.settings.plugins)
     for ref in draft.used:
         plugin = draft.registry.descriptor(ref.category, ref.name)
-        if plugin.options_model is not None and plugin.key not in draft.settings.plugins:
+        if plugin.options_model is not None and plugin.key not in plugins:
             with draft.collected():
-                _, errors = validate(draft.registry.load_options_model(plugin), plugin.options, {}, {})
+                options, errors = validate(draft.registry.load_options_model(plugin), plugin.options, {}, {})
                 for error in errors:
                     draft.refuse(f"{error.message} by the {singular(ref.category)} plugin {ref.name!r}", *error.hints)
+                if options is not None:
+                    plugins[plugin.key] = options
+    draft.settings = replace(draft.settings, plugins=plugins)
     _refuse_unused(draft, used)
     encoded, secret = {}, {}
-    for key, options in draft.settings.plugins.items():
+    for key, options in plugins.items():
         category, _, name = key.partition(":")
         if key not in used and category not in _ALWAYS:
             continue
