@@ -26,11 +26,12 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.columns import BOUND_COLUMNS, Column, RecordBatch
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.exporter import BatchExporter
-from aiperf.sdk.metric import Metric, Unit
+from aiperf.sdk.metric import Metric, PluginUnit, Unit
+from aiperf.sdk.model import Conversation, Turn
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
-from aiperf.testing.journals import CLOCK, Recording, event
+from aiperf.testing.journals import CLOCK, Plain, Recording, event
 from aiperf.testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -307,7 +308,7 @@ def test_setting_the_wall_clock_moves_no_instant_and_counts_once(tmp_path: Path)
         ),
         (b"", {"message": "the answer has no content", "type": "InvalidInferenceResultError"}),
         (event(text="a") + b'data: {"error":"full"}\n\n', {"message": "full", "type": "overloaded", "code": 503}),
-        (b"data: <html>\n\n", {"message": "plain: not JSON", "type": "InvalidInferenceResultError"}),
+        (b"data: <html>\n\n", {"message": "plain: not JSON", "type": "InvalidInferenceResultError", "cause": "<html>"}),
         (b"event: error\ndata: gone\n\n", {"message": "gone", "type": "SSEResponseError", "code": 502}),
     ],
 )
@@ -318,6 +319,41 @@ def test_a_good_status_without_a_good_answer_is_an_error(tmp_path: Path, body: b
     batch = reduced(made)
     assert (value(batch, "outcome"), batch.valid.tolist()) == (journal.ERROR, [False])
     assert error(batch) == wanted
+
+
+class Counting(Plain):
+    """As many items as the request has words; a request that begins with ``odd`` can't be counted."""
+
+    numbers = {"items": PluginUnit("scores")}
+
+    def items_of(self, body: bytes) -> int | None:
+        return len(body.split()) if not body.startswith(b"odd") else int(body)
+
+
+@pytest.mark.parametrize(("text", "items", "wanted"), [
+    ("a b", 2, None),
+    ("a b", 1, {"message": "scores: 1 in the answer, 2 asked for", "type": "InvalidInferenceResultError"}),
+    ("a", 3, {"message": "scores: 3 in the answer, 1 asked for", "type": "InvalidInferenceResultError"}),
+    ("a", 0, {"message": "the answer has no content", "type": "InvalidInferenceResultError"}),
+])  # fmt: skip
+def test_an_answer_with_another_number_of_items_than_asked_for_is_an_error(
+    tmp_path: Path, text: str, items: int, wanted: dict[str, Any] | None
+) -> None:
+    made = recording(tmp_path, endpoint=ref("endpoints", Counting))
+    made.data_set(Conversation("first", (Turn((text,)),)))
+    made.answered(0, 1, (10, event(items=items)))
+    made.flush(60)
+    batch = reduced(made)
+    assert batch.valid.tolist() == [wanted is None]
+    assert wanted is None or error(batch) == wanted
+
+
+def test_a_request_whose_items_cannot_be_counted_names_the_endpoint(tmp_path: Path) -> None:
+    made = recording(tmp_path, endpoint=ref("endpoints", Counting))
+    made.data_set(Conversation("first", (Turn(("odd",)),)))
+    made.answered(0, 1, (10, event(items=2)))
+    made.flush(60)
+    assert error(reduced(made))["message"].startswith("the endpoint can't count the items of the request: ValueError")
 
 
 WHOLE = event(text="a b", finish="stop") + DONE

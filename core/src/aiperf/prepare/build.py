@@ -110,7 +110,7 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
 
 def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
     """Write the conversations to the store and to the exporters' files; the number of entries."""
-    unenforced_length = False
+    unenforced_length = useless_length = False
     models, end = len(plan.target.models), object()
     chosen = exporters(plan, target_for(plan, RunClock(0, 0)), DatasetExporter)  # these exporters use no time
     with contextlib.ExitStack() as stack:
@@ -138,6 +138,7 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
             conversation = without_silent_turns(conversation)
             requests = encoder.requests(conversation)
             unenforced_length = unenforced_length or encoder.unenforced_length(conversation)
+            useless_length = useless_length or encoder.useless_length(conversation)
             # With models in turn and entries in order, this is the body that is sent first.
             model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
             store.add(conversation, requests, [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)])
@@ -159,6 +160,8 @@ def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
             "answers may be shorter than the length asked for, because a model may stop early; where the server supports it,"
             " --extra-inputs ignore_eos:true prevents that"
         )
+    if useless_length:
+        log.warning("the endpoint type %r makes no tokens: output lengths are not sent", plan.plugins.endpoint.name)
     return store.entries
 
 
@@ -287,6 +290,10 @@ class Encoder:
             turn.max_tokens is not None and turn.payload is None and not LENGTH_FIELDS & turn.extra.keys()
             for turn in conversation.turns
         )
+
+    def useless_length(self, conversation: Conversation) -> bool:
+        """Whether a turn asks for an output length, and the endpoint makes no tokens."""
+        return not self.capabilities.produces_tokens and any(turn.max_tokens is not None for turn in conversation.turns)
 
     def _check(self, conversation: Conversation) -> None:
         where, kind = f"conversation {conversation.id!r}", self._plan.plugins.endpoint.name

@@ -18,7 +18,7 @@ from aiperf.reduce.batches import OpenBatch
 from aiperf.reduce.grading import Grading
 from aiperf.reduce.heads import decoded, encoding_of, kind_of, redirect_of
 from aiperf.reduce.usage import Usage, read_usage
-from aiperf.registry.third_party import failure, load
+from aiperf.registry.third_party import failure, load, why
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import JournalRequest
 from aiperf.rundir.store import Store
@@ -36,6 +36,8 @@ Report: TypeAlias = Callable[[str, str], None]
 """Reports a failure: the plugin, a sentence that names it."""
 ERROR_CHARACTERS = 4096
 """The longest text of a server that an error keeps."""
+FIRST_BYTES = 80
+"""What an error keeps of an answer that can't be read: errors are counted by it, too, and ids often stand further on."""
 _NO_USAGE = Usage()
 _INVALID = "InvalidInferenceResultError"
 _MOST_ENDS = 65_536
@@ -83,6 +85,7 @@ class RowMaker:
         self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
         self._capabilities = self._endpoint.capabilities
         self._follows = follows(type(self._endpoint))
+        self._counts_items = type(self._endpoint).items_of is not Endpoint.items_of
         self.numbers = (*self._endpoint.numbers, *((POLL_GAP,) if self._follows else ()))
         self.notes: dict[str, str] = {}
         """By name, a sentence on a number of answers that the endpoint does not declare, or that is no number."""
@@ -97,6 +100,8 @@ class RowMaker:
         number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
         reads, zero = request.reads, self._zero_ns
         answer = self._answer(request, ending, status, flags, ack)
+        if self._counts_items and answer.items and answer.error is None and ending == journal.COMPLETED:
+            answer.error = self._miscounted(answer, self._store.body(entry, turn, model))
         error = self._error(request, answer)
         outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
         usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
@@ -170,6 +175,17 @@ class RowMaker:
             answer.reasoning = answer.reasoning.replace(HIDDEN, "")
         return answer
 
+    def _miscounted(self, answer: Answer, body: bytes) -> BadResponse | None:
+        """The error of an answer with another number of items than the request with this *body* asks for; None without."""
+        try:
+            wanted = self._endpoint.items_of(body)
+        except Exception as error:  # noqa: BLE001  # code of a plugin
+            return BadResponse(f"the endpoint can't count the items of the request: {why(error)}", kind=ENDPOINT_ERROR)
+        if wanted is None or wanted == answer.items:
+            return None
+        unit = self._endpoint.numbers["items"].value if "items" in self._endpoint.numbers else "items"
+        return BadResponse(f"{unit}: {answer.items} in the answer, {wanted} asked for")
+
     def _began(self, request: JournalRequest) -> int:
         """An instant before which nothing of the body came.
 
@@ -214,8 +230,9 @@ class RowMaker:
         _, outcome, status, *_ = request.done
         bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
         if outcome == journal.COMPLETED and bad is not None:
-            kind = kind_of(request.texts.get("head"))
-            error = ErrorDetails(_shortened(bad.message) + kind, type=bad.kind or _INVALID, code=bad.code)
+            begin = bad.raw[:FIRST_BYTES].decode("utf-8", "replace") if bad.unreadable else None
+            message = _shortened(bad.message) + kind_of(request.texts.get("head"))
+            error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin)
         elif outcome == journal.COMPLETED and not answer.stamps:
             error = ErrorDetails(f"the answer has no content{kind_of(request.texts.get('head'))}", type=_INVALID)
         elif outcome in (journal.ERROR, journal.CANCELLED):

@@ -38,6 +38,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
     with each piece of a stream.  verbatim: sends tools and verbatim messages (``Turn.tools``, ``Message.item``) as they are.
     follows: a request may take several exchanges (``Endpoint.follow``).
+    named: names of the texts of a turn that the endpoint reads (``Turn.named``); generated data sets make them.
     transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
     """
 
@@ -58,6 +59,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     inline_media: bool = False
     transport: str | None = None
     follows: bool = False
+    named: tuple[str, ...] = ()
 
 
 class Prompt(Struct, frozen=True):
@@ -202,6 +204,14 @@ class Endpoint(WithOptions[OptionsT]):
         """
         return None
 
+    def items_of(self, body: bytes) -> int | None:
+        """Number of items (vectors, scores) that a good answer to a request with this body has; None: any number is good.
+
+        Called in the reducer, once for each answer with items; another number of ``Delta.items`` fails the request.  A data
+        set's payload may be any bytes.
+        """
+        return None
+
     def decode(self, event: bytes) -> Delta | None:
         """The content of one event: of a server-sent event's data, or of the whole body of an answer without streaming.
 
@@ -306,7 +316,8 @@ def completed(
             index -= 1
             tools = conversation.turns[index].tools
     return replace(
-        turn, model=turn.model or model, stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
+        turn, model=turn.model or model, path=target.given_path,
+        stream=target.streaming, per_chunk_usage=target.per_chunk_usage,
         history=(*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before), tools=tools,
         state={} if state is None or turn.reset or conversation.alone else state,
         extra={**target.extra, **turn.extra}, run_extra=target.extra, row_extra=turn.extra,

@@ -96,7 +96,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     """The content of one request.
 
     A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *server_counts*, *history*, *state*,
-    *run_extra* and *row_extra* before the endpoint encodes the turn.
+    *run_extra*, *row_extra* and *path* (the typed ``--endpoint``, else None) before the endpoint encodes the turn.
 
     texts: text parts (several for batched embeddings).
     named: texts by the name of their field (``query``, ``passages``); they stand in *texts*, too, for endpoints without fields.
@@ -149,6 +149,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     run_extra: Mapping[str, Any] = _EMPTY
     row_extra: Mapping[str, Any] = _EMPTY
     server_counts: bool = False
+    path: str | None = None
 
     @property
     def own(self) -> tuple[Message, ...]:

@@ -258,6 +258,15 @@ class EndpointContract:
             pytest.skip("no whole answer is given")
         assert self._text(self._decoded((self.whole,))) == self.answer
 
+    def test_the_answer_has_as_many_items_as_the_request_asks_for(self) -> None:
+        endpoint = self.endpoint
+        if type(endpoint).items_of is Endpoint.items_of:
+            pytest.skip("any number of items is good")
+        asked = endpoint.items_of(encoded(endpoint, self.turn).body)
+        assert asked == sum(delta.items for delta in self._decoded(self.transcript) if delta is not None), "see items_of"
+        for payload in (b"", b"\xff", b"null", b"[]", b"{}"):  # a data set may have any
+            assert endpoint.items_of(payload) is None
+
     def test_an_event_means_the_same_every_time(self) -> None:
         assert self._decoded(self.transcript) == self._decoded(self.transcript)
 
