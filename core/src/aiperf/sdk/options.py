@@ -203,16 +203,17 @@ class EncodedOptions(Struct, frozen=True):
     """A plugin's options on their way to another process.
 
     options_class: ``module:Class``.  values: JSON values by field; ``inf`` is ``{"$float": "inf"}``, None may stand for a
-    secret that is not written.
+    secret that is not written.  given: fields that have no default value, None where that isn't known.
     """
 
     options_class: str
     values: dict[str, Any]
+    given: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, options: Options) -> EncodedOptions:
         values = {name: _json(value) for name, value in shown_options(options).items()}
-        return cls(f"{type(options).__module__}:{type(options).__qualname__}", values)
+        return cls(f"{type(options).__module__}:{type(options).__qualname__}", values, tuple(sorted(options.fields_set)))
 
     def decoded(self) -> Any:
         """The options, with their declared types.
@@ -226,10 +227,13 @@ class EncodedOptions(Struct, frozen=True):
             options_class = getattr(options_class, part)
         hints = option_types(options_class)
         secret = {field for field, face in options_class.option_faces.items() if face.spec.secret}
-        return options_class(**{
+        options = options_class(**{
             field: None if value is None and field in secret else msgspec.convert(_plain(value), hints[field], dec_hook=_decode)
             for field, value in self.values.items()
         })  # fmt: skip
+        if self.given is not None:
+            vars(options)["_fields_set"] = frozenset(self.given)
+        return options
 
 
 def _encode(value: Any) -> Any:
