@@ -1,0 +1,37 @@
+"""The Cohere rerank dialect: a query and documents out, a score for each document back."""
+
+from __future__ import annotations
+
+import msgspec
+from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn
+from aiperf.sdk.endpoint import Prompt
+from aiperf.sdk.prompts import prompt_of
+from aiperf.sdk.scores import SCORE_NUMBERS, QueryAndPassages, count_passages, ranking_probe, read_scores
+
+
+class CohereRankings(Endpoint):
+    """``POST /v2/rerank``."""
+
+    capabilities = Capabilities(path="/v2/rerank", tokenizes_input=True, named=("query", "passages"), title="Ranking Metrics")
+    numbers = SCORE_NUMBERS
+
+    def __init__(self, options: None = None) -> None:
+        super().__init__(options)
+        self._named = QueryAndPassages("cohere_rankings")
+
+    def encode(self, turn: Turn) -> HttpRequest:
+        query, passages = self._named.of(turn)
+        body = {"model": turn.model, "query": query, "documents": passages, **turn.extra}
+        return HttpRequest(self.path(streaming=False), msgspec.json.encode(body))
+
+    def probe(self) -> Turn:
+        return ranking_probe()
+
+    def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return prompt_of(request.body)
+
+    def items_of(self, body: bytes) -> int | None:
+        return count_passages(body)
+
+    def decode(self, event: bytes) -> Delta | None:
+        return read_scores("cohere_rankings", event)
