@@ -24,6 +24,8 @@ from aiperf_dataset_synthetic.options import SyntheticOptions
 CHAT = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenizes_input=True, produces_tokens=True)
 PLAIN = Capabilities(path="/completions", tokenizes_input=True, produces_tokens=True)
 
+RANKS = Capabilities(path="/rerank", named=("query", "passages"), tokenizes_input=True)
+
 LENGTHS = (*range(1, 301), 550, 4096)
 
 
@@ -466,3 +468,48 @@ def test_a_stride_has_no_factor_in_common_with_the_size(near: int, size: int, fo
 
 class TestSyntheticKeepsTheContract(SyntheticContract):
     pass
+
+
+def ranks(entries: int = 4, capabilities: Capabilities = RANKS, **options: Any) -> list[Conversation]:
+    return list(Synthetic(SyntheticOptions(**options), DatasetContext(entries, 5, True, Bytes(), capabilities)))
+
+
+def test_a_turn_of_a_ranking_has_a_query_and_passages_of_their_lengths() -> None:
+    (first, *others) = ranks(passages_mean=3, passage_tokens_mean=40, query_tokens_mean=20)
+    (turn,) = first.turns
+    assert [*map(len, turn.texts)] == [20, 40, 40, 40]
+    assert (turn.texts_of("query"), turn.texts_of("passages")) == (turn.texts[:1], turn.texts[1:])
+    texts = [text for each in (first, *others) for text in each.turns[0].texts]
+    assert len(set(texts)) == 16, "no two are alike"
+    assert first == ranks(1, passages_mean=3, passage_tokens_mean=40, query_tokens_mean=20)[0]
+
+
+def test_by_default_a_ranking_has_ten_passages_of_128_tokens_and_a_query_of_32() -> None:
+    (turn,) = ranks(1)[0].turns
+    assert [*map(len, turn.texts)] == [32, *[128] * 10]
+
+
+def test_numbers_and_lengths_of_passages_vary_as_asked_for() -> None:
+    turns = [each.turns[0] for each in ranks(200, passages_mean=6, passages_stddev=2, passage_tokens_mean=30,
+             passage_tokens_stddev=5, query_tokens_mean=20, query_tokens_stddev=4)]  # fmt: skip
+    counts = [len(turn.texts_of("passages")) for turn in turns]
+    lengths = [len(text) for turn in turns for text in turn.texts_of("passages")]
+    queries = [len(turn.texts[0]) for turn in turns]
+    for values, mean, stddev in ((counts, 6, 2), (lengths, 30, 5), (queries, 20, 4)):
+        assert statistics.mean(values) == pytest.approx(mean, abs=0.5)
+        assert statistics.pstdev(values) == pytest.approx(stddev, rel=0.25)
+
+
+@pytest.mark.parametrize(("capabilities", "options", "flag"), [
+    (RANKS, {"isl": 5}, "--isl has no use"),
+    (RANKS, {"isl_stddev": 1.0}, "--isl-stddev has no use"),
+    (RANKS, {"prompt_batch_size": 2}, "--batch-size-text has no use"),
+    (RANKS, {"turns_mean": 2}, "--session-turns-mean has no use"),
+    (CHAT, {"passages_mean": 3}, "--rankings-passages-mean has no use"),
+    (PLAIN, {"query_tokens_stddev": 3}, "--rankings-query-prompt-token-stddev has no use"),
+])  # fmt: skip
+def test_options_of_rankings_and_of_prompts_are_refused_where_they_have_no_use(
+    capabilities: Capabilities, options: dict[str, Any], flag: str
+) -> None:
+    with pytest.raises(BadDataset, match=flag):
+        ranks(1, capabilities, **options)

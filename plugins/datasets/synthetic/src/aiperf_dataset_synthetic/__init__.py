@@ -6,26 +6,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
-from aiperf.sdk.draws import normal, uniform
+from aiperf.sdk.draws import uniform
 
+from aiperf_dataset_synthetic.draws import positive_normal
 from aiperf_dataset_synthetic.lengths import drawn_pair, pairs
-from aiperf_dataset_synthetic.options import SyntheticOptions
+from aiperf_dataset_synthetic.options import FLAGS_OF_PROMPTS, FLAGS_OF_RANKINGS, SyntheticOptions
+from aiperf_dataset_synthetic.rankings import ranking
 from aiperf_dataset_synthetic.text import Prelude, Text, Writer, conversation_id
 
 _CACHED_PREFIXES = 256
-_REDRAWS = 64
-"""With a mean of at least 0, a draw is negative at most half of the time: 64 in a row are practically impossible."""
-
-
-def positive_normal(mean: float, stddev: float, seed: int, stream: str, index: int) -> int:
-    """A whole number >= 1 from a normal distribution, redrawn until positive; the rounded mean where *stddev* is 0."""
-    if stddev <= 0:
-        return max(1, round(mean))
-    for attempt in range(_REDRAWS):
-        drawn = mean + stddev * normal(seed, f"{stream}.{attempt}", index)
-        if drawn > 0:
-            return max(1, round(drawn))
-    return 1
 
 
 class Synthetic(Dataset[SyntheticOptions]):
@@ -42,6 +31,14 @@ class Synthetic(Dataset[SyntheticOptions]):
                 "synthetic prompts are measured in tokens, and this endpoint type has no use for a tokenizer",
                 "choose an endpoint type whose input is text",
             )
+        self._ranks = "passages" in context.capabilities.named
+        unused, where = (
+            (FLAGS_OF_PROMPTS, "has a query and passages") if self._ranks else (FLAGS_OF_RANKINGS, "has no query and passages")
+        )
+        for field, flag in unused.items():
+            if field in options.fields_set:
+                use = f"shape them with {', '.join(FLAGS_OF_RANKINGS.values())}" if self._ranks else f"remove {flag}"
+                raise BadDataset(f"{flag} has no use: a request of this endpoint type {where}", use)
         self._pairs = pairs(options.seq_dist) if options.seq_dist is not None else None
         self._writer = Writer(context.tokenizer, options.prompt_corpus, context.seed)
         self._prefix = lru_cache(_CACHED_PREFIXES)(self._made_prefix)
@@ -55,6 +52,8 @@ class Synthetic(Dataset[SyntheticOptions]):
     def entry(self, number: int) -> Conversation:
         """Conversation *number*, from 0."""
         options, seed = self.options, self.context.seed
+        if self._ranks:
+            return Conversation(conversation_id(self.context, number), (ranking(options, self._writer, seed, number),))
         system, context = self._prelude.system, self._prelude.context(number)
         prefix = None
         if options.prefix_pool:

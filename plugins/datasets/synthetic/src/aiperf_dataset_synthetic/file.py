@@ -7,7 +7,7 @@ from pathlib import Path
 from aiperf import BadDataset, Conversation, DatasetContext, Turn
 from msgspec.structs import replace
 
-from aiperf_dataset_synthetic import positive_normal
+from aiperf_dataset_synthetic.draws import positive_normal
 from aiperf_dataset_synthetic.options import CommonOptions
 from aiperf_dataset_synthetic.text import Prelude, Writer, conversation_id
 

@@ -11,6 +11,19 @@ from aiperf_dataset_synthetic.lengths import pairs
 
 _GENERATED, _VERBATIM = ("shared_system_length", "user_context_length"), ("system_prompt", "system_prompt_file")
 _LENGTHS, _PREFIXES, _SESSIONS = "Prompt and answer length", "Prefixes and system prompts", "Conversations"
+_RANKINGS = "Rankings"
+FLAGS_OF_RANKINGS = {
+    "passages_mean": "--rankings-passages-mean", "passages_stddev": "--rankings-passages-stddev",
+    "passage_tokens_mean": "--rankings-passages-prompt-token-mean",
+    "passage_tokens_stddev": "--rankings-passages-prompt-token-stddev",
+    "query_tokens_mean": "--rankings-query-prompt-token-mean", "query_tokens_stddev": "--rankings-query-prompt-token-stddev",
+}
+"""Options of data with a query and passages, by field."""
+FLAGS_OF_PROMPTS = {
+    "isl": "--isl", "isl_stddev": "--isl-stddev", "seq_dist": "--seq-dist", "prompt_batch_size": "--batch-size-text",
+    "turns_mean": "--session-turns-mean", "prefix_pool": "--num-prefix-prompts",
+}
+"""Options of prompts, which such data has no use for."""
 
 
 def _readable(text: str) -> str:
@@ -124,6 +137,22 @@ class SyntheticOptions(CommonOptions):
     prefix_length: int = option("--prompt-prefix-length", "--prefix-prompt-length", default=0, ge=0, group=_PREFIXES,
         metavar="TOKENS", shown="none", place="dataset.prefix_prompts.length",
         help="Length of each prefix; it comes on top of the prompt length.")
+
+    # Rankings
+    passages_mean: int = option("--rankings-passages-mean", default=10, ge=1, group=_RANKINGS, metavar="INT",
+        place="dataset.rankings.passages.mean", help="Mean number of passages beside a query.")
+    passages_stddev: int = option("--rankings-passages-stddev", default=0, ge=0, group=_RANKINGS, metavar="INT",
+        place="dataset.rankings.passages.stddev", help="Spread of the number of passages, normal.", shown="0")
+    passage_tokens_mean: int = option("--rankings-passages-prompt-token-mean", default=128, ge=1, group=_RANKINGS,
+        metavar="TOKENS", place="dataset.rankings.passages.tokens.mean", help="Mean length of a passage.")
+    passage_tokens_stddev: int = option("--rankings-passages-prompt-token-stddev", default=0, ge=0, group=_RANKINGS,
+        metavar="TOKENS", place="dataset.rankings.passages.tokens.stddev", help="Spread of the length of a passage, normal.",
+        shown="0")
+    query_tokens_mean: int = option("--rankings-query-prompt-token-mean", default=32, ge=1, group=_RANKINGS,
+        metavar="TOKENS", place="dataset.rankings.query.tokens.mean", help="Mean length of a query.")
+    query_tokens_stddev: int = option("--rankings-query-prompt-token-stddev", default=0, ge=0, group=_RANKINGS,
+        metavar="TOKENS", place="dataset.rankings.query.tokens.stddev", help="Spread of the length of a query, normal.",
+        shown="0")
 
     def draws_answers(self) -> bool:
         return self.seq_dist is not None

@@ -1,0 +1,27 @@
+"""Turns with a query and passages."""
+
+from __future__ import annotations
+
+from aiperf import Turn
+
+from aiperf_dataset_synthetic.draws import positive_normal
+from aiperf_dataset_synthetic.options import SyntheticOptions
+from aiperf_dataset_synthetic.text import Writer
+
+_DEVIATIONS = 8
+"""No turn has more passages than the mean and so many deviations, so each passage of the data set has a number of its own."""
+
+
+def ranking(options: SyntheticOptions, writer: Writer, seed: int, number: int) -> Turn:
+    """The turn of conversation *number*: texts called ``query`` (one) and ``passages``."""
+    mean, stddev = options.query_tokens_mean, options.query_tokens_stddev
+    length = positive_normal(mean, stddev, seed, "synthetic.query", number)
+    query = writer.text("query", number, length).text
+    count = positive_normal(options.passages_mean, options.passages_stddev, seed, "synthetic.passages", number)
+    mean, stddev = options.passage_tokens_mean, options.passage_tokens_stddev
+    passages = []
+    for place in range(count):
+        index = number * (options.passages_mean + _DEVIATIONS * options.passages_stddev) + place
+        length = positive_normal(mean, stddev, seed, "synthetic.passage", index)
+        passages.append(writer.text("passages", index, length).text)
+    return Turn((query, *passages), max_tokens=options.osl, named={"query": (query,), "passages": tuple(passages)})
