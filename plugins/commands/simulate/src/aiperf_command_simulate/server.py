@@ -174,6 +174,8 @@ class Server:
 
     def _start(self, connection: Connection, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:
         scenario = self.scenario
+        if scenario.models and ask.prefill_only and not ask.model:  # some of these APIs have no model
+            ask = replace(ask, model=scenario.models[0])
         if scenario.models and ask.model not in scenario.models:
             served = ", ".join(scenario.models)
             raise RefusedError(404, "NotFoundError", f"no model is called {ask.model!r}; served: {served}")
