@@ -5,6 +5,7 @@ A package adds its row; types are in alphabetical order.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,11 @@ REQUESTS = 4
 
 
 class Row(NamedTuple):
-    """words: of the command line, behind those of all rows.  paths: those that the server was asked for.
+    """words: of the command line, behind *data*.  paths: those that the server was asked for.
 
     tokens: of each answer, None for a type without output tokens.  present, absent: metrics of the report.
+    data: words that shape the data.  file: its rows, in place of synthetic texts.  heading: of the table of metrics.
+    inputs: tokens of each request, as counted here, None isn't looked at; where *texts* are joined, a token more or less each.
     """
 
     words: str
@@ -26,39 +29,88 @@ class Row(NamedTuple):
     tokens: int | None = None
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    data: str = "--tokenizer builtin --isl 20"
+    file: str | None = None
+    heading: str = "LLM Metrics"
+    inputs: int | None = None
+    texts: int = 1
+
+
+PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTPnuQAAAABJRU5ErkJggg=="
+PICTURE = json.dumps({"image": PNG})
+WORDS_AND_PICTURE = json.dumps({"text": "one two three", "image": PNG})
+TOKENS = "--tokenizer builtin"
+BATCH = f"{TOKENS} --isl 20 --batch-size-text 3"
+RANKS = (
+    f"{TOKENS} --rankings-passages-mean 3 --rankings-passages-prompt-token-mean 9 --rankings-query-prompt-token-mean 5"
+)
+
+
+def embeddings(words: str, **row: Any) -> Row:
+    usual = {"data": BATCH, "heading": "Embeddings Metrics", "inputs": 60, "texts": 3}
+    return Row(words, ("/v1/embeddings",), **{**usual, **row})
+
+
+def rankings(*paths: str, words: str = "", heading: str = "Rankings Metrics") -> Row:
+    return Row(words, paths, data=RANKS, inputs=32, texts=4, heading=heading)
 
 
 TYPES = {
-    "chat": Row("--streaming --osl 6", ("/v1/chat/completions",), 6, present=("time_to_first_token",)),
-    "completions": Row("--osl 6", ("/v1/completions",), 6, absent=("time_to_first_token",)),
+    "chat": Row("--streaming --osl 6", ("/v1/chat/completions",), 6, present=("time_to_first_token",), inputs=20),
+    "chat_embeddings": embeddings("", data=TOKENS, file=WORDS_AND_PICTURE, inputs=3, texts=1, present=("image_throughput",)),
+    "classify": Row("", ("/classify",), data=BATCH, inputs=60, texts=3, heading="Classification Metrics"),
+    "cohere_rankings": rankings("/v2/rerank", heading="Ranking Metrics", words="--extra-inputs top_n:2"),
+    "completions": Row("--osl 6", ("/v1/completions",), 6, absent=("time_to_first_token",), inputs=20),
+    "embeddings": embeddings("--streaming --osl 7 --extra-inputs encoding_format:base64"),
     "generate": Row("--streaming --osl 6", ("/v2/models/m/generate_stream",), 6, present=("time_to_first_token",)),
+    "hf_tei_rankings": rankings("/rerank", heading="Ranking Metrics"),
     "huggingface_generate": Row(
         "--streaming --osl 6", ("/generate_stream",), 6, present=("time_to_first_token", "usage_prompt_tokens"),
     ),
+    "image_retrieval": Row(
+        "", ("/v1/infer",), data="", file=PICTURE, present=("image_throughput", "image_latency"),
+        absent=("input_sequence_length",), heading="Image Retrieval Metrics",
+    ),
     "messages": Row("--streaming --osl 6", ("/v1/messages",), 6, present=("time_to_first_token",)),
+    "nim_embeddings": embeddings("--extra-inputs input_type:query", heading="NIM Embeddings Metrics"),
+    "nim_rankings": rankings("/v1/ranking"),
+    "nvclip": embeddings("", data=TOKENS, file=WORDS_AND_PICTURE, inputs=3, texts=1, present=("image_throughput",)),
     "ollama": Row(
         "--streaming --osl 6 --extra-inputs num_ctx:10", ("/api/chat",), 6,
         present=("time_to_first_token", "server_timing_load_duration", "truncated_prompt_count"),
     ),
+    "pooling": Row("", ("/pooling",), data=BATCH, inputs=60, texts=3, heading="Pooling Metrics"),
+    "rankings": rankings("/rerank", words="--endpoint /rerank"),
     "responses": Row("--streaming --osl 6", ("/v1/responses",), 6, present=("time_to_first_token",)),
+    "score": rankings("/score", heading="Score Metrics"),
     "sglang_generate": Row("--streaming --osl 6", ("/generate",), 6, present=("time_to_first_token", "usage_prompt_tokens")),
-    "solido_rag": Row("--streaming", ("/rag/api/prompt",), 64, present=("time_to_first_token", "source_count")),
+    "solido_rag": Row(
+        "--streaming", ("/rag/api/prompt",), 64, present=("time_to_first_token", "source_count"), heading="SOLIDO RAG Metrics"
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_run_of_this_type_agrees_with_the_server(name: str, tmp_path: Path, simulator: Simulator) -> None:
     row = TYPES[name]
+    data = row.data.split()
+    if row.file is not None:
+        (tmp_path / "rows.jsonl").write_text(row.file)
+        data += ["--input-file", str(tmp_path / "rows.jsonl"), "--custom-dataset-type", "single_turn"]
     done = Program(tmp_path)(
-        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", name, "--tokenizer", "builtin", "--isl", 20,
-        "--request-count", REQUESTS, "--concurrency", 2, "--ui", "none", *row.words.split(),
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", name,
+        "--request-count", REQUESTS, "--concurrency", 2, "--ui", "none", *data, *row.words.split(),
     )  # fmt: skip
     assert done.code == 0, done.err
+    assert row.heading in map(str.strip, done.out.splitlines())
     report: dict[str, Any] = done.json()
     truth = simulator.truth()["requests"]
     assert report["request_count"]["avg"] == len(truth) == REQUESTS
     assert {request["path"] for request in truth} == set(row.paths)
     assert {(request["status"], request["outcome"]) for request in truth} == {(200, "completed")}
+    if row.inputs is not None:
+        counted = report["input_sequence_length"]
+        assert row.inputs - row.texts < counted["min"] <= counted["max"] < row.inputs + row.texts
     made = sum(request["completion_tokens"] for request in truth)
     if row.tokens is None:
         assert made == 0

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error
+from aiperf.sdk.chat_messages import chat_messages
 from aiperf.sdk.endpoint import Prompt, decoded
 from aiperf.sdk.prompts import prompt_of
 from aiperf.sdk.vectors import VECTOR_NUMBERS, vectors
-from aiperf_endpoint_chat.messages import rendered
 from msgspec import Struct
 
 
@@ -36,7 +36,7 @@ class ChatEmbeddings(Endpoint):
     numbers = VECTOR_NUMBERS
 
     def encode(self, turn: Turn) -> HttpRequest:
-        body = {"messages": rendered(turn.messages), "model": turn.model, **turn.extra}
+        body = {"messages": chat_messages(turn.messages), "model": turn.model, **turn.extra}
         return HttpRequest(self.path(streaming=False), msgspec.json.encode(body))
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
