@@ -37,7 +37,7 @@ def test_texts_of_messages_count_as_input() -> None:
 
 
 def test_other_media_are_refused() -> None:
-    with pytest.raises(BadDataset, match="can't send media of kind 'smell'"):
+    with pytest.raises(BadDataset, match="has no media of kind 'smell'"):
         ChatEmbeddings().encode(Turn(("a",), (Media("smell", "x"),), model="m"))
 
 
