@@ -123,7 +123,7 @@ def test_two_options_that_exclude_each_other_are_both_named(aiperf: Program, sim
 
 def test_an_endpoint_type_nobody_installed(aiperf: Program) -> None:
     done = aiperf("profile", "--model", "m", "--endpoint-type", "chatt")
-    assert done.code == 1
+    assert done.code == 2
     assert "chatt" in done.err
     assert "completions" in done.err, "what is installed"
     assert "did you mean 'chat'?" in done.err
@@ -157,7 +157,7 @@ def test_an_option_that_nothing_resembles_gets_no_hint(aiperf: Program) -> None:
 
 def test_all_errors_are_reported_together_before_anything_is_started(aiperf: Program, simulator: Simulator) -> None:
     done = aiperf("profile", "--url", simulator.url, "--request-count", 4, "--num-sessions", 4, "--endpoint-type", "chatt")
-    assert done.code == 1
+    assert done.code == 2
     assert [word for word in ("--model", "--num-sessions", "chatt") if word not in done.err] == []
     assert not (aiperf.folder / "artifacts").exists()
 

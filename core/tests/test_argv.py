@@ -66,6 +66,11 @@ def values(line: str | list[str]) -> dict[str, object]:
         ("-HX:1", {"headers": ["X:1"]}),
         (["--extra-inputs", '{"stop":["a","b"]}'], {"extra": ['{"stop":["a","b"]}']}),
         ("--extra-inputs a:1,b:2 c:3", {"extra": ["a:1", "b:2", "c:3"]}),
+        ("--api-key -abc", {"key": ["-abc"]}),
+        ("--api-key --abc", {"key": ["--abc"]}),
+        ("--api-key --abc=d --streaming", {"key": ["--abc=d"], "stream": True}),
+        ("--url -a b --streaming", {"urls": ["-a", "b"], "stream": True}),
+        ("--request-count -x", {"count": ["-x"]}),
         ("--gpu-telemetry", {"gpu": []}),
         ("--gpu-telemetry --streaming", {"gpu": [], "stream": True}),
         ("--gpu-telemetry pynvml", {"gpu": ["pynvml"]}),
@@ -87,6 +92,9 @@ def test_arities(line: Any, expected: Any) -> None:
         ("--request-count", "--request-count needs a value"),
         ("--request-count --streaming", "--request-count needs a value"),
         ("--url", "--url needs a value"),
+        ("--api-key -n 5", "--api-key needs a value"),
+        ("--api-key --help", "--api-key needs a value"),
+        ("--api-key --", "--api-key needs a value"),
         ("--bogus", "unknown option --bogus"),
         ("--bogus=sk-123", "unknown option --bogus"),
         ("-x", "unknown option -x"),
@@ -112,6 +120,16 @@ def test_hints_are_close_matches_or_nothing(given: Any, hints: Any) -> None:
 def test_the_value_of_an_unknown_option_is_not_left_over_too() -> None:
     found = read("--bogus 5 --request-count 3 word")
     assert len(found.errors) == 1 and found.words == ["word"]
+
+
+def test_an_option_with_a_slip_is_no_value_of_the_one_before_it() -> None:
+    assert [str(error) for error in read("--url --stremaing").errors] == ["--url needs a value", "unknown option --stremaing"]
+
+
+def test_no_error_shows_a_key_that_begins_like_an_option() -> None:
+    found = read("--api-key --url-key-123 --bogus")
+    assert [str(error) for error in found.errors] == ["unknown option --bogus"]
+    assert found.shown[:2] == ["--api-key", "<redacted>"]
 
 
 def test_all_errors_are_collected() -> None:

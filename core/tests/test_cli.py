@@ -202,6 +202,17 @@ def test_values_are_checked_though_the_line_cannot_be_read_whole(run: Any) -> No
     assert run("sparkle-up -t 0 --bogus")[2].count("error: ") == 2
 
 
+def test_an_unknown_name_is_reported_beside_the_errors_of_the_line(run: Any) -> None:
+    code, _, err = run("profile --endpoint-type chatt --arrival-pattern possion --concurrency abc --bogus")
+    assert code == 2
+    assert sorted(line for line in err.splitlines() if line.startswith("error: ")) == [
+        "error: --arrival-pattern: no arrival plugin is called 'possion'",
+        "error: --concurrency: 'abc' is not a whole number",
+        "error: --endpoint-type: no endpoint plugin is called 'chatt'",
+        "error: unknown option --bogus",
+    ]
+
+
 def test_all_usage_errors_come_together(run: Any) -> None:
     code, _, err = run("profile --concurency 3 --streaming true --concurrency 1 --concurrency 2 left over --plugin x")
     assert code == 2

@@ -102,6 +102,27 @@ def test_typed_text_becomes_values(given: Any, field: Any, value: Any) -> None:
     assert errors == [] and getattr(made, field) == value
 
 
+class Times(Options):
+    limit_s: float | None = option("--limit", gt=0, metavar="SECONDS", help="How long.")
+    ratio: float | None = option("--ratio", metavar="NUMBER", help="How much.")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30", 30.0), ("30s", 30.0), ("1.5m", 90.0), ("5min", 300.0), ("2h", 7200.0), ("200ms", 0.2), ("1 M", 60.0), (".5s", 0.5)],
+)
+def test_seconds_may_have_a_unit(text: str, seconds: float) -> None:
+    made, errors = validate(Times, specs(Times), {"limit_s": text}, {})
+    assert errors == [] and made is not None and made.limit_s == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("field", "text"), [("limit_s", "30x"), ("limit_s", "s"), ("limit_s", "1d"), ("ratio", "30s")])
+def test_a_unit_that_is_unknown_or_out_of_place_is_no_number(field: str, text: str) -> None:
+    assert [error.message for error in validate(Times, specs(Times), {field: text}, {})[1]] == [
+        f"--{'limit' if field == 'limit_s' else field}: {text!r} is not a number"
+    ]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -53,6 +53,12 @@ class PluginError(AiperfError):
     """A plugin is missing, broken, ambiguous or breaks its contract.  The message names package and version."""
 
 
+class UnknownPlugin(PluginError):  # noqa: N818  # like its neighbours
+    """No plugin has the name that was given: a bad value, like a word that is not one of an option's choices."""
+
+    exit_code = 2
+
+
 class BadDataset(ConfigError):  # noqa: N818  # the public name
     """A source of conversations cannot be read; the message gives path and line number."""
 

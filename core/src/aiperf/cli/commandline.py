@@ -7,6 +7,7 @@ Four arities: ``none`` (a flag), ``one``, ``many`` (several values after one fla
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -138,17 +139,18 @@ class CommandLine:
             if option.spec.negative:
                 index[option.spec.negative] = (option, False)
         resolution = _Resolution(index, extra or {})
-        for flag in self._flags:
+        flags = deque(self._flags)
+        while flags:
+            flag = flags.popleft()
             if flag.flag != "--":
-                resolution.add(flag)
+                resolution.add(resolution.completed(flag, flags))
                 continue
             resolution.scan.shown.append("--")
             if dashes:
                 resolution.add_words(flag.words)
             else:
                 resolution.refuse("'--' separates nothing here: drop it, all options are native")
-                for further in CommandLine(flag.words)._flags:
-                    resolution.add(further)
+                flags.extendleft(reversed(CommandLine(flag.words)._flags))
         resolution.scan.given = list(resolution.given.values())
         return resolution.scan
 
@@ -177,6 +179,21 @@ class _Resolution:
         """Whether it is a short flag with its value, ``-b16``."""
         known = None if piece.flag.startswith("--") else self._index.get(piece.flag[:2])
         return known is not None and known[0].spec.arity != "none"
+
+    def completed(self, piece: _Flag, behind: deque[_Flag]) -> _Flag:
+        """The piece with the one behind it, taken off, where that is a value which begins with a dash: a key, a pattern.
+
+        A word that nearly is an option stays one, unless the value is secret: it would be printed.
+        """
+        option = None if piece.attached is not None or piece.words else self._index.get(piece.flag, (None,))[0]
+        if option is None or option.spec.arity not in ("one", "many") or not behind:
+            return piece
+        flag, attached, words = behind[0]
+        near = flag.startswith("--") and not option.spec.secret and did_you_mean(flag, self._index, 1, 0.8)
+        if flag == "--" or flag in _HELP or self.knows(behind[0]) or near:
+            return piece
+        behind.popleft()
+        return piece._replace(words=[flag if attached is None else f"{flag}={attached}", *words])
 
     def add(self, piece: _Flag) -> None:
         flag, value, words = piece

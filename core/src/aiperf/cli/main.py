@@ -321,6 +321,18 @@ def warn_of_broken(registry: Registry, say: Callable[[str], object]) -> None:
         say(f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}")
 
 
+def _unknown_names(registry: Registry, scan: Scan) -> Iterable[AiperfError]:
+    """The errors of options that name a plugin which isn't installed."""
+    for value in scan.given:
+        category = chosen_by(value.option.spec.flags)
+        for name in value.values if category is not None else ():
+            try:
+                registry.descriptor(category or "", name)
+            except AiperfError as error:
+                error.message = f"{value.typed}: {error.message}"
+                yield error
+
+
 def profile_settings(registry: Registry, scan: Scan) -> Settings:
     """The validated settings of a run.
 
@@ -337,6 +349,8 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
     needed = [each for each in _run_plugins(registry) if CATEGORIES[each.category].every or each.key in scan.values()]
     plugins = _validated(registry, needed, scan, errors)
+    if errors or scan.errors:  # else each name is looked up where its plugin is chosen
+        errors += _unknown_names(registry, scan)
     _raise_all(errors)
     assert kernel is not None  # its errors are raised above
     return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]), scan.configuration)

@@ -11,8 +11,8 @@ from typing import Any
 from aiperf.errors import ConfigError
 from aiperf.sdk.headers import check_header_name, check_header_value
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_NUMBER = re.compile(_INTEGER.pattern + r"(\.[0-9]+)?([eE][+-]?[0-9]+)?")  # RFC 8259, 6
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None, "null": None}
 _WHOLE = "payload_template"
 _FRAMING = ("content-length", "transfer-encoding", "connection", "x-request-id")

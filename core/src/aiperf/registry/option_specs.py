@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _Class = TypeVar("_Class", bound=Options)
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(rf"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>{'|'.join(_UNITS)})", re.IGNORECASE)
 _METAVARS = {"int": "INT", "float": "NUMBER", "path": "PATH", "str": "TEXT", "choice": "WORD"}
 
 
@@ -158,11 +160,14 @@ def validate(
     flags = {spec.field: typed.get(spec.field) or spec.flags[0] for spec in known}
     choosing = {spec.field: spec for spec in known if spec.choices}
     secret = {spec.field for spec in known if spec.secret}
+    timed = {spec.field for spec in known if spec.metavar == "SECONDS"}
     values: dict[str, Text] = {}
     errors: list[AiperfError] = []
     for field, value in given.items():
         try:
             values[field] = _chosen(choosing[field], value, flags[field]) if field in choosing else value
+            if field in timed:
+                values[field] = _seconds(value)
         except UsageError as error:
             errors.append(error)
     plain = None if errors else _plainly(options_class, values)
@@ -251,6 +256,12 @@ def _converted(hint: Any, value: Any) -> Any:
         if (hint is int and _INT.fullmatch(value)) or (hint is float and _FLOAT.fullmatch(value)) or hint is Path:
             return hint(value)
     raise _Doubt
+
+
+def _seconds(value: Text) -> Text:
+    """The number of seconds in ``30s``, ``5m``, ``1.5h`` or ``200ms``; any other text as it is."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    return value if match is None else repr(float(match["number"]) * _UNITS[match["unit"].lower()])
 
 
 def conflicts(owner: str, options: Options, typed: Mapping[str, str]) -> list[AiperfError]:

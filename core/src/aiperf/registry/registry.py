@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from aiperf.errors import PluginError, UsageError
+from aiperf.errors import PluginError, UnknownPlugin, UsageError
 from aiperf.registry import discovery, manifest
 from aiperf.sdk.categories import CATEGORIES, find_category, singular
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef, canonical, normal
@@ -129,7 +129,7 @@ class Registry:
         installed = self.names(category)
         close = get_close_matches(key, [*installed, *(alias for owner, alias in self._aliases if owner == category)], 1, 0.7)
         hints = (f"did you mean {word!r}?" for word in close)
-        raise PluginError(f"no {kind} plugin is called {name!r}", f"installed: {', '.join(installed) or 'none'}", *hints)
+        raise UnknownPlugin(f"no {kind} plugin is called {name!r}", f"installed: {', '.join(installed) or 'none'}", *hints)
 
     def rank(self, plugin: Descriptor) -> tuple[int, int, int]:
         """What decides between plugins that claim one thing, such as a metric's tag: pinned, priority, not one of ours."""

@@ -111,6 +111,7 @@ class TestFailedAloneKeepsTheContract(MetricContract):
         (["a_b:1"], [Slo("a_b", 1)]),
         (["a:1 b:2.5", "c:-3"], [Slo("a", 1), Slo("b", 2.5), Slo("c", -3)]),
         (["A-b:1e3"], [Slo("a_b", 1000)]),
+        (["TTFT:p99<400", "tpot:20"], [Slo("time_to_first_token", 400, "p99", False), Slo("inter_token_latency", 20)]),
         (["a:p99<400"], [Slo("a", 400, "p99", False)]),
         (["a:P5>=20"], [Slo("a", 20, "p5", True)]),
         (["a:1", "a:p99<2", "a:p50<=1"], [Slo("a", 1), Slo("a", 2, "p99", False), Slo("a", 1, "p50", False)]),
@@ -269,7 +270,7 @@ def test_requests_that_failed_are_slower_than_any_bound():
     ("word", "message", "hint"),
     [
         ("request_latenci:1", "there is no metric 'request_latenci'", "did you mean request_latency?"),
-        ("ttft:1", "there is no metric 'ttft'", "did you mean time_to_first_token?"),
+        ("ttfb:1", "there is no metric 'ttfb'", "did you mean time_to_first_token?"),
         ("speed:1", "there is no metric 'speed'", "for example: time_to_first_token, request_latency"),
         ("request_throughput:1", "a number of the whole run, not of requests", "for example"),
         ("error_isl:1", "covers only failed requests", "for example"),
@@ -290,7 +291,7 @@ def test_a_metric_that_is_unknown_or_unfit_refuses_the_run(word, message, hint):
 
 def test_a_metric_that_does_not_apply_says_what_the_run_lacks():
     with pytest.raises(ConfigError, match="time_to_first_token doesn't apply to this run: it needs --streaming"):
-        family("time_to_first_token:1", unfit={"time_to_first_token": Needs.STREAMING})
+        family("ttft:1", unfit={"time_to_first_token": Needs.STREAMING})
 
 
 def test_without_objectives_there_are_no_metrics():

@@ -17,5 +17,5 @@ def _readable(words: list[str]) -> list[str]:
 class GoodputOptions(Options):
     goodput: Annotated[list[str], After(_readable)] = option("--goodput", "-g", default=[], group="Goodput",
         metavar="TAG:NUMBER", place="slos",
-        help="Objectives (SLOs) that good requests meet, in the metric's unit: time_to_first_token:250 is at most 250 ms, and"
-        " at least where more is better. TAG:p99<NUMBER is one of the whole run.")  # fmt: skip
+        help="Objectives (SLOs) that good requests meet, in the metric's unit: time_to_first_token:250, or ttft:250, is at most"
+        " 250 ms, and at least where more is better. TAG:p99<NUMBER is one of the whole run.")  # fmt: skip
