@@ -86,6 +86,12 @@ class Fork(socketserver.StreamRequestHandler):
 
 class Forks(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 64
+    parent = os.getppid()
+
+    def service_actions(self) -> None:
+        super().service_actions()
+        if os.getppid() != self.parent:  # nobody is left to end this process
+            sys.exit(1)
 
 
 def main(words: list[str]) -> int:
