@@ -356,7 +356,7 @@ HELD = {
     ),
     "concurrency of a run in a picture": ("test_plot_basics.py::test_the_concurrency_is_what_was_measured",),
     "Parquet": (
-        "test_exporter_parquet.py::test_a_row_a_record_with_a_column_a_metric",
+        "test_exporter_parquet.py::test_a_row_is_a_line_of_the_per_request_file",
         "test_exporter_parquet.py::test_every_chunk_is_a_row_with_instant_and_gap",
     ),
     "`input_config`": (

@@ -5,63 +5,96 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: the parquet exporters need it")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: the parquet exporters need it")
 
-from aiperf import AiperfError, RecordBatch, Target, ragged  # noqa: E402
-from aiperf.testing.batches import sample_batch  # noqa: E402
+from aiperf import Metric, RecordBatch, Target, Unit, ragged  # noqa: E402
+from aiperf.sdk.journal import CANCELLED, OUTCOMES  # noqa: E402
+from aiperf.testing.batches import sample_batch, scored  # noqa: E402
 from aiperf.testing.manifests import check_row  # noqa: E402
-from aiperf.testing.summaries import sample_summary  # noqa: E402
 from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402
 from aiperf_exporter_parquet.chunks import _ROW  # noqa: E402
 from aiperf_exporter_parquet.contract import ChunkTableContract, RequestTableContract  # noqa: E402
+from aiperf_exporter_records import Records  # noqa: E402
 
 WALL = 1_700_000_000_000_000_000
-RECORDS = {"jsonl": "{prefix}.jsonl"}
-"""The file of the records exporter, which the table is made of."""
+class Tokens(Metric):
+    tag, title, unit, order = "osl", "Tokens", Unit.TOKENS, 2
+
+    def column(self, batch):
+        return batch["output_tokens"]
 
 
-def records(path: Path, *lines: dict) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+class Latency(Metric):
+    tag, title, unit, display, order = "request_latency", "Latency", Unit.NANOSECONDS, Unit.MILLISECONDS, 1
+
+    def column(self, batch):
+        return batch["last_token_ns"] - batch["started_ns"]
 
 
-def line(number: int, metrics: dict | None = None, **more) -> dict:
-    metadata = {"session_num": number, "x_request_id": f"r{number}", "was_cancelled": False, "request_start_ns": WALL + number}
-    return {"metadata": metadata, "metrics": metrics or {}, **more}
+class Gaps(Metric):
+    tag, title, unit, display, order = "inter_chunk_latency", "Gaps", Unit.NANOSECONDS, Unit.MILLISECONDS, 3
+
+    def column(self, batch):
+        return batch.lists("gap_ns")
 
 
-def test_a_row_a_record_with_a_column_a_metric(tmp_path):
-    latency, gaps = {"value": 1.5, "unit": "ms"}, {"value": [0.5, 1.0], "unit": "ms"}
-    error = {"code": 503, "type": "Busy", "message": "later"}
-    tokens = {"value": 7, "unit": "tokens"}
-    first = line(0, {"request_latency": latency, "inter_chunk_latency": gaps, "osl": tokens})
-    records(tmp_path / "profile_export.jsonl", first, line(1, error=error))
-    (artifact,) = RequestTable(Target(tmp_path, files=RECORDS)).export(sample_summary())
-    table = pq.read_table(artifact.path)
-    assert artifact.path.name == "profile_export.parquet"
-    assert table.to_pylist() == [
-        {
-            "session_num": 0, "x_request_id": "r0", "was_cancelled": False, "request_start_ns": WALL, "request_latency": 1.5,
-            "inter_chunk_latency": [0.5, 1.0], "osl": 7.0, "error_code": None, "error_type": None, "error_message": None,
-        },
-        {
-            "session_num": 1, "x_request_id": "r1", "was_cancelled": False, "request_start_ns": WALL + 1,
-            "request_latency": None, "inter_chunk_latency": None, "osl": None,
-            "error_code": 503, "error_type": "Busy", "error_message": "later",
-        },
-    ]  # fmt: skip
+def written(folder: Path, *parts: list[RecordBatch], **changes) -> tuple[pa.Table, list[dict]]:
+    """The table of reducers with these batches, and the lines of the per-request file."""
+    target = Target(folder, started_wall_ns=WALL, **changes)
+    exporter, paths, lines = RequestTable(target), [], []
+    for number, batches in enumerate(parts):
+        paths.append(folder / f"part-{number}")
+        paths[-1].write_bytes(b"".join(map(exporter.rows, batches)))
+        lines += [json.loads(line) for batch in batches for line in Records(target).rows(batch).splitlines()]
+    (folder / "table").write_bytes(b"".join(exporter.join(paths)))
+    return pq.read_table(folder / "table"), lines
+
+
+def row(line: dict, columns: list[str]) -> dict:
+    """The row of a line of the per-request file."""
+    error = {f"error_{name}": value for name, value in line.get("error", {}).items() if name in ("code", "type", "message")}
+    known = line["metadata"] | {tag: metric["value"] for tag, metric in line["metrics"].items()} | error
+    return {name: known.get(name) for name in columns}
+
+
+def test_a_row_is_a_line_of_the_per_request_file(tmp_path):
+    batch = sample_batch(60)
+    errors = [None] * 60
+    errors[7] = '{"code":503,"type":"Busy","message":"später"}'
+    batch.texts["error"], batch.texts["conversation_id"][5] = errors, None
+    batch.columns["phase"][:8] = 1.0
+    batch.columns["outcome"][[3, 11]] = [CANCELLED, OUTCOMES.index("aborted")]
+    parts = [scored((Latency(), Tokens(), Gaps()), batch.take(np.arange(60)[rows])) for rows in (slice(0, 9), slice(9, 60))]
+    table, lines = written(tmp_path, parts, phases=("profiling", "w"), kinds=("profiling", "warmup"), reducers=2)
+    names = table.schema.names
+    assert table.to_pylist() == [row(line, names) for line in lines] and len(lines) == 59
+    firsts = dict.fromkeys(name for part in ("metadata", "metrics") for line in lines for name in line[part])
+    assert names == [*firsts, "error_code", "error_type", "error_message"]
     assert table.schema.field("request_latency").metadata == {b"unit": b"ms"}
+    assert [str(table.schema.field(name).type) for name in ("session_num", "was_cancelled", "inter_chunk_latency")] == [
+        "int64", "bool", "list<element: double>"
+    ]  # fmt: skip
 
 
 def test_a_run_without_records_is_an_empty_table(tmp_path):
-    records(tmp_path / "profile_export.jsonl")
-    (artifact,) = RequestTable(Target(tmp_path, prefix=None, files=RECORDS)).export(sample_summary())
-    assert pq.read_table(artifact.path).num_rows == 0
+    table, _ = written(tmp_path)
+    assert table.num_rows == 0 and table.schema.names == ["error_code", "error_type", "error_message"]
 
 
-def test_without_the_per_request_file_it_says_what_is_missing(tmp_path):
-    with pytest.raises(AiperfError, match=r"profile_export\.jsonl is not there"):
-        RequestTable(Target(tmp_path, files=RECORDS)).export(sample_summary())
-    assert list(tmp_path.iterdir()) == []
+def test_a_metric_that_is_switched_off_leaves_absent_values(tmp_path):
+    batches = [scored(metrics, sample_batch(6)) for metrics in ((Latency(),), (Latency(), Tokens()), (Tokens(),))]
+    table, lines = written(tmp_path, batches[:1], batches[1:])
+    assert table.to_pylist() == [row(line, table.schema.names) for line in lines]
+    assert table.schema.names[-5:-3] == ["request_latency", "osl"]
+    assert table["osl"][:6].null_count == 6 and table["request_latency"][-6:].null_count == 6
+
+
+def test_many_requests_are_groups_of_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("aiperf_exporter_parquet.requests._GROUP_ROWS", 50)
+    table, lines = written(tmp_path, *[[scored((Latency(),), sample_batch(40))] * 2] * 2)
+    assert pq.ParquetFile(tmp_path / "table").metadata.num_row_groups == 4
+    assert table["session_num"].to_pylist() == [line["metadata"]["session_num"] for line in lines] and len(lines) == 160
 
 
 def chunks(tmp_path: Path, parts: int) -> list[dict]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiperf import AiperfError, Artifact, BatchExporter, Summary, SummaryExporter, atomic
+from aiperf import BatchExporter
 
 if TYPE_CHECKING:
     from aiperf import RecordBatch
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 from aiperf_exporter_parquet.options import ChunkOptions
 
 
-class RequestTable(SummaryExporter):
-    """``profile_export.parquet``: a row for each line of the per-request file."""
+class RequestTable(BatchExporter):
+    """``profile_export.parquet``: a row for each line of the per-request file.  Parts hold the arrays of each batch."""
 
-    level = "records"
-    files = {"parquet": "{prefix}.parquet"}
+    label = "Parquet Export"
+    kind = "parquet"
+    files = {kind: "{prefix}.parquet"}
 
-    def export(self, summary: Summary) -> Sequence[Artifact]:
-        from aiperf_exporter_parquet.requests import write
+    def rows(self, batch: RecordBatch) -> bytes:
+        from aiperf_exporter_parquet.parts import block  # numpy: not in the parent before the load
 
-        records, path = self.target.file("jsonl"), self.target.file("parquet")
-        if not records.exists():
-            hint = "the records exporter failed, or is switched off"
-            raise AiperfError(f"{records} is not there, whose lines the table has", hint)
-        with atomic(path) as draft:
-            write(records, draft)
-        return [Artifact("Parquet Export", path)]
+        return block(batch, self.target)
+
+    def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
+        from aiperf_exporter_parquet.requests import table  # pyarrow
+
+        return table(parts, self.target)
 
 
 class ChunkTable(BatchExporter[ChunkOptions]):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from aiperf import RecordBatch, Target
 from aiperf.sdk.columns import BOUND_COLUMNS
+
+from aiperf_exporter_parquet.sink import Sink
 
 _ROW = np.dtype([
     ("phase", "<i4"), ("worker", "<i4"), ("request", "<i8"), ("session_num", "<i8"), ("turn", "<i4"), ("chunk", "<i4"),
@@ -56,7 +57,7 @@ def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
         ("phase_name", text), ("worker_id", text), ("request", pa.int64()), ("session_num", pa.int64()),
         ("turn_index", pa.int32()), ("chunk", pa.int32()), ("at_ns", pa.int64()), ("gap_ns", pa.int64()),
     ])  # fmt: skip
-    sink = _Sink()
+    sink = Sink()
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for part in parts:
             with part.open("rb") as file:
@@ -71,27 +72,3 @@ def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
                     ], schema=schema))  # fmt: skip
                     yield sink.taken()
     yield sink.taken()
-
-
-class _Sink(io.RawIOBase):
-    """A file of which what was written is taken away again."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._at = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: object) -> int:
-        piece = bytes(data)  # type: ignore[call-overload]
-        self._pieces.append(piece)
-        self._at += len(piece)
-        return len(piece)
-
-    def tell(self) -> int:
-        return self._at
-
-    def taken(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)

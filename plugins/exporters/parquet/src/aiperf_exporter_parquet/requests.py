@@ -1,80 +1,107 @@
-"""The per-request file as a table: read twice, first for its columns, then for its rows."""
+"""The per-request table, put together from the blocks of the reducers: read twice, first for its columns, then for its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct
+from aiperf import Target
+
+from aiperf_exporter_parquet.parts import ABSENT, LENGTHS, Head, Piece
+from aiperf_exporter_parquet.sink import Sink
 
 _GROUP_ROWS = 1 << 14
-_PART_ROWS = 1 << 10
-"""Rows that are Python objects at a time: they take some 15 KB each, and a hundredth of that as a table."""
-_ERROR = {"error_code": pa.int64(), "error_type": pa.string(), "error_message": pa.string()}
+_TYPES = {
+    "whole": pa.int64(), "instants": pa.int64(), "flags": pa.bool_(), "words": pa.string(), "text": pa.string(),
+    "number": pa.float64(), "list": pa.list_(pa.float64()),
+}  # fmt: skip
+_ERRORS = [pa.field("error_code", pa.int64()), pa.field("error_type", pa.string()), pa.field("error_message", pa.string())]
 
 
-class _Value(Struct):
-    value: Any
-    unit: str = ""
+def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
+    """The file, some bytes at a time."""
+    schema, sink = _schema(parts), Sink()
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        waiting: list[pa.Table] = []
+        for head, body in _blocks(parts, bodies=True):
+            waiting.append(_rows(head, body, schema, target.started_wall_ns))
+            if sum(map(len, waiting)) >= _GROUP_ROWS:
+                rest = pa.concat_tables(waiting)
+                while len(rest) >= _GROUP_ROWS:
+                    writer.write_table(rest.slice(0, _GROUP_ROWS).combine_chunks())
+                    rest = rest.slice(_GROUP_ROWS)
+                    yield sink.taken()
+                waiting = [rest]
+        if any(map(len, waiting)):
+            writer.write_table(pa.concat_tables(waiting).combine_chunks())
+    yield sink.taken()
 
 
-class _Record(Struct):
-    metadata: dict[str, Any]
-    metrics: dict[str, _Value]
-    error: dict[str, Any] | None = None
+def _blocks(parts: Sequence[Path], *, bodies: bool) -> Iterator[tuple[Head, bytes]]:
+    """Each block's head and arrays; without *bodies* the arrays are left out."""
+    decode = msgspec.msgpack.Decoder(Head).decode
+    for part in parts:
+        with part.open("rb") as file:
+            while lengths := file.read(LENGTHS.size):
+                head, body = LENGTHS.unpack(lengths)
+                read = decode(file.read(head))
+                if bodies:
+                    yield read, file.read(body)
+                else:
+                    yield read, b""
+                    file.seek(body, 1)
 
 
-def write(records: Path, to: Path) -> None:
-    """Write the table of *records* to *to*."""
-    schema = _schema(records)
-    with pq.ParquetWriter(to, schema, compression="zstd") as writer:
-        lines = _read(records)
-        while group := list(islice(_parts(lines, schema), _GROUP_ROWS // _PART_ROWS)):
-            writer.write_table(pa.concat_tables(group))
-
-
-def _parts(lines: Iterator[_Record], schema: pa.Schema) -> Iterator[pa.Table]:
-    while rows := [_row(record) for record in islice(lines, _PART_ROWS)]:
-        yield pa.Table.from_pylist(rows, schema=schema)
-
-
-def _read(records: Path) -> Iterator[_Record]:
-    decode = msgspec.json.Decoder(_Record).decode
-    with records.open("rb") as file:
-        for line in file:
-            yield decode(line)
-
-
-def _schema(records: Path) -> pa.Schema:
-    """Columns in the order in which the file first has them: metadata, metrics, then the error."""
-    metadata: dict[str, pa.DataType] = {}
+def _schema(parts: Sequence[Path]) -> pa.Schema:
+    """Columns in the order in which requests first have them: metadata, metrics, then the error."""
+    metadata: dict[str, pa.Field] = {}
     metrics: dict[str, pa.Field] = {}
-    for record in _read(records):
-        for name, value in record.metadata.items():
-            metadata.setdefault(name, _type(value))
-        for tag, found in record.metrics.items():
-            wide = isinstance(found.value, list)
-            if tag not in metrics or (wide and not pa.types.is_list(metrics[tag].type)):
-                kind = pa.list_(pa.float64()) if wide else pa.float64()
-                metrics[tag] = pa.field(tag, kind, metadata={"unit": found.unit})
-    fields = [pa.field(name, kind) for name, kind in metadata.items()]
-    return pa.schema([*fields, *metrics.values(), *(pa.field(name, kind) for name, kind in _ERROR.items())])
+    for head, _ in _blocks(parts, bodies=False):
+        for piece in head.metadata:
+            metadata.setdefault(piece.name, pa.field(piece.name, _TYPES[piece.kind]))
+        for piece in head.metrics:
+            metrics.setdefault(piece.name, pa.field(piece.name, _TYPES[piece.kind], metadata={"unit": piece.unit}))
+    return pa.schema([*metadata.values(), *metrics.values(), *_ERRORS])
 
 
-def _type(value: Any) -> pa.DataType:
-    if isinstance(value, bool):
-        return pa.bool_()
-    return pa.int64() if isinstance(value, int) else pa.string()
+def _rows(head: Head, body: bytes, schema: pa.Schema, wall_ns: int) -> pa.Table:
+    known = {piece.name: piece for piece in (*head.metadata, *head.metrics, *head.errors)}
+    columns = (
+        _array(known[name], body, wall_ns) if name in known else pa.nulls(head.count, kind)
+        for name, kind in zip(schema.names, schema.types, strict=True)
+    )
+    return pa.table(list(columns), schema=schema)
 
 
-def _row(record: _Record) -> dict[str, Any]:
-    row = dict(record.metadata)
-    row |= {tag: found.value for tag, found in record.metrics.items()}
-    if record.error is not None:
-        row |= {f"error_{name}": record.error.get(name) for name in ("code", "type", "message")}
-    return row
+def _array(piece: Piece, body: bytes, wall_ns: int) -> pa.Array:
+    first = np.frombuffer(body[piece.at : piece.at + piece.sizes[0]], _NUMPY.get(piece.kind, "<f8"))
+    if piece.kind == "flags":
+        return pa.array(first.astype(bool))
+    if piece.kind == "words":
+        return pa.DictionaryArray.from_arrays(pa.array(first), pa.array(piece.words, pa.string())).cast(pa.string())
+    if piece.kind in ("text", "list"):
+        return _lengths(piece, first, memoryview(body)[piece.at + piece.sizes[0] :][: piece.sizes[1]])
+    absent = np.isnan(first)
+    if piece.kind == "number":
+        return pa.array(first, mask=absent)
+    whole = np.rint(np.where(absent, 0, first)).astype(np.int64)
+    return pa.array(whole + wall_ns if piece.kind == "instants" else whole, mask=absent)
+
+
+def _lengths(piece: Piece, lengths: Any, flat: memoryview) -> pa.Array:
+    """Texts or lists, one behind the other in *flat*."""
+    absent = lengths == ABSENT
+    offsets = np.concatenate(([0], np.cumsum(np.where(absent, 0, lengths)))).astype(np.int32)
+    present = pa.py_buffer(np.packbits(~absent, bitorder="little"))
+    if piece.kind == "text":
+        return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(flat), present)
+    values = pa.array(np.frombuffer(flat, "<f8"))
+    return pa.Array.from_buffers(_TYPES["list"], len(lengths), [present, pa.py_buffer(offsets)], children=[values])
+
+
+_NUMPY = {"flags": "u1", "words": "<i4", "text": "<i4", "list": "<i4"}

@@ -1,0 +1,167 @@
+"""What the lines of a batch hold, as columns: for the lines themselves, and for tables of the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from aiperf import Column, Ragged, RecordBatch, Target, Unit
+from aiperf.sdk.columns import Floats
+from aiperf.sdk.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from msgspec.structs import astuple
+
+from aiperf_exporter_records.traces import NEEDED as TRACED
+
+if TYPE_CHECKING:
+    from aiperf.sdk.metric import MetricDeclaration
+    from numpy.typing import NDArray
+
+COUNTED = {Unit.TOKENS, Unit.REQUESTS, Unit.COUNT, Unit.BYTES, Unit.NANOSECONDS}
+"""Units whose values are whole numbers."""
+ESTIMATE_DECIMALS = 9
+"""Of estimates and their bounds: what is shown in ms has 0.001 ns.  A third of a gap had 17 digits, half of the file."""
+_NEEDED = (
+    "outcome", "n", "session", "turn", "phase", "shard", "due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns",
+    "ended_ns",
+)  # fmt: skip
+
+
+class Numbers(NamedTuple):
+    """Whole numbers, NaN where a request has none.  instants: they are ns since the run's start."""
+
+    values: Floats
+    instants: bool = False
+
+
+class Flags(NamedTuple):
+    values: NDArray[np.bool_]
+
+
+class Words(NamedTuple):
+    """Texts of which there are few: a place among *words* for each request; None among them is absent."""
+
+    places: NDArray[np.int64]
+    words: Sequence[str | int | None]
+
+
+class Texts(NamedTuple):
+    """Texts, None where a request has none."""
+
+    values: Sequence[str | None]
+
+
+class Listed(NamedTuple):
+    """The requests that have a line.  tags: the metrics that a line shows, in their order; values, bounds: by tag."""
+
+    batch: RecordBatch
+    tags: list[str]
+    values: Mapping[str, Column]
+    bounds: Mapping[str, tuple[Column, ...]]
+
+
+def listed(batch: RecordBatch) -> Listed:
+    """The batch's requests that were answered, failed or were cancelled."""
+    outcome = batch["outcome"]
+    rows = np.flatnonzero((outcome == COMPLETED) | (outcome == ERROR) | (outcome == CANCELLED))
+    values, bounds = batch.values, {tag: astuple(parts) for tag, parts in batch.bounds.items()}
+    # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
+    tags = [tag for tag in _ordered(batch.metrics) if tag in values]
+    if len(rows) < len(batch):
+        batch = _narrow(batch, rows)
+        values = {tag: _take(column, rows) for tag, column in values.items()}
+        bounds = {tag: tuple(_take(part, rows) for part in parts) for tag, parts in bounds.items()}
+    return Listed(batch, tags, values, bounds)
+
+
+def _narrow(batch: RecordBatch, rows: NDArray[np.intp]) -> RecordBatch:
+    """These requests with the columns that a line shows: the chunks of a batch are too much to copy for nothing."""
+    needed = {*_NEEDED, *(TRACED if "trace" in batch.texts else ())}
+    return RecordBatch(
+        {name: batch[name][rows] for name in needed},
+        batch.valid[rows],
+        {name: [texts[i] for i in rows.tolist()] for name, texts in batch.texts.items()},
+    )
+
+
+def _take(column: Column, rows: NDArray[np.intp]) -> Column:
+    return column.take(rows.astype(np.int64)) if isinstance(column, Ragged) else column[rows]
+
+
+def _ordered(metrics: Mapping[str, MetricDeclaration]) -> list[str]:
+    """Tags that a line shows, as the console orders them, the rest behind by name."""
+
+    def key(tag: str) -> tuple[bool, int, str]:
+        order = metrics[tag].order
+        return (order is None, order or 0, tag)
+
+    return sorted((tag for tag, metric in metrics.items() if metric.per_record and not metric.hidden), key=key)
+
+
+def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | Words | Texts]:
+    """The fields of ``metadata``, in their order."""
+    started, ended, last = batch["started_ns"], batch["ended_ns"], batch["last_byte_ns"]
+    due, count = batch["due_ns"], len(batch)
+    over = np.where(np.isnan(last), np.where(np.isnan(ended), started, ended), last)
+    # A transport sees the headers when it reads them, the kernel stamps the bytes behind them when they come.
+    ack = np.minimum(batch["ack_ns"], np.fmin(batch["first_byte_ns"], over))
+    cancelled = batch["outcome"] == CANCELLED
+    phases = batch["phase"].astype(np.int64)
+    kinds = Words(phases, target.kinds)
+    sessions = Texts(_texts(batch, "session_id"))
+    reducers = [f"reducer-{number}" for number in range(target.reducers)]
+    return {
+        "session_num": Numbers(batch["n"]),
+        "turn_index": Numbers(batch["turn"]),
+        "credit_issued_ns": Numbers(np.where(np.isnan(due), started, due), True),
+        "request_start_ns": Numbers(started, True),
+        "request_end_ns": Numbers(over, True),
+        "benchmark_phase": kinds,
+        "phase_index": Numbers(batch["phase"]),
+        "phase_name": Words(phases, target.phases),
+        "phase_kind": kinds,
+        "was_cancelled": Flags(cancelled),
+        "context_overflow_skip": Flags(np.zeros(count, dtype=bool)),
+        "agent_depth": Numbers(np.zeros(count)),
+        "due_ns": Numbers(due, True),
+        "request_ack_ns": Numbers(ack, True),
+        "cancellation_time_ns": Numbers(np.where(cancelled, ended, np.nan), True),
+        "conversation_num": Numbers(batch["session"]),
+        "profiling_index": Numbers(_profiling(target.kinds)[phases]),
+        "x_request_id": Texts(_texts(batch, "request_id")),
+        "x_correlation_id": sessions,
+        "conversation_id": Texts(_texts(batch, "conversation_id")),
+        "worker_id": Texts(_texts(batch, "worker")),
+        "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
+        "root_correlation_id": sessions,
+    }
+
+
+def _profiling(kinds: Sequence[str]) -> Floats:
+    """Number of each phase among the profiling ones; NaN for warmup."""
+    counted = (sum(kind == "profiling" for kind in kinds[:i]) for i in range(len(kinds)))
+    return np.array([number if kind == "profiling" else np.nan for number, kind in zip(counted, kinds, strict=True)])
+
+
+def _texts(batch: RecordBatch, name: str) -> Sequence[str | None]:
+    return batch.texts[name] if name in batch.texts else [None] * len(batch)
+
+
+def errors(batch: RecordBatch) -> list[bytes | None]:
+    """Each request's error as JSON; None for a good one.  One that failed without a word is given its outcome's; [] is none."""
+    texts = _texts(batch, "error")
+    if batch.valid.all() and not any(texts):
+        return []
+    outcomes, valid = batch["outcome"].astype(np.int64).tolist(), batch.valid.tolist()
+    return [
+        text.encode() if text else None if fine else b'{"message":"%s"}' % OUTCOMES[outcome].encode()
+        for text, fine, outcome in zip(texts, valid, outcomes, strict=True)
+    ]
+
+
+def scaled(values: Floats, metric: MetricDeclaration, decimals: int | None = None) -> Floats:
+    """Values in the metric's display unit, of so many *decimals* at most."""
+    # 35538758 ns / 1e6 is 35.538758, times 1e-6 it is 35.538757999999996: the quotient is rounded once.
+    inverse = float(round(1 / metric.scale))
+    shown: Floats = values / inverse if inverse >= 1 and 1 / inverse == metric.scale else values * metric.scale
+    return shown if decimals is None else np.round(shown, decimals)
