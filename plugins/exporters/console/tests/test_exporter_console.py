@@ -193,8 +193,8 @@ def test_latencies_that_requests_in_flight_would_change_stand_below_the_plain_on
     same = replace(longer, stats={"p50": 10.05, "p99": 20.1, "count": 22, "censored": 2})
     assert "in flight" not in render(replace(with_results(plain), survival={"request_latency": same}), 140)
     text = render(replace(with_results(plain), survival={"request_latency": longer}), 140)
-    (row,) = grid(text, "lasting at least so long")
-    assert row == ["Request Latency (ms)", *["N/A"] * 5, "10.50", "N/A"]
+    (row,) = grid(text, "With 2 requests in flight at the end as lasting at least so long")
+    assert row == ["Request Latency (ms)", "10.50"], "columns without a number are left out"
 
 
 def test_several_servers_have_a_row_each():
@@ -364,6 +364,7 @@ def test_a_terminal_gets_its_own_width_and_colours(monkeypatch):
     text = said(monkeypatch, terminal=True)
     assert "\x1b[32mVerdict: trustworthy\x1b[0m" in text
     assert max(cells_of(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in text.splitlines()) <= 90
+    assert "Effective" not in text
 
 
 @pytest.mark.parametrize(
@@ -375,6 +376,16 @@ def test_colours_stay_away_elsewhere(monkeypatch, settings):
 
 def test_a_pipe_gets_the_same_as_the_file(monkeypatch):
     assert said(monkeypatch) == render(SUMMARY, 140)
+
+
+def test_a_terminal_ends_with_the_main_table_and_the_verdict():
+    warned = replace(SUMMARY, warnings=("the server was cold",))
+    screen = report(warned, Look(BOX), 140, verbose=False, screen=True)
+    places = [screen.index(words) for words in ("Error Summary", "Warnings\n", "\nMeasurement\n", " LLM Metrics\n")]
+    assert places == sorted(places)
+    assert screen.split(" LLM Metrics\n")[1].count("\n\n") == 1 and screen.endswith("\n\nVerdict: trustworthy\n")
+    assert "Effective" not in screen
+    assert "LLM Metrics: Effective" in report(warned, Look(BOX), 140, verbose=True, screen=True)
 
 
 def test_an_encoding_without_lines_gets_plain_ones(monkeypatch):

@@ -30,13 +30,13 @@ class Console(SummaryExporter[ConsoleOptions]):
 
 
 def say(stream: TextIO, summary: Summary, width: int, *, verbose: bool, trace: bool = False) -> None:
-    """Print the report; *width* serves where *stream* is no terminal."""
+    """Print the report; a terminal gets its own width and order, *width* serves elsewhere."""
     terminal = stream.isatty()
     if terminal:
         width = shutil.get_terminal_size((80, 24)).columns
     encoding = stream.encoding or "ascii"
     look = Look(BOX if can(BOX, encoding) else PLAIN, terminal and colourful())
-    text = report(summary, look, width, verbose=verbose, trace=trace)
+    text = report(summary, look, width, verbose=verbose, trace=trace, screen=terminal)
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()
 

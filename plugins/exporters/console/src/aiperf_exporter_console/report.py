@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from aiperf import Measurement, Result, Summary
 from aiperf.sdk.model import names
@@ -42,29 +43,31 @@ _ENDS = (
 """Outcomes of arrivals, in the order in which they are shown."""
 
 
-def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False) -> str:
+def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False, screen: bool = False) -> str:
     """The whole report, at most *width* columns wide where that is possible, ending in a line end.
 
-    *trace*: with the table of the parts of HTTP requests.
+    *trace*: with the table of the parts of HTTP requests.  *screen*: a terminal scrolls, so what matters most comes last, next
+    to the prompt, and tables of groups are left out unless *verbose*.
     """
-    blocks = [
-        list(block)
-        for block in (
-            _verdict(summary.measurement, look, width) if summary.measurement.verdict == "suspect" else (),
-            _incomplete(summary, look, width),
-            _errors(summary.errors, look, width),
-            *_metrics(summary, look, width, trace=trace),
-            _survival(summary, look, width),
-            _urls(summary, look, width),
-            *(sampled(source, summary, look, width) for source in summary.telemetry),
-            _warnings(summary, look, width),
-            _about(summary, width),
-            _full_measurement(summary.measurement, look, width) if verbose else _measurement(summary.measurement, look, width),
-            _footer(summary),
-            _verdict(summary.measurement, look, width) if summary.measurement.verdict != "suspect" else (),
-        )
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    measurement = summary.measurement
+    suspect = measurement.verdict == "suspect"
+    verdict = list(_verdict(measurement, look, width))
+    head = (verdict if suspect else (), _incomplete(summary, look, width), _errors(summary.errors, look, width))
+    traces, groups, main = _metrics(summary, look, width)
+    more = (
+        _survival(summary, look, width), _urls(summary, look, width),
+        *(sampled(source, summary, look, width) for source in summary.telemetry),
+    )  # fmt: skip
+    warnings, about = _warnings(summary, look, width), _about(summary, width)
+    measured = (_full_measurement if verbose else _measurement)(measurement, look, width)
+    end = () if suspect else verdict
+    traces = traces if trace else ()
+    if screen:
+        groups = groups if verbose else ()
+        blocks = (*head, warnings, about, measured, _footer(summary), *traces, *groups, *more, *main, end)
+    else:
+        blocks = (*head, *traces, *groups, *main, *more, warnings, about, measured, _footer(summary), end)
+    return "\n\n".join("\n".join(block) for block in map(list, blocks) if block) + "\n"
 
 
 def number(value: float | None, decimals: int = 2) -> str:
@@ -106,24 +109,25 @@ def _errors(errors: Sequence[ErrorCount], look: Look, width: int) -> Iterator[st
         yield f"Further kinds of error stand in the JSON; the first {_ERRORS} are shown."
 
 
-def _metrics(summary: Summary, look: Look, width: int, *, trace: bool) -> Iterator[Iterator[str]]:
-    """A table for each group, that of the HTTP trace first, the main one last."""
+_Tables: TypeAlias = Sequence[Iterable[str]]
+
+
+def _metrics(summary: Summary, look: Look, width: int) -> tuple[_Tables, _Tables, _Tables]:
+    """The table of the HTTP trace, those of the other groups, and the main one, each where there is one."""
     groups: dict[str, list[Result]] = {}
     hidden = () if _slipped(summary) else _FROM_DUE
     shown = [
-        (result.order, tag, result)
-        for tag, result in summary.results.items()
-        if result.order is not None and tag not in hidden
+        (result.order, tag, result) for tag, result in summary.results.items() if result.order is not None and tag not in hidden
     ]
     for _, _, result in sorted(shown, key=lambda one: one[:2]):
         groups.setdefault(result.group, []).append(result)
-    for group in sorted(groups, key=_place):
-        if _is_trace(group):
-            if trace:
-                yield _group(_TRACE_TITLE, groups[group], look, width)
-            continue
-        title = clean(f"{summary.title}: {group.title()}" if group else summary.title)
-        yield _group(title, groups[group], look, width)
+    traces = [_group(_TRACE_TITLE, groups.pop(name), look, width) for name in list(groups) if _is_trace(name)]
+    main = [_group(clean(summary.title), groups.pop(""), look, width)] if "" in groups else []
+    return traces, [_named(summary, name, groups[name], look, width) for name in sorted(groups, key=_place)], main
+
+
+def _named(summary: Summary, group: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
+    return _group(clean(f"{summary.title}: {group.title()}"), results, look, width)
 
 
 def _slipped(summary: Summary) -> bool:
@@ -132,9 +136,9 @@ def _slipped(summary: Summary) -> bool:
     return slip is not None and slip.stats.get("p99", 0.0) > _SLIP_MS
 
 
-def _place(group: str) -> tuple[bool, bool, int, str]:
+def _place(group: str) -> tuple[int, str]:
     name = group.lower()
-    return not group, not _is_trace(group), _GROUPS.index(name) if name in _GROUPS else len(_GROUPS), name
+    return _GROUPS.index(name) if name in _GROUPS else len(_GROUPS), name
 
 
 def _is_trace(group: str) -> bool:
@@ -144,7 +148,11 @@ def _is_trace(group: str) -> bool:
 def _survival(summary: Summary, look: Look, width: int) -> Iterator[str]:
     """Latencies that the requests in flight at the end would change, beside the plain ones above."""
     if found := survivors(summary):
-        yield from _group("With requests in flight at the end as lasting at least so long", found, look, width)
+        cut = max(result.stats.get("censored", 0) for result in found)
+        requests = "1 request" if cut == 1 else f"{cut:,.0f} requests"
+        columns = [key for key in COLUMNS if any(key in result.stats for result in found)]
+        title = f"With {requests} in flight at the end as lasting at least so long"
+        yield from _group(title, found, look, width, columns)
 
 
 def _urls(summary: Summary, look: Look, width: int) -> Iterator[str]:
@@ -168,25 +176,25 @@ def _warnings(summary: Summary, look: Look, width: int) -> Iterator[str]:
         yield from wrap(clean(warning), width, first="  - ", indent="    ")
 
 
-def _group(title: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
+def _group(title: str, results: Sequence[Result], look: Look, width: int, columns: Sequence[str] = COLUMNS) -> Iterator[str]:
     labels = [look.words(clean(f"{each.title} ({each.unit})" if each.unit else each.title)) for each in results]
-    cells = {key: [number(result.stats.get(key)) for result in results] for key in COLUMNS}
-    wide = {key: max(map(len, [key, *cells[key]])) for key in COLUMNS}
+    cells = {key: [number(result.stats.get(key)) for result in results] for key in columns}
+    wide = {key: max(map(len, [key, *cells[key]])) for key in columns}
     natural = max(map(cells_of, ["Metric", *labels]))
-    kept = list(COLUMNS)
-    for key in _DROPPED:
+    kept = list(columns)
+    for key in filter(columns.__contains__, _DROPPED):
         if total([min(natural, _LABEL_CELLS), *(wide[name] for name in kept)]) <= width:
             break
         kept.remove(key)
     room = width - total([0, *(wide[name] for name in kept)])
     widths = [min(natural, max(_LABEL_CELLS, room)), *(wide[name] for name in kept)]
     rows = [(label, *(cells[key][i] for key in kept)) for i, label in enumerate(labels)]
-    narrow = len(kept) < len(COLUMNS)
+    narrow = len(kept) < len(columns)
     if narrow:  # as with many failures the error-adjusted ones, which have a minimum alone
         rows = [row for row in rows if set(row[1:]) != {_NONE}]
     yield from table(look, title, ["Metric", *kept], rows, widths, right=len(kept))
     if narrow:
-        yield from wrap(f"Too narrow for {names([key for key in COLUMNS if key not in kept])}: see the JSON.", width)
+        yield from wrap(f"Too narrow for {names([key for key in columns if key not in kept])}: see the JSON.", width)
 
 
 def _about(summary: Summary, width: int) -> Iterator[str]:
