@@ -46,6 +46,35 @@ def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
     assert [dict(each.turns[0].named) for each in found] == [{}, {"query": ("c",)}]
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('{"text": "a"}\n\n \t\r\n{"text": "b"}', 2), ('\ufeff{"text": "a"}\n', 1), ("\ufeff\n", 0), ("", 0),
+        ('{"text": "a"}\n{"text": "b", "session_id": "s"}\n', None), ('{"text": "no \\"session_id\\""}', 1),
+    ],
+)  # fmt: skip
+def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path, text: str, count: int | None) -> None:
+    (tmp_path / "rows.jsonl").write_text(text)
+    source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
+    assert source.single_turns() == count
+    assert list(source) == read(tmp_path, text)
+    assert count in (None, len(list(source)))
+
+
+def test_a_session_behind_escapes_is_an_error_where_rows_were_counted(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n{"text": "b", "session\\u005fid": "s"}\n')
+    source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
+    assert source.single_turns() == 2
+    with pytest.raises(BadDataset, match=":2: the key session_id is written with escapes"):
+        list(source)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", ""])
+def test_rows_of_other_files_are_not_counted(tmp_path: Path, name: str) -> None:
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}'))
+    assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / name)).single_turns() is None
+
+
 def test_the_text_field_of_genai_perf_is_accepted(tmp_path: Path) -> None:
     assert read(tmp_path, '{"text_input": "a"}')[0].turns[0].texts == ("a",)
 

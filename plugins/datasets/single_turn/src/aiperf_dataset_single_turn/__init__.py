@@ -11,7 +11,7 @@ from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
-from aiperf_dataset_single_turn.sessions import grouped
+from aiperf_dataset_single_turn.sessions import alone, grouped, lone_rows
 
 
 class SingleTurn(Dataset[SingleTurnOptions]):
@@ -20,6 +20,7 @@ class SingleTurn(Dataset[SingleTurnOptions]):
     def __init__(self, options: SingleTurnOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
+        self._alone = False
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -28,10 +29,15 @@ class SingleTurn(Dataset[SingleTurnOptions]):
         # A trace also has text_input, together with a timestamp.
         return any(key in first_row for key in MODALITIES if key != "text_input" or "timestamp" not in first_row)
 
+    def single_turns(self) -> int | None:
+        lines = lone_rows(self._defaults.path)
+        self._alone = lines is not None
+        return lines
+
     def __iter__(self) -> Iterator[Conversation]:
         path = self._defaults.path
         reader = Rows(path)
-        for number, (identity, session) in enumerate(grouped(path, reader.session)):
+        for number, (identity, session) in enumerate((alone if self._alone else grouped)(path, reader.session)):
             turns = tuple(reader.turn(row, line) for line, row in session)
             yield self._defaults.conversation(number, identity, turns, alone=True)
 

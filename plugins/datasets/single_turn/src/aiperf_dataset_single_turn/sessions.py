@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from aiperf import rows
+from aiperf import BadDataset, rows
 
+_BLANK = BOM_UTF8 + b" \t\n\r\v\f"
 Row = tuple[int, dict[str, Any]]
 """Line number and object."""
+
+
+def lone_rows(path: Path) -> int | None:
+    """The number of rows of a file without sessions; None where a row may have one, or the file is compressed or no file."""
+    if not path.is_file() or path.suffix in (".gz", ".zst"):
+        return None
+    count = 0
+    with path.open("rb") as file:
+        for line in file:
+            if b'"session_id"' in line:
+                return None
+            count += bool(line.strip(_BLANK))
+    return count
+
+
+def alone(path: Path, session_of: Callable[[dict[str, Any], int], str | None]) -> Iterator[tuple[str | None, list[Row]]]:
+    """Each row as a session of its own, of a file that has :func:`lone_rows`."""
+    for line, row in rows(path):
+        if session_of(row, line) is not None:
+            raise BadDataset(f"{path}:{line}: the key session_id is written with escapes", 'write "session_id"')
+        yield None, [(line, row)]
 
 
 def grouped(path: Path, session_of: Callable[[dict[str, Any], int], str | None]) -> Iterator[tuple[str | None, list[Row]]]:
