@@ -35,11 +35,13 @@ def server() -> Iterator[object]:
         yield running
 
 
-def start(server: object, directory: Path, *more: str, tokens: int = 300, requests: int = STREAMS) -> subprocess.Popen[str]:
+def start(
+    server: object, directory: Path, *more: str, tokens: int = 300, requests: int = STREAMS, isl: int = 20
+) -> subprocess.Popen[str]:
     url = server.url  # type: ignore[attr-defined]
     command = [
         sys.executable, "-m", "aiperf", "profile", "--model", "sim", "--url", url, "--endpoint-type", "chat", "--streaming",
-        "--tokenizer", "builtin", "--concurrency", str(STREAMS), "--request-count", str(requests), "--isl", "20",
+        "--tokenizer", "builtin", "--concurrency", str(STREAMS), "--request-count", str(requests), "--isl", str(isl),
         "--osl", str(tokens), "--extra-inputs", "ignore_eos:true", "--random-seed", "1", "--artifact-dir", str(directory),
         "--ui", "none", *more,
     ]  # fmt: skip
@@ -93,6 +95,20 @@ def report(directory: Path) -> tuple[int, dict[str, object]]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads((directory / "profile_export_aiperf.json").read_text())
+
+
+def test_without_its_builder_a_run_ends_and_tells_what_was_never_sent(server: object, tmp_path: Path) -> None:
+    run = start(server, tmp_path, "--request-rate", "40", tokens=1, requests=20_000, isl=2000)
+    wait_for(lambda: server.summary()["requests"] > 10, 120)  # type: ignore[attr-defined]
+    os.kill(child_of(run.pid, " profile "), signal.SIGKILL)
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == 1
+    assert "Traceback" not in said, said
+    assert "the data set is not whole: its process was killed by signal 9" in said
+    arrivals = json.loads((tmp_path / "profile_export_aiperf.json").read_text())["measurement"]["arrivals"]
+    assert arrivals["completed"] == arrivals["sent"] == server.summary()["requests"]  # type: ignore[attr-defined]
+    assert arrivals["never_sent"] == 20_000 - arrivals["sent"]
+    assert [path.name for path in tmp_path.glob("*inputs*")] == []  # half a file is none
 
 
 def test_a_killed_worker_loses_at_most_the_frames_not_yet_written(server: object, tmp_path: Path) -> None:

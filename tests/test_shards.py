@@ -51,6 +51,23 @@ def test_inputs_and_arrivals_are_the_same_for_any_workers(aiperf: Program, simul
     assert found[0] == found[1] == found[2]
 
 
+def test_a_load_that_begins_before_its_data_is_whole_is_the_same_for_any_workers(
+    aiperf: Program, simulator: Simulator
+) -> None:
+    load, data = ["--request-rate", "100", "--request-count", "60"], ("--isl", "3000", "--osl", "1")
+    found = []
+    for workers in SHARDS:
+        simulator.reset()
+        done = run(aiperf, simulator, workers, *load, "--num-dataset-entries", "6000", dataset=data)
+        assert (done.artifacts / "journal" / "dataset.ready").exists()
+        rows = sorted(ledger(done), key=lambda row: row["n"])
+        prompts = {row["request_id"]: row["prompt_tokens"] for row in simulator.truth()["requests"]}
+        sent = json.loads(bytes_of(done, "inputs.json"))["data"][:60]
+        assert [row["n"] for row in rows] == list(range(60))
+        found.append((sent, bytes_of(done, "journal/due-0.bin"), [prompts[row["x_request_id"]] for row in rows]))
+    assert found[0] == found[1] == found[2]
+
+
 def test_five_workers_together_keep_a_ceiling_of_three(aiperf: Program) -> None:
     with running(first_token_ms=20, decode_ms=2, decode_batch_us=0) as simulator:
         done = run(aiperf, simulator, 5, "--request-rate", "400", "--concurrency", "3", "--request-count", "60")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
+import signal
 import sys
+import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ import numpy as np
 import pytest
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.prepare.build import build, open_tokenizer
+from aiperf.run.start import Builder
 from aiperf.rundir.store import Store
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
@@ -20,10 +26,11 @@ from aiperf.sdk.plan import PhasePlan, Plan, Replay
 from aiperf.testing.plans import sample_plan, sample_ref
 
 FAKES = '''
+import time
 import msgspec
 import numpy as np
-from aiperf import BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest, Media, Turn
-from aiperf import Options, hookimpl, option, uniforms
+from aiperf import BadDataset, BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest
+from aiperf import Media, Options, Turn, hookimpl, option, uniforms
 
 
 class Echo(Endpoint):
@@ -92,6 +99,31 @@ class Listed(Dataset):
             yield msgspec.convert(row, Conversation)
         if self.options.then is not None:
             raise KeyError(self.options.then)
+
+
+class PromisedOptions(Options):
+    promise: int | None = option("--promise", default=50, help="Single turns that it promises.")
+    there: int = option("--there", default=50, help="Conversations that there are.")
+    turns: int = option("--turns", default=1, help="Turns of the last one.")
+    fails: int | None = option("--fails", help="Number of a bad row.")
+    hangs: bool = option("--hangs", default=False, help="Never ends.")
+
+
+class Promised(Dataset):
+    """Says how many single turns it has."""
+
+    def single_turns(self):
+        return self.options.promise
+
+    def __iter__(self):
+        options = self.options
+        for number in range(options.there):
+            if number == options.fails:
+                raise BadDataset("rows.jsonl:1000001: no JSON", "write one JSON object per line")
+            turns = options.turns if number == options.there - 1 else 1
+            yield Conversation(f"c{number}", (Turn((f"t{number}",), timestamp_ms=7.0 * number),) * turns)
+        while options.hangs:
+            time.sleep(0.01)
 
 
 class Odd(Dataset):
@@ -377,9 +409,7 @@ def test_phases_share_the_real_entries(
     assert plan.data.entries == there
 
 
-def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     warm = phase(name="warmup", kind="warmup", first_entry=10, entries=2, request_count=2)
     rows = [{"id": f"c{n}", "turns": [{"texts": ["x"], "timestamp_ms": 1000.0 - n}]} for n in range(12)]
     replay = phase(index=1, schedule="fixed_schedule", replay=Replay(), entries=10)
@@ -602,9 +632,7 @@ def test_a_strangers_schedule_may_end_by_itself(tmp_path: Path) -> None:
     assert due(build(plan)) == [10, 20, 30]
 
 
-def test_a_hook_may_make_the_schedule_although_another_fails(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_hook_may_make_the_schedule_although_another_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     hooks = (ref("hooks", "Hooked"), NAMED, ref("hooks", "Buggy"), ref("hooks", "Missing"))
     plan = build(make(tmp_path, phase(schedule="theirs", request_count=2), rate(index=1, request_count=1), hooks=hooks))
     assert (due(plan, 0), due(plan, 1)) == ([10, 20], [100_000_000])
@@ -637,3 +665,150 @@ def test_one_seed_gives_the_same_bytes_for_any_shards(tmp_path: Path) -> None:
     other = files(1, seed=8)
     assert other.keys() == one.keys()
     assert all(other[name] != one[name] for name in ("lines.txt", "due-0.bin", "due-1.bin", "dataset.bodies"))
+
+
+# A load that begins before the data set is whole
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load begins with the first wave, however soon the rest is made."""
+    monkeypatch.setattr("aiperf.prepare.build._HEAD_S", 0.0)
+
+
+def promised(folder: Path, *phases: PhasePlan, data: dict[str, Any] | None = None, **changes: Any) -> Plan:
+    phases = phases or (phase(concurrency=4, request_count=50, entries=50),)
+    return make(folder, *phases, dataset="Promised", data={"promise": 50, **(data or {})}, **changes)
+
+
+class Publisher:
+    """Notes the plan that is published, and the entries that can be read then.  stop: what the builder is told."""
+
+    def __init__(self, *, stop: bool = False) -> None:
+        self.stop = stop
+        self.plans: list[Plan] = []
+        self.ready = -1
+
+    def __call__(self, plan: Plan) -> Callable[[], bool]:
+        self.plans.append(plan)
+        self.ready = Store(Path(plan.output.journal)).entries
+        return lambda: self.stop
+
+
+LINES: dict[str, Any] = {"exporters": (ref("exporters", "Lines"),)}
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("phases", "wave"),
+    [((), 4), ((rate(rate=5.0, request_count=50, entries=50),), 9), ((phase(prefill_concurrency=6, entries=50),), 6)],
+)
+def test_a_load_begins_with_its_first_wave(tmp_path: Path, phases: tuple[PhasePlan, ...], wave: int) -> None:
+    publisher = Publisher()
+    plan = build(promised(tmp_path / "early", *phases, **LINES), publisher)
+    assert publisher.plans == [plan]
+    assert publisher.ready == wave
+    whole = build(promised(tmp_path / "whole", *phases, **LINES))
+    early, late = (Path(one.output.journal) for one in (plan, whole))
+    for name in ("entries", "turns", "offsets", "bodies", "conversations", "json"):
+        assert (early / f"dataset.{name}").read_bytes() == (late / f"dataset.{name}").read_bytes()
+    assert [one.load.phases[0].planned for one in (plan, whole)] == [whole.load.phases[0].planned] * 2
+    for name in ("due-0.bin", "../artifacts/lines.txt"):
+        assert not (late / name).exists() or (early / name).read_bytes() == (late / name).read_bytes()
+
+
+WARM = (phase(name="warmup", kind="warmup", request_count=3), phase(index=1, request_count=3))
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("phases", "changes"),
+    [
+        ((), {"data": {"promise": None}}), ((), {"whole": True}), ((), {"sampling": "shuffle"}), (WARM, {}),
+        ((phase(schedule="fixed_schedule", replay=Replay(), entries=50),), {}),
+        ((phase(concurrency=50, request_count=50, entries=50),), {}),
+    ],
+)  # fmt: skip
+def test_other_loads_wait_for_the_whole(tmp_path: Path, phases: tuple[PhasePlan, ...], changes: dict[str, Any]) -> None:
+    publisher = Publisher()
+    samplers = {name: ref("samplers", f"aiperf.schedule.samplers:{name}") for name in ("sequential", "shuffle")}
+    plan = build(promised(tmp_path, *phases, samplers=samplers, **changes), publisher)
+    assert publisher.plans == []
+    assert Store(Path(plan.output.journal)).entries == 50
+
+
+def test_what_is_made_in_a_moment_is_made_before_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.prepare.build._HEAD_S", 1e9)
+    publisher = Publisher()
+    build(promised(tmp_path), publisher)
+    assert publisher.plans == []
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(("check_s", "streams"), [(1e9, False), (0.0, True)])
+def test_a_file_that_is_read_soon_is_checked_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, check_s: float, streams: bool
+) -> None:
+    monkeypatch.setattr("aiperf.prepare.build._CHECK_S", check_s)
+    publisher = Publisher()
+    build(promised(tmp_path, source="rows.jsonl"), publisher)
+    assert bool(publisher.plans) is streams
+    assert ("rows.jsonl is not checked whole" in caplog.text) is streams
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("data", "what"), [({"there": 49}, "49 conversations"), ({"there": 51}, "51 conversations"), ({"turns": 2}, "2 turns")]
+)
+@pytest.mark.parametrize("concurrency", [4, 50])
+def test_a_broken_promise_of_single_turns_is_an_error(
+    tmp_path: Path, data: dict[str, Any], what: str, concurrency: int
+) -> None:
+    with pytest.raises(PluginError, match=f"promised 50 single turns, and gave {what}"):
+        build(promised(tmp_path, phase(concurrency=concurrency, entries=50), data=data), Publisher())
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_build_that_no_request_needs_ends_early(tmp_path: Path) -> None:
+    plan = build(promised(tmp_path, data={"hangs": True}, **LINES), Publisher(stop=True))
+    entries = Store(Path(plan.output.journal)).entries
+    assert 4 < entries < 50
+    assert (Path(plan.output.artifacts) / "lines.txt").read_text().splitlines()[-1] == "end"
+
+
+def grown(plan: Plan) -> tuple[Builder, Plan]:
+    builder = Builder(plan)
+    while not builder.poll():
+        time.sleep(0.001)
+    return builder, builder.result()
+
+
+def failure(builder: Builder) -> str:
+    while (why := builder.failure()) is None:
+        time.sleep(0.001)
+    return why
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_bad_row_behind_the_first_wave_is_told_with_its_line(tmp_path: Path) -> None:
+    with contextlib.closing(grown(promised(tmp_path, data={"fails": 30}))[0]) as builder:
+        assert failure(builder) == ("the data set is not whole: rows.jsonl:1000001: no JSON; write one JSON object per line")
+        assert builder.failure() is None
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_killed_builder_is_told_and_what_it_made_can_be_read(tmp_path: Path) -> None:
+    builder, plan = grown(promised(tmp_path, data={"hangs": True}))
+    with contextlib.closing(builder):
+        assert builder.failure() is None
+        os.kill(builder.pid, signal.SIGKILL)
+        assert failure(builder) == "the data set is not whole: its process was killed by signal 9"
+    assert Store(Path(plan.output.journal)).entries >= 4
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_builder_is_stopped(tmp_path: Path) -> None:
+    builder, plan = grown(promised(tmp_path, data={"there": 10**9, "promise": 10**9}))
+    builder.stop()
+    assert builder.failure() is None
+    assert Store(Path(plan.output.journal)).entries < 10**9

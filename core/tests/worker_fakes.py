@@ -44,6 +44,8 @@ class Echoed(Spoken):
 class FakeStore:
     """Every entry is one conversation of *turns* turns."""
 
+    entries = 1 << 30
+
     def __init__(self, turns: int = 1) -> None:
         self._turns = turns
         self.max_turns = turns
@@ -102,8 +104,9 @@ def make_engine(
     secrets: Secrets | None = None,
     turns: int = 1,
     prepare: Prepare | None = None,
+    store: Any = None,
 ) -> Requests:
-    store: Any = FakeStore(turns)
+    store = store or FakeStore(turns)
     logbook, said = Logbook(Path(plan.output.journal), 0, {}), list[str]()
     engine = Requests(plan, secrets or Secrets(), store, logbook, 0, prepare, loop=loop, numbered=[0], warn=said.append)
     engine.transport = FakeTransport(engine)  # type: ignore[assignment]

@@ -93,6 +93,8 @@ class KernelOptions(Options):
         place="dataset.format", help="Format of the input file: the name of an installed data set plugin.")
     public_dataset: Word | None = option("--public-dataset", group="Input", metavar="NAME", place="dataset.public",
         help="A known data set by name; 'aiperf plugins datasets' lists them. With --input-file, its local copy.")
+    check_data: bool = option("--check-data", default=False, group="Input", place="dataset.check",
+        help="Make and check the whole data set before anything is sent, however long that takes.")
     delay_ratio: Finite = option("--conversation-turn-delay-ratio", "--session-delay-ratio", default=1.0, ge=0, group="Input",
         metavar="RATIO", place="dataset.turn_delay_ratio", help="Every think time between turns times this; 0 drops them.")
     random_seed: int | None = option("--random-seed", ge=0, lt=2**64, group="Input", metavar="INT", shown="from the system",

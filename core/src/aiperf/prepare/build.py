@@ -8,43 +8,48 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+import os
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from time import monotonic
+from types import TracebackType
 
 from msgspec.structs import replace
 
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
-from aiperf.prepare.due_times import with_due_times, with_limits
+from aiperf.prepare.conversations import DatasetExport, with_inlined_media, without_silent_turns
+from aiperf.prepare.due_times import SingleTurns, first_wave, with_due_times, with_limits
+from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Templates
 from aiperf.registry.hooks import Hooks
-from aiperf.registry.third_party import blamed, failure, isolated, load, made, why
+from aiperf.registry.third_party import blamed, failure, load, made, why
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.journal import RunClock
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.dataset import Dataset, DatasetContext
-from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
-from aiperf.sdk.model import LENGTH_FIELDS, Answers, Conversation, HttpRequest, Message, Turn, names
-from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
+from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
+from aiperf.sdk.plan import ModelStrategy, Plan
 from aiperf.sdk.tokenizer import Tokenizer
 from aiperf.statistics.catalogue import catalogue
 
 log = logging.getLogger(__name__)
 
-_READ_AHEAD = 16
-"""Conversations whose media are read at once."""
-_KNOWN_ANSWERS = tuple(Answers)
-_ANSWERS = f"the answers in a history are {names(_KNOWN_ANSWERS)}"
+_HEAD_S, _CHECK_S = 0.25, 2.0
+"""What can be made in the first time is whole before the load; a file that can be read in the second is checked whole."""
+_YIELD = 5
+"""How much nicer the builder is where workers and reducers have every core."""
 
 
-def build(plan: Plan) -> Plan:
+def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = None) -> Plan:
     """Write the data set and the due times below ``plan.output.journal``.
+
+    publish: called with the plan where sending may begin before the data set is whole; what it returns says whether to stop.
+    None makes the data set whole.
 
     Returns:
         The plan with the number of entries, their order, and the entries, due times, sessions and limits of each phase.
@@ -68,23 +73,200 @@ def build(plan: Plan) -> Plan:
         order = data.sampling or dataset.preferred_sampling
         if order not in plugins.samplers:
             raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {names(sorted(plugins.samplers))}")
-        entries = _write(plan, dataset, Encoder(plan, endpoint, tokenizer))
-        config = {**run.config}
-        if config.get("datasets"):
-            first, *plugin_options = config["datasets"]
-            config["datasets"] = [{**first, "entries": entries, "sampling": order}, *plugin_options]
-        plan = plan.replacing(sampling=order, entries=entries, config=config)
-        plan = plan.replacing(phases=_fitted(plan, entries))
-        store = Store(Path(plan.output.journal))
-        _log_reuse(plan.load.phases, store)
-        hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
-        phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
-        return plan.replacing(phases=phases)
+        promised = None if publish is None else _promised(plan, dataset, order)
+        with Entries(plan, dataset, Encoder(plan, endpoint, tokenizer), promised) as entries:
+            plan = _with_entries(plan, order, entries.whole().entries if promised is None else promised)
+            store = entries.whole() if promised is None else SingleTurns(entries.whole)
+            log_reuse(plan.load.phases, store)
+            hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
+            phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
+            plan = plan.replacing(phases=phases)
+            if publish is not None and promised is not None and not entries.head(first_wave(phases[0])):
+                entries.publish()
+                entries.rest(publish(plan))
+        return plan
     except OSError as error:
         raise ConfigError(
             f"the data set can't be written to {plan.output.journal}: {error.strerror or error}",
             "choose another --artifact-dir",
         ) from error
+
+
+def _promised(plan: Plan, dataset: Dataset, order: str) -> int | None:
+    """How many single turns the data set promises, where these are sent in their order from the first one on; else None.
+
+    A warmup takes the last entries, other orders take any, a grader is refused where no answer is expected, and an engine's
+    workers may be on another machine.
+    """
+    in_order = order == "sequential" and all(phase.kind != "warmup" for phase in plan.load.phases)
+    engine = plan.plugins.engine
+    here = engine is None or load(engine).shares_memory
+    if plan.data.whole or not in_order or plan.plugins.grader is not None or not here:
+        return None
+    with blamed(plan.plugins.dataset, "can't be used"):
+        count = dataset.single_turns()
+    return None if count is None else min(count, plan.data.first or count) or None
+
+
+def _with_entries(plan: Plan, order: str, entries: int) -> Plan:
+    """The plan with the order and the number of entries, and the parts that its phases have of them."""
+    config = {**plan.run.config}
+    if config.get("datasets"):
+        first, *plugin_options = config["datasets"]
+        config["datasets"] = [{**first, "entries": entries, "sampling": order}, *plugin_options]
+    plan = plan.replacing(sampling=order, entries=entries, config=config)
+    return plan.replacing(phases=fitted(plan, entries))
+
+
+class Entries:
+    """Writes the conversations of *dataset*; use as a context manager.
+
+    promised: how many conversations, each of one turn, the data set says it has; None where it doesn't say.
+    """
+
+    def __init__(self, plan: Plan, dataset: Dataset, encoder: Encoder, promised: int | None) -> None:
+        self._plan, self._dataset, self._encoder, self._promised = plan, dataset, encoder, promised
+        self._stack = contextlib.ExitStack()
+        self._whole: Store | None = None
+        self._unenforced_length = self._useless_length = self._warned = False
+
+    def __enter__(self) -> Entries:
+        plan = self._plan
+        chosen = exporters(plan, target_for(plan, RunClock(0, 0)), DatasetExporter)  # these exporters use no time
+        with contextlib.ExitStack() as stack:
+            self._store = stack.enter_context(StoreWriter(Path(plan.output.journal), len(plan.target.models)))
+            self._exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in chosen]
+            self._conversations = self._given()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def whole(self) -> Store:
+        """The store, once it has all entries.
+
+        Raises:
+            BadDataset, PluginError: With a message for the user.
+        """
+        if self._whole is None:
+            self._write(lambda: False)
+            if self._promised not in (None, self._store.entries):
+                raise self._broken(f"{self._store.entries} conversations")
+            self._finish()
+            self._whole = Store(Path(self._plan.output.journal))
+        return self._whole
+
+    def head(self, wave: int) -> bool:
+        """Write the first entries, at least *wave*: for a moment, or all of a file that is read soon; whether that is all."""
+        began_s, store, promised, source = monotonic(), self._store, self._promised or 0, self._plan.data.source
+
+        def enough() -> bool:
+            passed_s = monotonic() - began_s
+            if store.entries <= wave or passed_s < _HEAD_S:  # the last entry can't be read yet
+                return False
+            return source is None or passed_s > _CHECK_S or passed_s * promised > _CHECK_S * store.entries
+
+        if self._whole is None and not self._write(enough):
+            self._warn_of_lengths()
+            if source is not None:
+                log.warning(
+                    "%s is not checked whole: sending begins while it is read, and a bad row ends the run; --check-data"
+                    " checks it before", source
+                )  # fmt: skip
+            return False
+        self.whole()
+        return True
+
+    def rest(self, stop: Callable[[], bool]) -> None:
+        """Write the other entries, while others read; *stop* ends it early.
+
+        Raises:
+            BadDataset, PluginError: With a message for the user.
+        """
+        plan = self._plan
+        if len(os.sched_getaffinity(0)) <= plan.run.workers + plan.run.reducers:
+            os.nice(_YIELD)
+        if not self._write(stop):
+            log.info("the load has ended: %d of %d entries of the data set were made", self._store.entries, self._promised)
+        elif self._store.entries != self._promised:
+            raise self._broken(f"{self._store.entries} conversations")
+        self._finish()
+
+    def publish(self) -> None:
+        """Let readers see the entries from now on."""
+        self._store.publish()
+
+    def _given(self) -> Iterator[Conversation]:
+        plan = self._plan
+        conversations: Iterator[Conversation] = islice(self._dataset, plan.data.first)
+        if self._encoder.capabilities.inline_media:
+            conversations = with_inlined_media(conversations, plan.data.source)
+        yield from conversations
+
+    def _write(self, enough: Callable[[], bool]) -> bool:
+        """Write entries until *enough*, asked behind each; whether there are no more."""
+        plan, store, encoder, end = self._plan, self._store, self._encoder, object()
+        models = len(plan.target.models)
+        while True:
+            try:
+                conversation = next(self._conversations, end)
+                if conversation is end:
+                    return True
+                if not isinstance(conversation, Conversation):
+                    raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
+            except AiperfError:
+                raise
+            except (Exception, SystemExit) as error:  # as blamed(), which costs more than the data set
+                raise failure(plan.plugins.dataset, f"failed after {store.entries} conversations", error) from error
+            if plan.data.delay_ratio != 1.0:
+                ratio, turns = plan.data.delay_ratio, conversation.turns
+                turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
+                conversation = replace(conversation, turns=turns)
+            conversation = without_silent_turns(conversation)
+            if self._promised is not None and len(conversation.turns) != 1:
+                raise self._broken(f"{len(conversation.turns)} turns in conversation {conversation.id!r}")
+            requests = encoder.requests(conversation)
+            self._unenforced_length = self._unenforced_length or encoder.unenforced_length(conversation)
+            self._useless_length = self._useless_length or encoder.useless_length(conversation)
+            # With models in turn and entries in order, this is the body that is sent first.
+            model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
+            store.add(conversation, requests, [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)])
+            for export in self._exports:
+                export.entry(conversation, [by_model[model].body for by_model in requests])
+            if enough():
+                return False
+
+    def _finish(self) -> None:
+        plan, store, grader = self._plan, self._store, self._plan.plugins.grader
+        if store.entries == 0:
+            raise BadDataset("the data set is empty: there is nothing to send")
+        if grader is not None and not store.graded:
+            raise BadDataset(
+                f"--accuracy-grader {grader.name} has nothing to grade: the data set {plan.plugins.dataset.name!r}"
+                " has no expected answers",
+                f"remove --accuracy-grader {grader.name}, or use a data set with expected answers",
+            )
+        for export in self._exports:
+            export.finish()
+        store.close()
+        self._warn_of_lengths()
+
+    def _warn_of_lengths(self) -> None:
+        """Warn once, ahead of the load where the first entries show it."""
+        if self._warned:
+            return
+        self._warned = self._unenforced_length or self._useless_length
+        if self._useless_length:
+            log.warning("the endpoint type %r makes no tokens: output lengths are not sent", self._plan.plugins.endpoint.name)
+        if self._unenforced_length:
+            log.warning(
+                "answers may be shorter than the length asked for, because a model may stop early; where the server supports"
+                " it, --extra-inputs ignore_eos:true prevents that"
+            )
+
+    def _broken(self, what: str) -> PluginError:
+        return PluginError(f"{self._plan.plugins.dataset} promised {self._promised} single turns, and gave {what}")
 
 
 def open_tokenizer(plan: Plan) -> Tokenizer | None:
@@ -106,111 +288,6 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
             "use --tokenizer builtin, which needs no download",
         ) from error
     return tokenizer
-
-
-def _write(plan: Plan, dataset: Dataset, encoder: Encoder) -> int:
-    """Write the conversations to the store and to the exporters' files; the number of entries."""
-    unenforced_length = useless_length = False
-    models, end = len(plan.target.models), object()
-    chosen = exporters(plan, target_for(plan, RunClock(0, 0)), DatasetExporter)  # these exporters use no time
-    with contextlib.ExitStack() as stack:
-        store = stack.enter_context(StoreWriter(Path(plan.output.journal), models))
-        exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in chosen]
-        with blamed(plan.plugins.dataset, "failed after 0 conversations"):
-            conversations: Iterator[Conversation] = islice(dataset, plan.data.first)
-            if encoder.capabilities.inline_media:
-                conversations = with_inlined_media(conversations, plan.data.source)
-        while True:
-            try:
-                conversation = next(conversations, end)
-                if conversation is end:
-                    break
-                if not isinstance(conversation, Conversation):
-                    raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
-            except AiperfError:
-                raise
-            except (Exception, SystemExit) as error:  # as blamed(), which costs more than the data set
-                raise failure(plan.plugins.dataset, f"failed after {store.entries} conversations", error) from error
-            if plan.data.delay_ratio != 1.0:
-                ratio, turns = plan.data.delay_ratio, conversation.turns
-                turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
-                conversation = replace(conversation, turns=turns)
-            conversation = without_silent_turns(conversation)
-            requests = encoder.requests(conversation)
-            unenforced_length = unenforced_length or encoder.unenforced_length(conversation)
-            useless_length = useless_length or encoder.useless_length(conversation)
-            # With models in turn and entries in order, this is the body that is sent first.
-            model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
-            store.add(conversation, requests, [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)])
-            for export in exports:
-                export.entry(conversation, [by_model[model].body for by_model in requests])
-        if store.entries == 0:
-            raise BadDataset("the data set is empty: there is nothing to send")
-        grader = plan.plugins.grader
-        if grader is not None and not store.graded:
-            raise BadDataset(
-                f"--accuracy-grader {grader.name} has nothing to grade: the data set {plan.plugins.dataset.name!r}"
-                " has no expected answers",
-                f"remove --accuracy-grader {grader.name}, or use a data set with expected answers",
-            )
-        for export in exports:
-            export.finish()
-    if unenforced_length:
-        log.warning(
-            "answers may be shorter than the length asked for, because a model may stop early; where the server supports it,"
-            " --extra-inputs ignore_eos:true prevents that"
-        )
-    if useless_length:
-        log.warning("the endpoint type %r makes no tokens: output lengths are not sent", plan.plugins.endpoint.name)
-    return store.entries
-
-
-class DatasetExport:
-    """The file of one data set exporter: a draft beside the final path, which replaces it when the file is whole.
-
-    An exporter that fails is reported and leaves no file; the run continues without it.
-    """
-
-    def __init__(self, ref: PluginRef, exporter: DatasetExporter) -> None:
-        self._ref, self._exporter = ref, exporter
-        self._path = exporter.target.file(exporter.kind)
-        self._draft = self._path.with_name(f".{self._path.name}.draft")
-        self._file: BinaryIO | None = None
-        self._first = True
-
-    def __enter__(self) -> DatasetExport:
-        self._draft.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._draft.open("wb")
-        self._write(self._exporter.header)
-        return self
-
-    def entry(self, conversation: Conversation, bodies: Sequence[bytes]) -> None:
-        """Write one conversation.  *bodies*: request bodies by turn."""
-        self._write(partial(self._exporter.entry, conversation, bodies, first=self._first))
-        self._first = False
-
-    def finish(self) -> None:
-        """Write the end and move the draft to the final path."""
-        self._write(self._exporter.footer)
-        if self._file is not None:
-            self._file.close()
-            self._draft.replace(self._path)
-
-    def _write(self, piece: Callable[[], bytes]) -> None:
-        if self._file is not None:
-            # An OSError is a fault of the disk, not of the exporter.
-            with isolated(self._ref, self._failed, f"failed, and {self._path.name} is not written", passing=OSError):
-                self._file.write(piece())
-
-    def _failed(self, message: str) -> None:
-        log.error("%s", message)
-        self.__exit__()
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        self._draft.unlink(missing_ok=True)
 
 
 class Encoder:
@@ -328,33 +405,6 @@ class Encoder:
                     raise BadDataset(f"turn {index} of {where}: {error.message}", *error.hints) from error
 
 
-def with_inlined_media(conversations: Iterator[Conversation], source: str | None) -> Iterator[Conversation]:
-    """The conversations with their media as ``data:`` URIs; those of several are read at once.
-
-    *source*: the input file; paths may be relative to its folder.
-
-    Raises:
-        BadDataset: A medium can't be read.
-    """
-    from aiperf.sdk.media import MediaReader  # threads, only for such an endpoint
-
-    reader = MediaReader(None if source is None else Path(source).parent)
-
-    def inlined(message: Message) -> Message:
-        return replace(message, media=reader.inlined(message.media)) if message.media else message
-
-    while some := list(islice(conversations, _READ_AHEAD)):
-        reader.inlined([media for one in some if isinstance(one, Conversation) for turn in one.turns for media in turn.media])
-        for one in some:
-            if not isinstance(one, Conversation):
-                yield one
-                continue
-            turns = tuple(
-                replace(turn, media=reader.inlined(turn.media), before=tuple(map(inlined, turn.before))) for turn in one.turns
-            )
-            yield replace(one, turns=turns, opening=tuple(map(inlined, one.opening)))
-
-
 def _has_items(conversation: Conversation) -> bool:
     """Whether a request of the conversation has tools or verbatim messages; a payload replaces both."""
     for turn in conversation.turns:
@@ -362,87 +412,3 @@ def _has_items(conversation: Conversation) -> bool:
         if turn.payload is None and (turn.tools or any(message.item is not None for message in messages)):
             return True
     return False
-
-
-def without_silent_turns(conversation: Conversation) -> Conversation:
-    """The turns that send requests; the messages of a silent turn, its delay and tools join the next one.
-
-    Raises:
-        BadDataset: The conversation contradicts itself.
-    """
-    if conversation.answers not in _KNOWN_ANSWERS:
-        raise BadDataset(f"the answers of conversation {conversation.id!r} are {conversation.answers!r}", _ANSWERS)
-    for turn in conversation.turns:  # half the time of any()
-        if turn.silent:
-            break
-    else:
-        return conversation
-    if conversation.alone:
-        raise BadDataset(f"conversation {conversation.id!r} has silent turns, and its turns are sent without history")
-    turns: list[Turn] = []
-    waiting = Turn()
-    for turn in conversation.turns:
-        if turn.silent and turn.role == "assistant" and turn.items is None and conversation.answers != Answers.AUTHORED:
-            continue
-        before = (*(() if turn.reset else waiting.before), *turn.before)
-        delay_ms = (waiting.delay_ms or 0) + (turn.delay_ms or 0) or turn.delay_ms
-        tools, reset = waiting.tools if turn.tools is None else turn.tools, waiting.reset or turn.reset
-        if turn.silent:
-            waiting = Turn(before=(*before, *turn.own), delay_ms=delay_ms, tools=tools, reset=reset)
-        else:
-            turns.append(replace(turn, before=before, delay_ms=delay_ms, tools=tools, reset=reset))
-            waiting = Turn()
-    return replace(conversation, turns=tuple(turns))
-
-
-def _log_reuse(phases: Sequence[PhasePlan], store: Store) -> None:
-    """Log how often the run repeats each entry: a server may answer repeated entries from its cache."""
-    for phase in phases:
-        sessions = phase.session_count
-        if sessions is None and phase.request_count is not None:
-            entries = range(phase.first_entry, phase.first_entry + phase.entries)
-            sessions = -(-phase.request_count * phase.entries // max(1, sum(map(store.turns, entries))))
-        if phase.kind == "profiling" and sessions is not None and sessions > phase.entries:
-            log.info(
-                "%d sessions use %d data set entries, each about %.3g times: a server may have them in its cache",
-                sessions, phase.entries, sessions / phase.entries,
-            )  # fmt: skip
-
-
-def _fitted(plan: Plan, entries: int) -> tuple[PhasePlan, ...]:
-    """The phases with their parts of the real entries: a data set may give fewer or more than requested.
-
-    Profiling begins at the first entry and warmup takes the last ones, so that they share none where there are enough.  A
-    trace, or a data set whose entries are used once, is used whole, and a warmup before it shares its entries.
-
-    Raises:
-        ConfigError: A count would use an entry of such a data set twice.
-    """
-    phases = tuple(_once(plan, phase, entries) if plan.data.once else phase for phase in plan.load.phases)
-    whole = plan.data.once or any(phase.replay is not None for phase in phases)
-    if entries == sum(phase.entries for phase in phases) and not whole:
-        return phases
-    warmups = [min(phase.entries, entries) for phase in phases if phase.kind == "warmup"]
-    separate = entries > 2 * sum(warmups) and not whole
-    if warmups and not separate:
-        log.warning("the data set has %d entries: warmup and profiling use the same ones", entries)
-    rest = entries - sum(warmups) if separate else entries
-    return tuple(
-        replace(phase, first_entry=max(0, entries - phase.entries), entries=min(phase.entries, entries))
-        if phase.kind == "warmup"
-        else replace(phase, first_entry=0, entries=rest)
-        for phase in phases
-    )
-
-
-def _once(plan: Plan, phase: PhasePlan, entries: int) -> PhasePlan:
-    """The phase; profiling ends with the last entry.  A trace that is replayed does so by itself."""
-    if phase.kind == "warmup" or phase.replay is not None:
-        return phase
-    for flag, count in (("--request-count", phase.request_count), ("--num-sessions", phase.session_count)):
-        if count is not None and count > entries:
-            raise ConfigError(
-                f"{flag} {count}: {plan.data.name or plan.plugins.dataset.name} has {entries} entries, and each is used once",
-                f"write {flag} {entries} or less, or drop it to use every entry",
-            )
-    return phase if phase.request_count is not None else replace(phase, session_count=phase.session_count or entries)

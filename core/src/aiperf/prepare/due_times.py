@@ -10,8 +10,9 @@ Integers are little-endian int64.  Sessions are in the order of their starts; th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from msgspec.structs import astuple, replace
@@ -19,7 +20,7 @@ from msgspec.structs import astuple, replace
 from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load
-from aiperf.rundir.store import Store, append_ints, write_ints
+from aiperf.rundir.store import Store, append_ints, read_ints, write_ints
 from aiperf.schedule.ramps import levels_ns
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.columns import Floats, Ints
@@ -33,12 +34,47 @@ from aiperf.sdk.schedule import Conversations, DrivenSchedule, Schedule, Schedul
 _TOLERANCE = 1e-9
 _SPARE_NS = 3600 * 10**9
 _MOST_SPARE = 1 << 22
+_WAVE_NS = 2_000_000_000
+
+
+class StoredTurns(Protocol):
+    """What due times need of a store."""
+
+    max_turns: int
+
+    def turns(self, entry: int) -> int:
+        """Number of turns of the entry's conversation."""
+
+    def timestamp_ns(self, entry: int, turn: int) -> int:
+        """The send time in a recorded trace, -1 outside traces."""
+
+
+class SingleTurns:
+    """The store of a data set of single turns that is not whole yet, as far as schedules ask; *whole* makes it whole."""
+
+    max_turns = 1
+
+    def __init__(self, whole: Callable[[], Store]) -> None:
+        self._made_whole = whole
+
+    def turns(self, entry: int) -> int:
+        return 1
+
+    def timestamp_ns(self, entry: int, turn: int) -> int:
+        return self._made_whole().timestamp_ns(entry, turn)
+
+
+def first_wave(phase: PhasePlan) -> int:
+    """How many entries a phase takes at its begin: for its slots, or the first two seconds of its arrivals."""
+    if phase.due_file is not None:
+        return int(np.searchsorted(read_ints(Path(phase.due_file)), _WAVE_NS))
+    return phase.concurrency or phase.prefill_concurrency or 1
 
 
 class PhaseConversations:
     """The stored entries of a phase, numbered from 0, as a schedule sees them."""
 
-    def __init__(self, phase: PhasePlan, store: Store, sampler: Sampler, seed: int) -> None:
+    def __init__(self, phase: PhasePlan, store: StoredTurns, sampler: Sampler, seed: int) -> None:
         self.count = phase.entries
         self._first, self._store, self._sampler, self._seed = phase.first_entry, store, sampler, seed
 
@@ -52,7 +88,7 @@ class PhaseConversations:
         return self._store.timestamp_ns(self._first + entry, turn)
 
 
-def with_due_times(plan: Plan, phase: PhasePlan, store: Store, hooks: Hooks) -> PhasePlan:
+def with_due_times(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hooks) -> PhasePlan:
     """The phase with its driver, its due file and the most requests it can make; without pacing there is no file.
 
     A schedule that starts sessions says all there is to say of them (:func:`with_sessions`). Others give
@@ -92,7 +128,7 @@ def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
     return schedule.driver
 
 
-def _with_ticks(plan: Plan, phase: PhasePlan, store: Store, schedule: Schedule, maker: str) -> PhasePlan:
+def _with_ticks(plan: Plan, phase: PhasePlan, store: StoredTurns, schedule: Schedule, maker: str) -> PhasePlan:
     """The phase with a due file of ticks."""
     path = Path(plan.output.journal) / f"due-{phase.index}.bin"
     spare = store.max_turns > 1 and phase.session_count is not None and phase.request_count is None
@@ -121,7 +157,7 @@ def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None, hook
     return schedule, str(maker)
 
 
-def _turns(phase: PhasePlan, store: Store, data: PhaseConversations) -> int | None:
+def _turns(phase: PhasePlan, store: StoredTurns, data: PhaseConversations) -> int | None:
     """The upper bound of the phase's requests; None where only time ends the phase."""
     if phase.request_count is not None or phase.session_count is None:
         return phase.request_count

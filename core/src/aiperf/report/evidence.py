@@ -144,6 +144,7 @@ def measurement(
         clock_steps=-(-clock_steps // plan.run.workers),  # every shard notices each step of the one clock
         reconnected=counts.reconnected, worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
         turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
+        client_not_ready=loops.counters.get("not_ready", 0),
     )  # fmt: skip
 
 

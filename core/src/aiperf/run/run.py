@@ -134,7 +134,7 @@ class Run:
             AiperfError: The run can't begin, or a reducer failed; then the journal is kept.
             Interruption: A signal before the load, or a second one after it.
         """
-        self.plan = self._prepare(builder)
+        self.builder, self.plan = builder, self._prepare(builder)
         save_run(self.directories.journal, self.plan, self.clock)
         self._load()
         self.hooks.call("aiperf_run_configured", plan=self.plan)
@@ -145,6 +145,7 @@ class Run:
             Phase(phase, self).run()
         self.sources.close()
         self._end_workers()
+        builder.stop()
         self._reduce()
         summary = self._summarize()
         # Exporters and hooks print as they like; a calling program's standard output is its own.
@@ -351,6 +352,7 @@ class Phase:
             self._mailbox.watch_reducers()
             self._judge_failures()
             self._judge_refusals()
+            self._judge_data()
             self._show()
             self._stop_where_asked()
         self._end()
@@ -395,6 +397,12 @@ class Phase:
             why = f"no connection could be opened for {limit_s:g} s ({counters[0].refused}); {flag} 0 goes on trying"
             self._outcome.incomplete = why
             self._outcome.warn(why)
+
+    def _judge_data(self) -> None:
+        """End the run where the rest of a data set that it sends already can't be made."""
+        if failure := self._run.builder.failure():
+            self._outcome.incomplete = self._outcome.incomplete or failure
+            self._outcome.warn(failure)
 
     def _show(self) -> None:
         """Show the phase on the display, to hooks and in the log, if the last time is long enough ago."""

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic_ns
 from types import FrameType
@@ -30,6 +30,7 @@ from aiperf.sdk.plan import OutputPlan, Plan
 log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
+_STOP_S = 5.0
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
 _LONGEST_BASE = 107 - len("/aiperf-12345678/control")
@@ -240,11 +241,12 @@ class Builder:
     """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy."""
 
     def __init__(self, plan: Plan) -> None:
+        self._artifacts = Path(plan.output.artifacts)
         read, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
-        self._pid = os.fork()
-        if self._pid == 0:
+        self.pid = os.fork()
+        if self.pid == 0:
             os.close(read)
             _work(plan, write)
         os.close(write)
@@ -260,8 +262,9 @@ class Builder:
         Raises:
             AiperfError: The build failed; message and exit code are the child's.
         """
-        outcome = msgspec.json.decode(self._pipe.read() or b"{}")
-        self._end()
+        outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
+        if not outcome.get("grows"):
+            self._end()
         if "plan" in outcome:
             return msgspec.convert(outcome["plan"], Plan)
         if "lines" in outcome:
@@ -271,15 +274,40 @@ class Builder:
             raise error
         raise AiperfError("the data set could not be built: its process ended without a word")
 
+    def failure(self) -> str | None:
+        """Why a data set that grew will not be whole; None while it grows, and once it is."""
+        if self._pipe.closed or not self.poll():
+            return None
+        outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
+        code = self._end()
+        if "plan" in outcome:
+            return None
+        death = f"its process was killed by signal {-code}" if code < 0 else "its process ended without a word"
+        why = outcome.get("lines") or [death]
+        return f"the data set is not whole: {'; '.join(line.strip() for line in why)}"
+
+    def stop(self) -> None:
+        """End a build that no request needs any more; what it has made stays."""
+        if not self._pipe.closed:
+            os.kill(self.pid, signal.SIGTERM)
+            select.select([self._pipe], [], [], _STOP_S)
+            self.failure()
+            self.close()
+
     def close(self) -> None:
         """End the child if it still works."""
         if not self._pipe.closed:
-            os.kill(self._pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
             self._end()
 
-    def _end(self) -> None:
-        os.waitpid(self._pid, 0)
+    def _end(self) -> int:
+        """Wait for the child; its exit code, or minus the signal that ended it."""
         self._pipe.close()
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if code < 0:
+            for draft in self._artifacts.glob(".*.draft"):
+                draft.unlink(missing_ok=True)
+        return code
 
 
 def _work(plan: Plan, write: int) -> NoReturn:
@@ -290,13 +318,22 @@ def _work(plan: Plan, write: int) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         from aiperf.prepare.build import build
 
-        outcome: dict[str, Any] = {}
+        pipe, parent, stopped = os.fdopen(write, "wb"), os.getppid(), list[int]()
+
+        def tell(outcome: dict[str, Any]) -> None:
+            with contextlib.suppress(BrokenPipeError):  # the parent was killed
+                pipe.write(msgspec.json.encode(outcome) + b"\n")
+                pipe.flush()
+
+        def publish(growing: Plan) -> Callable[[], bool]:
+            signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
+            tell({"plan": growing, "grows": True})
+            return lambda: bool(stopped) or os.getppid() != parent
+
         try:
-            outcome = {"plan": build(plan)}
+            tell({"plan": build(plan, publish)})
         except AiperfError as error:
-            outcome = {"lines": error.lines(), "code": error.exit_code}
-        with contextlib.suppress(BrokenPipeError), os.fdopen(write, "wb") as pipe:  # the parent was killed
-            pipe.write(msgspec.json.encode(outcome))
+            tell({"lines": error.lines(), "code": error.exit_code})
         code = 0
     except BaseException:  # noqa: BLE001
         import traceback

@@ -1,4 +1,4 @@
-"""The encoded data set on disk: written streaming, read by mapping, as large as the disk.
+"""The encoded data set on disk: written streaming, read by mapping, as large as the disk; readable while it grows.
 
 Files in the journal's directory, integers little-endian int64:
 
@@ -8,6 +8,10 @@ Files in the journal's directory, integers little-endian int64:
 ``dataset.offsets``        per turn and model: where its body ends
 ``dataset.bodies``         encoded bodies, one after the other
 ``dataset.conversations``  per entry: its id, then the conversation as msgpack
+``dataset.ready``          one number: how many entries can be read, and in the upper bits the revision of the files
+
+While a data set grows its files have room behind what is written, and each entry that another one follows can be read.  A new
+revision says that files are longer, or ``dataset.json`` another one: readers map them again.
 
 Workers read it with the standard library and msgspec alone.
 """
@@ -20,6 +24,7 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -36,6 +41,11 @@ _ENTRY, _TURN = 3, 5
 _TABLES = ("entries", "turns", "offsets")
 _NAMES = (*_TABLES, "bodies", "conversations")
 _FLUSH_BYTES = 1 << 18
+_PUBLISH_S, _SHAPE_S = 0.02, 1e-5
+_ROOM = 1 << 20
+"""The least size of a growing file."""
+_REVISION = 40
+"""Bits of the number of entries."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
 
@@ -80,11 +90,17 @@ _decode_expectations = msgspec.msgpack.Decoder(_Expectations).decode
 class StoreWriter:
     """Appends conversations; use as a context manager.
 
-    ``dataset.json`` is written last, by :meth:`close`: without it there is no data set, so half of one is never read.
+    ``dataset.json`` is written last, by :meth:`close`: without it there is no data set, so half of one is never read.  From
+    :meth:`publish` on, readers see what was added.
     """
 
     def __init__(self, directory: Path, models: int = 1) -> None:
         self._directory, self._models = directory, models
+        self._ready: memoryview | None = None
+        self._revision, self._publish_at_s = 0, 0.0
+        self._about: tuple[int, ...] = ()
+        self._sizes = dict.fromkeys(_NAMES, 0)
+        (directory / "dataset.ready").unlink(missing_ok=True)
         self._files: dict[str, BinaryIO] = {name: (directory / f"dataset.{name}").open("wb") for name in _NAMES}
         self._tables: list[list[int]] = [[] for _ in _TABLES]
         self._bodies: list[bytes] = []
@@ -142,7 +158,9 @@ class StoreWriter:
         self._turns += len(conversation.turns)
         self._max_turns = max(self._max_turns, len(conversation.turns))
         self.entries += 1
-        if self._body_end + self._conversation_end - self._flushed_bytes > _FLUSH_BYTES:
+        if self._ready is not None and monotonic() > self._publish_at_s:
+            self.publish()
+        elif self._body_end + self._conversation_end - self._flushed_bytes > _FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
@@ -155,13 +173,48 @@ class StoreWriter:
             pieces.clear()
         self._flushed_bytes = self._body_end + self._conversation_end
 
+    def publish(self) -> None:
+        """Let readers see every entry but the last."""
+        self.flush()
+        changed = self._write_about()
+        for name, file in self._files.items():
+            file.flush()
+            if file.tell() > self._sizes[name]:
+                self._sizes[name], changed = max(_ROOM, 2 * file.tell()), True
+                os.ftruncate(file.fileno(), self._sizes[name])
+        if self._ready is None:
+            path = self._directory / "dataset.ready"
+            path.write_bytes(bytes(8))
+            with path.open("r+b") as file:
+                self._ready = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
+        self._revision += changed
+        self._ready[0] = self._revision << _REVISION | max(0, self.entries - 1)
+        # Each shape costs every reader time.
+        self._publish_at_s = monotonic() + _PUBLISH_S + _SHAPE_S * len(self._shapes)
+
     def close(self) -> None:
-        """Write ``dataset.json``, and close the files."""
+        """Write ``dataset.json``, and close the files; once."""
+        if self._files["bodies"].closed:
+            return
         self.flush()
         for file in self._files.values():
+            if self._ready is not None:
+                file.truncate()
             file.close()
+        self._write_about()
+        if self._ready is not None:
+            self._ready[0] = self._revision + 1 << _REVISION | self.entries
+
+    def _write_about(self) -> bool:
+        """Write ``dataset.json``, and say whether it changed."""
+        known = len(self._shapes), self._max_turns, self._media, self.graded
+        if known == self._about:
+            return False
+        self._about, draft = known, self._directory / ".dataset.json.draft"
         about = _About(self._shapes, self._models, self._max_turns, self._media, self.graded)
-        (self._directory / "dataset.json").write_bytes(msgspec.json.encode(about))
+        draft.write_bytes(msgspec.json.encode(about))
+        draft.replace(self._directory / "dataset.json")
+        return True
 
     def _shapes_of(self, requests: Sequence[HttpRequest]) -> int:
         """The number of a row of shapes, by model; rows stand one after the other in *_shapes*."""
@@ -189,20 +242,50 @@ class Store:
     """
 
     def __init__(self, directory: Path) -> None:
-        try:
-            about = msgspec.json.decode((directory / "dataset.json").read_bytes(), type=_About)
-            *tables, self._bodies, self._conversations = (_mapped(directory / f"dataset.{name}") for name in _NAMES)
-            self._entries, self._turns, self._offsets = (memoryview(table).cast("q") for table in tables)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise BadJournal(f"the data set of {os.fspath(directory)} can't be read: {error}") from error
-        self.shapes, self.max_turns = about.shapes, about.max_turns
-        self._models, self._media, self.graded = about.models, about.media, about.graded
+        self._directory, self._revision = directory, -1
+        self._ready: memoryview | None = None
         self._images: dict[tuple[int, int], int] = {}
-        self.entries = len(self._entries) // _ENTRY
+        self._maps: list[object] = []
+        self.shapes: list[StoredShape] = []
+        self.entries = 0
+        """How many entries can be read; more after :meth:`grow`."""
+        try:
+            with suppress(FileNotFoundError), (directory / "dataset.ready").open("rb") as file:
+                self._ready = memoryview(mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)).cast("q")
+            if not self.grow():
+                self._map()
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            raise BadJournal(f"the data set of {os.fspath(directory)} can't be read: {error}") from error
+
+    def grow(self) -> bool:
+        """Look for new entries; whether there are any."""
+        if self._ready is None:
+            return False
+        revision, entries = divmod(self._ready[0], 1 << _REVISION)
+        if entries == self.entries and revision == self._revision:
+            return False
+        if revision != self._revision:
+            self._map()
+        self._revision, grown, self.entries = revision, entries > self.entries, entries
+        return grown
+
+    def _map(self) -> None:
+        about = msgspec.json.decode((self._directory / "dataset.json").read_bytes(), type=_About)
+        *tables, self._bodies, self._conversations = (_mapped(self._directory / f"dataset.{name}") for name in _NAMES)
+        # Unmapping would take milliseconds of a measuring loop; files double in size, so there are few maps.
+        self._maps.append((tables, self._bodies, self._conversations))
+        self._entries, self._turns, self._offsets = (memoryview(table).cast("q") for table in tables)
+        self.shapes += about.shapes[len(self.shapes) :]
+        self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
+        self._rows = len(self._entries) // _ENTRY
+        if self._ready is None:
+            self.entries = self._rows
 
     def turns(self, entry: int) -> int:
-        """Number of turns of the entry's conversation."""
-        after = self._entries[(entry + 1) * _ENTRY] if entry + 1 < self.entries else len(self._turns) // _TURN
+        """Number of turns of the entry's conversation; 1 where that is still to come, because only single turns grow."""
+        if entry >= self.entries and not (self.grow() and entry < self.entries):
+            return 1
+        after = self._entries[(entry + 1) * _ENTRY] if entry + 1 < self._rows else len(self._turns) // _TURN
         return after - self._entries[entry * _ENTRY]
 
     def body(self, entry: int, turn: int, model: int = 0) -> bytes:
@@ -232,6 +315,7 @@ class Store:
 
     def id(self, entry: int) -> str:
         """The conversation's id."""
+        self._reach(entry)
         _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
         return self._conversations[at : at + length].decode()
 
@@ -253,11 +337,19 @@ class Store:
 
     def _packed(self, entry: int) -> bytes:
         """The entry's conversation as msgpack."""
+        self._reach(entry)
         _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
-        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self.entries else len(self._conversations)
+        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self._rows else len(self._conversations)
         return self._conversations[at + length : after]
 
+    def _reach(self, entry: int) -> None:
+        """See the entry where it was added since the last look."""
+        if entry >= self.entries:
+            self.grow()
+
     def _turn(self, entry: int, turn: int, field: int) -> int:
+        if entry >= self.entries:
+            self.grow()
         return self._turns[(self._entries[entry * _ENTRY] + turn) * _TURN + field]
 
 

@@ -69,6 +69,14 @@ class Dataset(Generic[OptionsT]):
         """Whether the file is of this format.  *first_row*: its first line parsed as JSON, None where that fails."""
         return False
 
+    def single_turns(self) -> int | None:
+        """How many conversations, of one turn each, the iteration will give; None where some have more, or none can know.
+
+        With a number, requests may be sent while later conversations are still made.  Asked once, before the iteration; a quick
+        scan of a file is fine.
+        """
+        return None
+
     def __iter__(self) -> Iterator[Conversation]:
         """The conversations, the same for the same seed.
 

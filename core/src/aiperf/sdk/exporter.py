@@ -2,7 +2,7 @@
 
 A :class:`SummaryExporter` runs once in the parent, at the end.  A :class:`BatchExporter` turns each batch of finished
 requests into bytes in the reducer; the kernel writes and joins the parts.  A :class:`DatasetExporter` sees the encoded
-data set before load starts.
+data set while it is made.
 """
 
 from __future__ import annotations
@@ -165,7 +165,10 @@ class BatchExporter(_RowExporter[OptionsT]):
 
 
 class DatasetExporter(_RowExporter[OptionsT]):
-    """Writes a file from the data set before load starts: it sees each conversation with its encoded bodies."""
+    """Writes a file from the data set, as it is made: it sees each conversation with its encoded bodies.
+
+    That is before the load.  Where the load begins with the first entries, it goes on beside it, until no more are needed.
+    """
 
     before_load = True
 

@@ -179,6 +179,7 @@ class DataPlan(Struct, frozen=True):
     delay_ratio: factor of every think time.  tokenizer_name: as given or derived, None where nothing is tokenized.
     name, row: of a public data set or benchmark, its name and its data in the manifest; else "" and {}.
     once: profiling uses each entry at most once; without a stop condition every entry once.
+    whole: it is made and checked whole before anything is sent.
     """
 
     entries: int
@@ -190,6 +191,7 @@ class DataPlan(Struct, frozen=True):
     name: str = ""
     row: dict[str, Any] = field(default_factory=dict)
     once: bool = False
+    whole: bool = False
 
 
 class LoadPlan(Struct, frozen=True):

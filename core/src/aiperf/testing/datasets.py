@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from aiperf.prepare.build import without_silent_turns
+from aiperf.prepare.conversations import without_silent_turns
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.model import Conversation
 from aiperf.testing.manifests import check_row

@@ -75,7 +75,7 @@ def _trouble() -> Evidence:
     arrivals = Arrivals(100, 40, 30, 10, 9, 5, 6, 3, 20, 12, 7, 40)
     return sample_evidence(
         plan=plan, loopback=True, arrivals=arrivals, client_error_ms=bad, schedule_slip_ms=bad, loop_lag_ms=bad,
-        coalesced_chunks=9, stamps_missing=90, clock_steps=2, turnaround_ms=bad, turnaround_mean_ms=100.0,
+        coalesced_chunks=9, stamps_missing=90, clock_steps=2, client_not_ready=7, turnaround_ms=bad, turnaround_mean_ms=100.0,
         interval_p50_ns=1e7, interval_p99_ns=1e8, precise_timers=False, single_turn=False, errors=tuple(errors),
         workers=(WorkerTime(99.0, 30.0, 60.0, 40.0), WorkerTime()), answers=answers, all_answers=answers,
         events=(WorkerEvent(0, 1, "begin", 0), WorkerEvent(0, 1, "stopped", 2 * 10**9, 10**9)), opening_ns=(9e9,),

@@ -204,7 +204,7 @@ class Worker:
         """Close the transport, the journal and the control line; the loop ends behind it."""
         self._closed = True
         if self._active is not None:
-            self._active.requests.driver.stop()
+            self._active.requests.stop()
         if self.share is not None:
             await self.share.requests.transport.close()
             self.share.logbook.close()
@@ -274,7 +274,7 @@ class Worker:
         begin = {"phase": phase.index, "event": "begin", "at_ns": message.start_ns}
         share.logbook.frame(journal.PHASE, begin | {"resumed": True} if message.resumed else begin)
         if phase.duration_ns is not None:
-            self._call_at(message.start_ns + phase.duration_ns, driver.stop)
+            self._call_at(message.start_ns + phase.duration_ns, requests.stop)
             if phase.grace_ns is not None:
                 self._call_at(message.start_ns + phase.duration_ns + phase.grace_ns, requests.abort_all)
         for rise in share.rises:
@@ -295,6 +295,9 @@ class Worker:
 
     def _on_sending_complete(self, share: Share) -> None:
         requests, index = share.requests, share.requests.phase.index
+        if requests.unready:  # the driver is done, and some of its requests wait for their entries
+            requests.unready.on_empty = partial(self._on_sending_complete, share)
+            return
         event = {"phase": index, "event": "sending_complete", "at_ns": monotonic_ns(), "sent": requests.sent}
         share.logbook.frame(journal.PHASE, event)
         if not requests.open:
@@ -303,7 +306,7 @@ class Worker:
 
     def _end_phase(self, index: int) -> None:
         share = self._active
-        if share is None or share.requests.open or share.requests.phase.index != index:
+        if share is None or share.requests.open or share.requests.unready or share.requests.phase.index != index:
             return  # requests are in flight, or the phase has ended and the next one has begun
         self._cancel_timers()
         self._lags.append(max(0, monotonic_ns() - self._tick_due_ns))  # of the tick that the end forestalls
@@ -319,7 +322,7 @@ class Worker:
         if self._active is None:
             return
         requests = self._active.requests
-        requests.driver.stop()
+        requests.stop()
         if drain_ns <= 0:
             requests.abort_all()
         else:
@@ -372,6 +375,8 @@ class Worker:
         statistics = {"reads": share.logbook.reads} | transport.statistics
         if getattr(transport, "stamps", "kernel") == "read":  # classes of before lack the attribute
             statistics["stamps_missing"] = 0
+        if not_ready := share.requests.unready.count:
+            statistics["not_ready"] = not_ready
         times = {
             "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
             "encode_ns": share.requests.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),

@@ -29,6 +29,7 @@ from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Exchang
 from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.logbook import Logbook
+from aiperf.worker.unready import Late, Unready
 
 
 class Turns:
@@ -88,9 +89,7 @@ class Turns:
     def _show(self, shape: Shape) -> dict[str, str]:
         return shown_headers(shape.headers, self._secret_names)
 
-    def listen(
-        self, session: Session, on_first_token: Callable[[Session], None], framing: type[Framing] | None = None
-    ) -> None:
+    def listen(self, session: Session, on_first_token: Callable[[Session], None], framing: type[Framing] | None = None) -> None:
         """Collect the answer where a later turn repeats it; call *on_first_token* if the session holds a prefill slot."""
         collect = None if session.last else session.collected.append
         if session.prefilling:
@@ -213,6 +212,7 @@ class Requests:
     phase, driver: of the phase under way.  open: requests in flight, by number.
     encode_ns: time that the endpoint and hooks took for requests that were not encoded before the load.
     numbered: one cell that counts the requests of this shard, those of an earlier process included.
+    unready: requests that wait for their entries.
     warn: gets one sentence for the report.
     """
 
@@ -234,6 +234,7 @@ class Requests:
         self._turns = Turns(plan, secrets, store, logbook, prepare)
         self._shapes = self._turns.shapes
         self._url_balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
+        self.unready = Unready(store, loop, self._send_late, self._add_shapes)
         self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
         self._ending: int | None = None
         self._after = -1  # the request whose end the driver is told of
@@ -276,6 +277,9 @@ class Requests:
 
     def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
         entry, turn = session.entry, session.turn
+        if entry >= self.store.entries and not self.unready.reaches(entry):
+            self.unready.put_off((session, n, due_ns, held_ns, self._after))
+            return
         request = self._numbered[0]
         stored = turn == 0 and self._first_turns_stored
         fault: ErrorDetails | None = None
@@ -316,6 +320,15 @@ class Requests:
             self.transport.send(exchange)
         else:
             self.loop.call_soon(self.done, exchange, fault)  # the driver is still inside send
+
+    def _send_late(self, late: Late) -> None:
+        session, n, due_ns, held_ns, self._after = late
+        self.send(session, n, due_ns, held_ns)
+        self._after = -1
+
+    def _add_shapes(self) -> None:
+        for row, url in zip(self._shapes, self.plan.target.urls, strict=True):
+            row += [self._turns.new_shape(stored, url) for stored in self.store.shapes[len(row) :]]
 
     # For the transport: Sink
 
@@ -417,9 +430,14 @@ class Requests:
 
     # Ending
 
-    def abort_all(self) -> None:
-        """Stop the driver and abort all requests in flight: the grace period is over."""
+    def stop(self) -> None:
+        """Send nothing more, not even what waits for its entry."""
         self.driver.stop()
+        self.unready.drop()
+
+    def abort_all(self) -> None:
+        """Stop, and abort all requests in flight: the grace period is over."""
+        self.stop()
         for exchange in list(self.open.values()):
             self._drop(exchange, journal.ABORTED, None)
 

@@ -44,6 +44,10 @@ class Synthetic(Dataset[SyntheticOptions]):
         self._prefix = lru_cache(_CACHED_PREFIXES)(self._made_prefix)
         self._prelude = Prelude(options, context, self._writer)
 
+    def single_turns(self) -> int | None:
+        single = self.options.turns_stddev <= 0 and positive_normal(self.options.turns_mean, 0, 0, "", 0) == 1
+        return self.context.entries if single else None
+
     def __iter__(self) -> Iterator[Conversation]:
         for number in range(self.context.entries):
             yield self.entry(number)

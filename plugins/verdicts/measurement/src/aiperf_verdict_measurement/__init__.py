@@ -33,6 +33,7 @@ class OwnPart(Verdict[None]):
         yield from _merged_reads(evidence, why or no_cause(evidence))
         yield from _client_limits(evidence, why or more, more)
         yield from _turnaround(evidence, why or more)
+        yield from _not_ready(evidence)
         yield from still
         yield from _bad_stamps(evidence)
         yield from _lost_arrivals(evidence)
@@ -87,6 +88,16 @@ def _turnaround(evidence: Evidence, why: str) -> Iterator[Finding]:
             f"the client took {mean_ms:.3g} ms from an answer to the next request,"
             f" {100 * mean_ms / latency_ms:.0f} % of the mean latency: throughput may be the client's limit; {why}",
             {"turnaround_mean_ms": mean_ms, "request_latency_mean_ms": latency_ms}, confidence=POSSIBLE,
+        )  # fmt: skip
+
+
+def _not_ready(evidence: Evidence) -> Iterator[Finding]:
+    if late := evidence.summary.measurement.client_not_ready:
+        subject = "1 request" if late == 1 else f"{late:,} requests"
+        yield _suspect(
+            "client_not_ready",
+            f"{subject} left late, because the data set's entries were still being made; --check-data makes them all before",
+            {"requests": late},
         )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ class OwnPartContract(VerdictContract):
         (sample_evidence(clock="read"), ()),
         (sample_evidence(), ("kernel_stamps",)),
         (sample_evidence(_ITL, clock="read", interval_p50_ns=1e6, interval_p99_ns=9e6), ("merged_chunks",)),
+        (sample_evidence(clock="read", client_not_ready=3), ("client_not_ready",)),
         (sample_evidence(clock="read", workers=(WorkerTime(cpu_pct=95.0),)), ("worker_cpu",)),
         (sample_evidence(clock="read", arrivals=Arrivals(24, 20, completed=20, never_sent=4)), ("never_sent",)),
     )

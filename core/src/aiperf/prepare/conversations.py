@@ -1,0 +1,134 @@
+"""What a conversation goes through before it is encoded, and the files of data set exporters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec.structs import replace
+
+from aiperf.errors import BadDataset
+from aiperf.registry.third_party import isolated
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.exporter import DatasetExporter
+from aiperf.sdk.model import Answers, Conversation, Message, Turn, names
+
+if TYPE_CHECKING:
+    pass
+
+log = logging.getLogger(__name__)
+
+_READ_AHEAD = 16
+"""Conversations whose media are read at once."""
+_KNOWN_ANSWERS = tuple(Answers)
+_ANSWERS = f"the answers in a history are {names(_KNOWN_ANSWERS)}"
+
+
+class DatasetExport:
+    """The file of one data set exporter: a draft beside the final path, which replaces it when the file is whole.
+
+    An exporter that fails is reported and leaves no file; the run continues without it.
+    """
+
+    def __init__(self, ref: PluginRef, exporter: DatasetExporter) -> None:
+        self._ref, self._exporter = ref, exporter
+        self._path = exporter.target.file(exporter.kind)
+        self._draft = self._path.with_name(f".{self._path.name}.draft")
+        self._file: BinaryIO | None = None
+        self._first = True
+
+    def __enter__(self) -> DatasetExport:
+        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._draft.open("wb")
+        self._write(self._exporter.header)
+        return self
+
+    def entry(self, conversation: Conversation, bodies: Sequence[bytes]) -> None:
+        """Write one conversation.  *bodies*: request bodies by turn."""
+        self._write(partial(self._exporter.entry, conversation, bodies, first=self._first))
+        self._first = False
+
+    def finish(self) -> None:
+        """Write the end and move the draft to the final path."""
+        self._write(self._exporter.footer)
+        if self._file is not None:
+            self._file.close()
+            self._draft.replace(self._path)
+
+    def _write(self, piece: Callable[[], bytes]) -> None:
+        if self._file is not None:
+            # An OSError is a fault of the disk, not of the exporter.
+            with isolated(self._ref, self._failed, f"failed, and {self._path.name} is not written", passing=OSError):
+                self._file.write(piece())
+
+    def _failed(self, message: str) -> None:
+        log.error("%s", message)
+        self.__exit__()
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._draft.unlink(missing_ok=True)
+
+
+def with_inlined_media(conversations: Iterator[Conversation], source: str | None) -> Iterator[Conversation]:
+    """The conversations with their media as ``data:`` URIs; those of several are read at once.
+
+    *source*: the input file; paths may be relative to its folder.
+
+    Raises:
+        BadDataset: A medium can't be read.
+    """
+    from aiperf.sdk.media import MediaReader  # threads, only for such an endpoint
+
+    reader = MediaReader(None if source is None else Path(source).parent)
+
+    def inlined(message: Message) -> Message:
+        return replace(message, media=reader.inlined(message.media)) if message.media else message
+
+    while some := list(islice(conversations, _READ_AHEAD)):
+        reader.inlined([media for one in some if isinstance(one, Conversation) for turn in one.turns for media in turn.media])
+        for one in some:
+            if not isinstance(one, Conversation):
+                yield one
+                continue
+            turns = tuple(
+                replace(turn, media=reader.inlined(turn.media), before=tuple(map(inlined, turn.before))) for turn in one.turns
+            )
+            yield replace(one, turns=turns, opening=tuple(map(inlined, one.opening)))
+
+
+def without_silent_turns(conversation: Conversation) -> Conversation:
+    """The turns that send requests; the messages of a silent turn, its delay and tools join the next one.
+
+    Raises:
+        BadDataset: The conversation contradicts itself.
+    """
+    if conversation.answers not in _KNOWN_ANSWERS:
+        raise BadDataset(f"the answers of conversation {conversation.id!r} are {conversation.answers!r}", _ANSWERS)
+    for turn in conversation.turns:  # half the time of any()
+        if turn.silent:
+            break
+    else:
+        return conversation
+    if conversation.alone:
+        raise BadDataset(f"conversation {conversation.id!r} has silent turns, and its turns are sent without history")
+    turns: list[Turn] = []
+    waiting = Turn()
+    for turn in conversation.turns:
+        if turn.silent and turn.role == "assistant" and turn.items is None and conversation.answers != Answers.AUTHORED:
+            continue
+        before = (*(() if turn.reset else waiting.before), *turn.before)
+        delay_ms = (waiting.delay_ms or 0) + (turn.delay_ms or 0) or turn.delay_ms
+        tools, reset = waiting.tools if turn.tools is None else turn.tools, waiting.reset or turn.reset
+        if turn.silent:
+            waiting = Turn(before=(*before, *turn.own), delay_ms=delay_ms, tools=tools, reset=reset)
+        else:
+            turns.append(replace(turn, before=before, delay_ms=delay_ms, tools=tools, reset=reset))
+            waiting = Turn()
+    return replace(conversation, turns=tuple(turns))

@@ -1,0 +1,66 @@
+"""Requests that wait for their entries: the load may begin before the builder has made the whole data set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from aiperf.rundir.store import Store
+from aiperf.sdk.driver import Session
+
+_LOOK_S = 0.001
+"""From one look for new entries to the next."""
+
+Late = tuple[Session, int, int, int, int]
+"""Session, number of the arrival, due time, held time, and the request whose slot it took."""
+
+
+class Unready:
+    """The requests that wait, in the order in which they were to be sent.
+
+    count: how many ever waited.  send: sends one.  on_grown: called when the store has new entries.
+    on_empty: called once, when none waits any more.
+    """
+
+    def __init__(
+        self, store: Store, loop: asyncio.AbstractEventLoop, send: Callable[[Late], None], on_grown: Callable[[], None]
+    ) -> None:
+        self._store, self._loop, self._send, self._on_grown = store, loop, send, on_grown
+        self._waiting: deque[Late] = deque()
+        self.count = 0
+        self.on_empty: Callable[[], None] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def reaches(self, entry: int) -> bool:
+        """Whether the data set has the entry by now."""
+        if self._store.grow():
+            self._on_grown()
+        return entry < self._store.entries
+
+    def put_off(self, late: Late) -> None:
+        """Send the request once its entry is there."""
+        if not self._waiting:
+            self._loop.call_later(_LOOK_S, self._look)
+        self._waiting.append(late)
+        self.count += 1
+
+    def drop(self) -> None:
+        """Send none of them."""
+        self._waiting.clear()
+        self._tell()
+
+    def _look(self) -> None:
+        while self._waiting and self.reaches(self._waiting[0][0].entry):
+            self._send(self._waiting.popleft())
+        if self._waiting:
+            self._loop.call_later(_LOOK_S, self._look)
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        call, self.on_empty = self.on_empty, None
+        if call is not None:
+            call()

@@ -1,0 +1,145 @@
+"""A data set that is read while it is made: the store, the worker's requests, and the builder."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf.rundir.store import Store, StoreWriter
+from aiperf.sdk.model import Conversation, HttpRequest, Turn
+from worker_fakes import FakeStore, make_engine, make_plan
+
+BODY = b"x" * 3000
+
+
+def add(writer: StoreWriter, number: int, path: str = "/a") -> None:
+    turn = Turn((f"t{number}",), max_tokens=number, expected="yes" if number == 3 else None)
+    writer.add(Conversation(f"c{number}", (turn,)), [[HttpRequest(path, b"%d" % number + BODY)]])
+
+
+def seen(store: Store, entry: int) -> tuple[Any, ...]:
+    return store.id(entry), store.turns(entry), store.body(entry, 0)[:-3000], store.max_tokens(entry, 0)
+
+
+# The store
+
+
+def test_readers_see_all_but_the_last_entry_and_in_the_end_that_one(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        add(writer, 0)
+        writer.publish()
+        store = Store(tmp_path)
+        assert store.entries == 0
+        for number in range(1, 1000):  # some maps are too short on the way
+            add(writer, number)
+            if number % 100 == 0:
+                writer.publish()
+                assert store.grow()
+                assert store.entries == number
+                assert [seen(store, entry) for entry in (0, number - 1)] == [
+                    ("c0", 1, b"0", 0), (f"c{number - 1}", 1, b"%d" % (number - 1), number - 1)
+                ]  # fmt: skip
+        assert not Store(tmp_path).grow()
+    assert store.grow()
+    assert [seen(whole, 999) for whole in (store, Store(tmp_path))] == [("c999", 1, b"999", 999)] * 2
+    assert store.conversation(3).turns[0].expected == "yes"
+    assert store.graded
+    assert not store.grow()
+
+
+def test_a_reader_that_asks_for_a_later_entry_looks_for_it(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        add(writer, 0)
+        writer.publish()
+        store = Store(tmp_path)
+        add(writer, 1)
+        add(writer, 2)
+        writer.publish()
+        assert (store.max_tokens(1, 0), store.id(1), store.turns(7)) == (1, "c1", 1)
+
+
+def test_new_shapes_reach_readers(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        add(writer, 0)
+        writer.publish()
+        store = Store(tmp_path)
+        shapes = store.shapes
+        for number, path in enumerate(("/b", "/c", "/a"), 1):
+            add(writer, number, path)
+            writer.publish()
+            store.grow()
+        assert [shape.path for shape in shapes] == ["/a", "/b", "/c"]
+        assert [store.shape(entry, 0) for entry in range(3)] == [0, 1, 2]
+
+
+def test_what_a_dead_writer_published_can_be_read(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path)
+    for number in range(3):
+        add(writer, number)
+    writer.publish()
+    add(writer, 3)
+    store = Store(tmp_path)
+    assert (store.entries, seen(store, 1)) == (2, ("c1", 1, b"1", 1))
+
+
+def test_a_new_data_set_leaves_nothing_of_a_dead_one(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path)
+    for number in range(9):
+        add(writer, number)
+    writer.publish()
+    with StoreWriter(tmp_path) as writer:
+        add(writer, 0)
+    assert Store(tmp_path).entries == 1
+
+
+# The worker
+
+
+class Growing(FakeStore):
+    """Has *entries* entries, and *more* at the next look."""
+
+    entries = more = 0
+
+    def grow(self) -> bool:
+        grown, self.entries = self.more > self.entries, self.more
+        return grown
+
+
+def test_requests_wait_for_their_entries_and_leave_in_order(tmp_path: Path) -> None:
+    async def check() -> None:
+        store = Growing()
+        engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), store=store)
+        transport: Any = engine.transport
+        engine.driver.begin(1)
+        assert (len(transport.sent), bool(engine.unready), engine.unready.count) == (0, True, 2)
+        store.more = 3
+        while engine.unready:
+            await asyncio.sleep(0.001)
+        assert [exchange.body for exchange in transport.sent] == [b"entry 0 turn 0 model 0", b"entry 1 turn 0 model 0"]
+        while transport.open:
+            transport.answer()
+        engine.logbook.close()
+        assert (engine.sent, engine.unready.count) == (10, 2)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_stop_drops_requests_without_entries(tmp_path: Path, complete: bool) -> None:
+    async def check() -> None:
+        store = Growing()
+        engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), store=store)
+        engine.driver.begin(1)
+        told = list[bool]()
+        engine.unready.on_empty = lambda: told.append(bool(engine.unready))
+        if complete:
+            engine.driver.stop()
+            assert told == []
+        engine.stop()
+        store.more = 3
+        await asyncio.sleep(0.01)
+        assert (told, engine.sent) == ([False], 0)
+
+    asyncio.run(check())
