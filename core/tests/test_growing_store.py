@@ -57,7 +57,7 @@ def test_a_reader_that_asks_for_a_later_entry_looks_for_it(tmp_path: Path) -> No
         add(writer, 1)
         add(writer, 2)
         writer.publish()
-        assert (store.max_tokens(1, 0), store.id(1), store.turns(7)) == (1, "c1", 1)
+        assert (store.body(0, 0)[:1], store.id(1), store.turns(7)) == (b"0", "c1", 1)
 
 
 def test_new_shapes_reach_readers(tmp_path: Path) -> None:

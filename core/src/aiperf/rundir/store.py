@@ -230,6 +230,8 @@ class StoreWriter:
 
 
 def _same_shape(one: HttpRequest, other: HttpRequest) -> bool:
+    if one.headers is other.headers and one.path is other.path:  # made from one template
+        return True
     alike = one.path == other.path and one.method == other.method and one.content_type == other.content_type
     return alike and one.headers == other.headers
 
@@ -290,6 +292,8 @@ class Store:
 
     def body(self, entry: int, turn: int, model: int = 0) -> bytes:
         """The encoded body of the turn by itself, without earlier turns."""
+        if entry >= self.entries:
+            self.grow()
         at = (self._entries[entry * _ENTRY] + turn) * self._models + model
         return self._bodies[self._offsets[at - 1] if at else 0 : self._offsets[at]]
 
@@ -344,7 +348,7 @@ class Store:
 
     def _reach(self, entry: int) -> None:
         """See the entry where it was added since the last look."""
-        if entry >= self.entries:
+        if entry >= self.entries:  # body and _turn say the same without a call: every request asks them
             self.grow()
 
     def _turn(self, entry: int, turn: int, field: int) -> int:
