@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 _READ_AHEAD = 16
 """Conversations whose media are read at once."""
+_AT_ONCE, _AT_ONCE_BYTES = 64, 1 << 18
+"""Conversations that an exporter writes at once, and the size of their bodies."""
 _KNOWN_ANSWERS = tuple(Answers)
 _ANSWERS = f"the answers in a history are {names(_KNOWN_ANSWERS)}"
 
@@ -40,6 +42,8 @@ class DatasetExport:
         self._draft = self._path.with_name(f".{self._path.name}.draft")
         self._file: BinaryIO | None = None
         self._first = True
+        self._entries: list[tuple[Conversation, Sequence[bytes]]] = []
+        self._bytes = 0
 
     def __enter__(self) -> DatasetExport:
         self._draft.parent.mkdir(parents=True, exist_ok=True)
@@ -48,16 +52,30 @@ class DatasetExport:
         return self
 
     def entry(self, conversation: Conversation, bodies: Sequence[bytes]) -> None:
-        """Write one conversation.  *bodies*: request bodies by turn."""
-        self._write(partial(self._exporter.entry, conversation, bodies, first=self._first))
-        self._first = False
+        """Write one conversation, with others.  *bodies*: request bodies by turn."""
+        self._entries.append((conversation, bodies))
+        self._bytes += sum(map(len, bodies))
+        if len(self._entries) == _AT_ONCE or self._bytes > _AT_ONCE_BYTES:
+            self._flush()
 
     def finish(self) -> None:
         """Write the end and move the draft to the final path."""
+        self._flush()
         self._write(self._exporter.footer)
         if self._file is not None:
             self._file.close()
             self._draft.replace(self._path)
+
+    def _flush(self) -> None:
+        entries, self._entries, self._bytes = self._entries, [], 0
+        self._write(partial(self._joined, entries))
+
+    def _joined(self, entries: list[tuple[Conversation, Sequence[bytes]]]) -> bytes:
+        pieces = []
+        for conversation, bodies in entries:
+            pieces.append(self._exporter.entry(conversation, bodies, first=self._first))
+            self._first = False
+        return b"".join(pieces)
 
     def _write(self, piece: Callable[[], bytes]) -> None:
         if self._file is not None:

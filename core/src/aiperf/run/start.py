@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import resource
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
 _STOP_S = 5.0
+_GC_THRESHOLD = 20_000
+"""Objects of the builder between two collections: an entry makes some ten, and no cycles."""
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
 _LONGEST_BASE = 107 - len("/aiperf-12345678/control")
@@ -316,6 +319,8 @@ def _work(plan: Plan, write: int) -> NoReturn:
     try:
         local.ignore_endings()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        gc.freeze()
+        gc.set_threshold(_GC_THRESHOLD)
         from aiperf.prepare.build import build
 
         pipe, parent, stopped = os.fdopen(write, "wb"), os.getppid(), list[int]()

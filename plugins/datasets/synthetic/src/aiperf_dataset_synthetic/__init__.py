@@ -63,8 +63,9 @@ class Synthetic(Dataset[SyntheticOptions]):
         if options.prefix_pool:
             prefix = self._prefix(int(uniform(seed, "synthetic.prefix", number) * options.prefix_pool))
         turns = []
+        parts = range(options.prompt_batch_size)
         for index in range(positive_normal(options.turns_mean, options.turns_stddev, seed, "synthetic.turns", number)):
-            texts = [self._text(number, index, part, None if index else prefix) for part in range(options.prompt_batch_size)]
+            texts = [self._text(number, index, part, None if index else prefix) for part in parts]
             answer, delay_ms = None, None
             if self._pairs is not None:
                 stream = f"synthetic.pair.{index}"

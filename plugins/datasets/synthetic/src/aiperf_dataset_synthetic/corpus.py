@@ -74,12 +74,15 @@ class RunningText:
         self._lines = [text[start:end] for start, end in zip(self._starts, ends, strict=True)]
         self._ids: list[list[int] | None] = [None] * len(self._lines)
         self._rests: dict[int, list[int]] = {}
+        self._streams: dict[str, int] = {}
         self._stride = coprime(round(len(self._words) * _GOLDEN), len(self._words))
 
     def window(self, stream: str, number: int) -> Window:
         # A stride without a common factor visits every word before it repeats the first.
-        words = len(self._words)
-        word = (int(uniform(self._seed, f"{stream}.start", 0) * words) + number * self._stride) % words
+        words, start = len(self._words), self._streams.get(stream)
+        if start is None:
+            start = self._streams[stream] = int(uniform(self._seed, f"{stream}.start", 0) * words)
+        word = (start + number * self._stride) % words
         jump = None
         if number >= words:  # the beginning repeats: continue elsewhere before it fills a block of a prefix cache
             jump = int(uniform(self._seed, f"{stream}.jump", number) * len(self._lines))
@@ -110,10 +113,11 @@ class _Lines:
         self._next = line + 1 if jump is None else jump
 
     def first(self, count: int) -> list[int]:
-        while len(self._ids) < count:
-            self._ids += self._text.line(self._next)
+        ids = self._ids
+        while len(ids) < count:
+            ids += self._text.line(self._next)
             self._next += 1
-        return self._ids[:count]
+        return ids[:count]
 
 
 class Vocabulary:
