@@ -61,7 +61,7 @@ TYPES = {
     "classify": Row("", ("/classify",), data=BATCH, inputs=60, texts=3, heading="Classification Metrics"),
     "cohere_rankings": rankings("/v2/rerank", heading="Ranking Metrics", words="--extra-inputs top_n:2"),
     "completions": Row("--osl 6", ("/v1/completions",), 6, absent=("time_to_first_token",), inputs=20),
-    "embeddings": embeddings("--streaming --osl 7 --extra-inputs encoding_format:base64"),
+    "embeddings": embeddings("--extra-inputs encoding_format:base64"),
     "generate": Row("--streaming --osl 6", ("/v2/models/m/generate_stream",), 6, present=("time_to_first_token",)),
     "hf_tei_rankings": rankings("/rerank", heading="Ranking Metrics"),
     "huggingface_generate": Row(
@@ -119,3 +119,35 @@ def test_a_run_of_this_type_agrees_with_the_server(name: str, tmp_path: Path, si
         assert (made, report["total_osl"]["avg"]) == (row.tokens * REQUESTS, row.tokens * REQUESTS)
     assert [metric for metric in row.present if metric not in report] == []
     assert [metric for metric in row.absent if metric in report] == []
+
+
+@pytest.mark.parametrize(("name", "data", "fault", "error"), [
+    ("nim_rankings", RANKS, "items=2", {"message": "scores: 2 in the answer, 3 asked for"}),
+    ("embeddings", BATCH, "body=html",
+     {"message": "embeddings: not JSON; the answer is text/html", "cause": "<html><body><h1>Bad Gateway</h1></body></html>\n"}),
+])  # fmt: skip
+def test_another_answer_than_asked_for_is_an_error(
+    name: str, data: str, fault: str, error: dict[str, str], tmp_path: Path, simulator: Simulator
+) -> None:
+    done = Program(tmp_path)(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", name, "-H", f"X-Simulate: {fault}",
+        "--request-count", REQUESTS, "--ui", "none", *data.split(),
+    )  # fmt: skip
+    assert done.code == 1
+    expected = {"error_details": {"type": "InvalidInferenceResultError", **error}, "count": REQUESTS}
+    assert done.json()["error_summary"] == [expected]
+
+
+def test_what_an_endpoint_of_vectors_cannot_do_is_said(tmp_path: Path, simulator: Simulator) -> None:
+    """No streams and no output lengths; and the vectors of this run are of two lengths."""
+    rows = [{"text": "one two", "extra": {"dimensions": length}} for length in (4, 8)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    done = Program(tmp_path)(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "embeddings", *TOKENS.split(), "--streaming",
+        "--input-file", tmp_path / "rows.jsonl", "--osl", 7, "--request-count", REQUESTS, "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "the endpoint type 'embeddings' does not stream: --streaming is switched off" in done.err
+    assert "the endpoint type 'embeddings' makes no tokens: output lengths are not sent" in done.err
+    assert "vectors have from 4 to 8 dimensions" in done.out
+    assert (done.json()["embedding_dimensions"]["min"], done.json()["embedding_dimensions"]["max"]) == (4, 8)

@@ -23,6 +23,10 @@ R2 = (
 )
 R6 = f"{START} {TRACE} --goodput 'time_to_first_token:400 request_latency:2000'"
 PRELUDES = "--shared-system-prompt-length 1000 --user-context-prompt-length 200"
+R7 = (
+    "aiperf profile --model nvidia/nv-embedqa-e5-v5 --url http://H:P --endpoint-type nim_embeddings --tokenizer builtin"
+    " --concurrency 32 --request-count 5000 --prompt-batch-size 16"
+)
 R8 = f"{START} --input-file conversations.jsonl --custom-dataset-type multi_turn {PRELUDES} --num-sessions 50 --concurrency 25"
 R10 = f"{START} --request-rate 20 --arrival-pattern poisson --concurrency 60 --benchmark-duration 120"
 R11 = f"{START} --user-centric-rate 1 --num-users 15 --session-turns-mean 20 --benchmark-duration 300"
@@ -106,6 +110,19 @@ def test_r6_replay_with_goodput(aiperf: Program, simulator: Simulator) -> None:
     rows = simulator.truth()["requests"]
     assert len(rows) == done.json()["request_count"]["avg"] == 20
     assert sum(row["cached_tokens"] > 0 for row in rows) >= 15, "their prompts share a first block"
+
+
+def test_r7_embeddings_in_batches(aiperf: Program, simulator: Simulator) -> None:
+    done = run(aiperf, simulator, R7, concurrency=4, request_count=8)
+    assert done.code == 0, done.err
+    report = done.json()
+    assert report["request_count"]["avg"] == 8
+    # Texts of 550 tokens, joined: where two meet a token may be lost or won.
+    assert report["input_sequence_length"]["avg"] == pytest.approx(16 * 550, abs=15)
+    assert report["embedding_dimensions"]["min"] == report["embedding_dimensions"]["max"]
+    assert not {"output_sequence_length", "time_to_first_token"} & report.keys()
+    assert "NIM Embeddings Metrics" in done.out
+    assert {row["path"] for row in simulator.truth()["requests"]} == {"/v1/embeddings"}
 
 
 def test_r8_own_conversations_with_a_shared_system_prompt(aiperf: Program, simulator: Simulator) -> None:
