@@ -386,6 +386,27 @@ HELD = {
     ),
     "the text of an error": ("test_reduce.py::test_a_huge_error_is_kept_by_its_beginning_and_its_size",),
     "an answer without `object`": ("test_endpoint_chat.py::test_an_event_means",),
+    "an answer with fewer or more vectors, or scores, than the request asks for; vectors of two lengths in one answer": (
+        "test_reduce.py::test_an_answer_with_another_number_of_items_than_asked_for_is_an_error",
+        "test_endpoint_runs.py::test_another_answer_than_asked_for_is_an_error",
+        "test_endpoint_embeddings.py::test_an_answer_without_good_vectors_is_a_bad_response",
+    ),
+    "vectors of another length later in a run": (
+        "test_metric_embeddings.py::test_the_warning_names_both_lengths",
+        "test_endpoint_runs.py::test_what_an_endpoint_of_vectors_cannot_do_is_said",
+    ),
+    "vectors as base64": (
+        "test_endpoint_embeddings.py::test_vectors_in_base64_count_by_their_bytes",
+        "test_endpoint_embeddings.py::test_an_answer_without_good_vectors_is_a_bad_response",
+    ),
+    "input tokens of rankings": (
+        "test_endpoint_nim_rankings.py::test_query_and_passages_count_as_input_in_this_order",
+        "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
+    ),
+    "answers of rankings": ("test_vectors_and_scores.py::test_scores_are_read_in_every_form",),
+    "`rankings`, `score`, `classify`, `pooling`, `nvclip`": (
+        "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
+    ),
     "completions with several turns": ("test_build.py::test_a_conversation_the_endpoint_cannot_take_is_refused",),
     "`--tokenizer builtin`": (
         "test_tokenizer_builtin.py::test_opening_needs_no_network",

@@ -216,6 +216,11 @@ def test_options_arrive_in_another_process_with_their_types() -> None:
     assert travelled(options) == options and isinstance(travelled(options).file, Path)
 
 
+def test_the_given_fields_are_known_in_another_process() -> None:
+    options = travelled(Travel(key="k", limit=1.0))
+    assert options.fields_set == travelled(options).fields_set == {"key", "limit"}
+
+
 def test_a_secret_that_was_not_written_arrives_as_none() -> None:
     encoded = EncodedOptions.of(Travel(key="k"))
     assert EncodedOptions(encoded.options_class, {**encoded.values, "key": None}).decoded().key is None

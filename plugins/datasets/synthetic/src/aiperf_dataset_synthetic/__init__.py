@@ -29,7 +29,7 @@ class Synthetic(Dataset[SyntheticOptions]):
         if context.tokenizer is None:
             raise BadDataset(
                 "synthetic prompts are measured in tokens, and this endpoint type has no use for a tokenizer",
-                "choose an endpoint type whose input is text",
+                "give its data with --input-file, or choose an endpoint type whose input is text",
             )
         self._ranks = "passages" in context.capabilities.named
         unused, where = (
