@@ -20,7 +20,7 @@ class Row(NamedTuple):
     """words: of the command line, behind *data*.  paths: those that the server was asked for.
 
     tokens: of each answer, None for a type without output tokens.  present, absent: metrics of the report.
-    data: words that shape the data.  file: its rows, in place of synthetic texts.  heading: of the table of metrics.
+    data: words that shape the data.  file: its rows, of *kind*, in place of synthetic texts.  heading: of the table of metrics.
     inputs: tokens of each request, as counted here, None isn't looked at; where *texts* are joined, a token more or less each.
     """
 
@@ -31,6 +31,7 @@ class Row(NamedTuple):
     absent: tuple[str, ...] = ()
     data: str = "--tokenizer builtin --isl 20"
     file: str | None = None
+    kind: str = "single_turn"
     heading: str = "LLM Metrics"
     inputs: int | None = None
     texts: int = 1
@@ -38,6 +39,7 @@ class Row(NamedTuple):
 
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTPnuQAAAABJRU5ErkJggg=="
 PICTURE = json.dumps({"image": PNG})
+PAYLOAD = '{"payload":{"model":"m","messages":[{"content":"Hi"}],"max_tokens":6,"stream":true}}\n'
 WORDS_AND_PICTURE = json.dumps({"text": "one two three", "image": PNG})
 TOKENS = "--tokenizer builtin"
 BATCH = f"{TOKENS} --isl 20 --batch-size-text 3"
@@ -81,11 +83,20 @@ TYPES = {
     ),
     "pooling": Row("", ("/pooling",), data=BATCH, inputs=60, texts=3, heading="Pooling Metrics"),
     "rankings": rankings("/rerank", words="--endpoint /rerank"),
+    "raw": Row(
+        "--streaming --endpoint /v1/chat/completions", ("/v1/chat/completions",), 6, present=("time_to_first_token",),
+        data=TOKENS, file=PAYLOAD * REQUESTS, kind="mooncake_trace", inputs=1,
+    ),
     "responses": Row("--streaming --osl 6", ("/v1/responses",), 6, present=("time_to_first_token",)),
     "score": rankings("/score", heading="Score Metrics"),
     "sglang_generate": Row("--streaming --osl 6", ("/generate",), 6, present=("time_to_first_token", "usage_prompt_tokens")),
     "solido_rag": Row(
         "--streaming", ("/rag/api/prompt",), 64, present=("time_to_first_token", "source_count"), heading="SOLIDO RAG Metrics"
+    ),
+    "template": Row(
+        '--streaming --endpoint /v1/completions --extra-inputs payload_template:{"prompt":{{text|tojson}},"stream":true}'
+        " --extra-inputs response_field:choices[0].text --extra-inputs max_tokens:6",
+        ("/v1/completions",), 6, present=("time_to_first_token",), inputs=20,
     ),
 }  # fmt: skip
 
@@ -96,7 +107,7 @@ def test_a_run_of_this_type_agrees_with_the_server(name: str, tmp_path: Path, si
     data = row.data.split()
     if row.file is not None:
         (tmp_path / "rows.jsonl").write_text(row.file)
-        data += ["--input-file", str(tmp_path / "rows.jsonl"), "--custom-dataset-type", "single_turn"]
+        data += ["--input-file", str(tmp_path / "rows.jsonl"), "--custom-dataset-type", row.kind]
     done = Program(tmp_path)(
         "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", name,
         "--request-count", REQUESTS, "--concurrency", 2, "--ui", "none", *data, *row.words.split(),

@@ -13,6 +13,7 @@ from aiperf.sdk.configuration import Option
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf_configuration_yaml import Yaml
 from aiperf_configuration_yaml.contract import YamlContract
+from aiperf_configuration_yaml.entries import read
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -320,6 +321,7 @@ def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, senten
         ("benchmark:\n  model: m\n  model: n\n", "run.yaml:3: model stands here twice"),
         ("benchmark: &a {model: *a}", "benchmark.model (run.yaml:1) contains itself"),
         ("benchmark: {model: '${NOT_SET_ANYWHERE}'}", "benchmark.model (run.yaml:1): the variable NOT_SET_ANYWHERE is not set"),
+        ("benchmark: {endpoint: {template: {other: '{{ x }}'}}}", "endpoint.template.other (run.yaml:1): expressions are not"),
         ("benchmark: {model: '{{ name }}'}", "benchmark.model (run.yaml:1): expressions are not computed here"),
         (
             "benchmark: {model: !!python/object:os.system {}}",
@@ -333,6 +335,12 @@ def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, text: str, sente
     with pytest.raises(ConfigError) as raised:
         filled(tmp_path, text)
     assert sentence in raised.value.message
+
+
+def test_the_body_of_a_template_has_expressions_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("benchmark: {endpoint: {template: {body: '{\"q\": {{ text }}}'}}}")
+    assert read(path).plain == {"benchmark": {"endpoint": {"template": {"body": '{"q": {{ text }}}'}}}}
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:

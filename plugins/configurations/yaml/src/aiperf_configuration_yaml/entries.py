@@ -11,6 +11,8 @@ from aiperf import ConfigError
 from msgspec import Struct
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::([^}]*))?\}")
+_TEMPLATE = "benchmark.endpoint.template.body "
+"""The place of a template, which has expressions of its own."""
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
@@ -79,7 +81,7 @@ def _entry(loader: Any, node: Any, name: str, path: str, above: tuple[Any, ...])
 
 def _substituted(text: str, where: str) -> str:
     """The text with ``${VARIABLE}`` and ``${VARIABLE:default}`` from the environment."""
-    if "{{" in text or "{%" in text:
+    if ("{{" in text or "{%" in text) and not where.startswith(_TEMPLATE):
         raise ConfigError(f"{where}: expressions are not computed here", "write the value, or ${VARIABLE:default}")
 
     def value(match: re.Match[str]) -> str:

@@ -45,6 +45,7 @@ class Generate(Endpoint):
         service_kind="triton",
     )
     plain_prompts = True
+    splices_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         body: dict[str, Any] = {"text_input": list(turn.texts) if len(turn.texts) > 1 else turn.text}

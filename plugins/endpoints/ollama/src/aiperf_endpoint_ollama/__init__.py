@@ -130,6 +130,7 @@ class Ollama(Endpoint):
     framing = Lines
     numbers = NUMBERS
     plain_prompts = True
+    splices_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         options: dict[str, Any] = {} if turn.max_tokens is None else {"num_predict": turn.max_tokens}

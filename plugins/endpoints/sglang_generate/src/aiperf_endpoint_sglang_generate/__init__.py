@@ -115,6 +115,7 @@ class SglangGenerate(Endpoint):
         path="/generate", streaming=True, produces_tokens=True, tokenizes_input=True, service_kind="sglang"
     )
     plain_prompts = True
+    splices_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         sampling: dict[str, Any] = {} if turn.max_tokens is None else {"max_new_tokens": turn.max_tokens}

@@ -38,6 +38,7 @@ class SolidoRag(Endpoint):
     )
     repeats_envelope = True
     plain_prompts = True
+    splices_text = True
     numbers = {"sources": SOURCES}
 
     def encode(self, turn: Turn) -> HttpRequest:
