@@ -169,6 +169,20 @@ HELD = {
         "test_recipes.py::test_r8_own_conversations_with_a_shared_system_prompt",
     ),
     "files that are gzipped": ("test_sources.py::test_rows_come_with_their_lines_also_from_a_compressed_file",),
+    "`--endpoint-type template`": (
+        "test_endpoint_template.py::test_text_is_never_escaped_as_html",
+        "test_endpoint_template.py::test_a_template_that_cannot_work_is_refused_before_the_run",
+        "test_endpoint_template.py::test_a_bad_expression_is_refused_before_the_run",
+    ),
+    "`--endpoint-type huggingface_generate`": (
+        "test_endpoint_huggingface_generate.py::test_extras_of_the_run_are_parameters_and_those_of_a_row_are_fields",
+        "test_endpoint_huggingface_generate.py::test_pictures_stand_before_the_text",
+    ),
+    "`--endpoint-type generate`, `sglang_generate`, `ollama`": (
+        "test_endpoint_generate.py::test_the_body_is_exactly_this",
+        "test_endpoint_sglang_generate.py::test_the_body_is_exactly_this",
+        "test_endpoint_ollama.py::test_the_body_is_exactly_this",
+    ),
     "`payload` rows of a trace": ("test_dataset_mooncake_trace.py::test_chats_and_bodies_are_sent_as_they_are",),
     "session and request ids": ("test_wrong_numbers.py::test_ids_are_of_this_run_alone",),
     "waiting for a slot": (

@@ -40,14 +40,17 @@ class GrowingText:
         whole = self._whole
         if whole is None or not text:
             return text
+        if self._steps >= _SURE:
+            if not text.startswith(whole):
+                raise BadResponse("the text shrank: it does not begin with the text of the event before it", raw=event[:200])
+            self._whole = text
+            return text[len(whole) :]
         if text.startswith(whole) and (self._steps or self._usual or text != whole):
             if whole:
-                self._repeated += whole if self._steps < _SURE else ""
+                self._repeated += whole
                 self._steps += len(text) > len(whole)
             self._whole = text
             return text[len(whole) :]
-        if self._steps >= _SURE:
-            raise BadResponse("the text shrank: it does not begin with the text of the event before it", raw=event[:200])
         self._whole = None
         return self._repeated + text
 

@@ -39,6 +39,12 @@ def test_the_body_is_exactly_this(turn: dict[str, Any], wanted: bytes) -> None:
     assert body("Hi", **turn) == wanted
 
 
+def test_a_runs_system_message_joins_the_data_sets() -> None:
+    messages = (Message("system", ("Run.",)), Message("system", ("Data.",)))
+    sent = msgspec.json.decode(body("Hi", history=messages))["messages"]
+    assert sent == [{"role": "system", "content": "Run.\n\nData."}, {"role": "user", "content": "Hi"}]
+
+
 def test_the_path_is_ollamas() -> None:
     assert Ollama().encode(Turn(("Hi",), stream=True)).path == "/api/chat"
 

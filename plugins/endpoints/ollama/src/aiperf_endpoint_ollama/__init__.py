@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Message, Turn
+from aiperf.sdk.chat_messages import one_system
 from aiperf.sdk.endpoint import Prompt
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.growing import BatchReader
@@ -140,7 +141,7 @@ class Ollama(Endpoint):
                 options |= value
             else:
                 (options if name in OPTIONS else fields)[name] = value
-        body: dict[str, Any] = {"model": turn.model, "messages": list(map(_message, turn.messages))}
+        body: dict[str, Any] = {"model": turn.model, "messages": list(map(_message, one_system(turn.messages)))}
         if turn.tools:
             body["tools"] = turn.tools
         body["stream"] = turn.stream

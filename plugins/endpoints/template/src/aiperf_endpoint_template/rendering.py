@@ -6,6 +6,8 @@ say the same.  Any other value stands as its JSON.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -41,29 +43,70 @@ def _plain(value: Any) -> Any:
     return list(value)
 
 
-def variables(turn: Turn) -> dict[str, Any]:
-    """What a template may use; singular names and lists are of the last message, ``turns`` has the whole chat."""
-    turns = list(map(_described, turn.messages))
-    last: dict[str, Any] = turns[-1] if turns else _described(Message(turn.role))
-    named = {name: [value] if isinstance(value, str) else list(value) for name, value in turn.named.items()}
-    queries, passages = list(turn.texts_of("query", "queries")), list(turn.texts_of("passages", "passage"))
-    values: dict[str, Any] = {
-        **last, "queries": queries, "query": _first(queries), "passages": passages, "passage": _first(passages),
-        "texts_by_name": named or {"text": last["texts"]}, "model": turn.model, "max_tokens": turn.max_tokens,
-        "stream": turn.stream, "turn": last, "turns": turns,
-    }  # fmt: skip
-    values |= {f"{kind}s_by_name": {kind: last[f"{kind}s"]} for kind in _KINDS}
-    values["request_info"] = {name: values[name] for name in ("model", "max_tokens", "stream", "turns")}
-    return values
+class Described:
+    """A turn, as templates see it; each part is made when it is asked for."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+    @cached_property
+    def turns(self) -> list[dict[str, Any]]:
+        """The whole chat."""
+        return list(map(_described, self.turn.messages))
+
+    @cached_property
+    def last(self) -> dict[str, Any]:
+        """The last message."""
+        own = self.turn.own
+        return _described(own[-1] if own else Message(self.turn.role))
+
+    @property
+    def named(self) -> dict[str, list[str]]:
+        named = {name: [value] if isinstance(value, str) else list(value) for name, value in self.turn.named.items()}
+        return named or {"text": self.last["texts"]}
+
+    @property
+    def request(self) -> dict[str, Any]:
+        turn = self.turn
+        return {"model": turn.model, "max_tokens": turn.max_tokens, "stream": turn.stream, "turns": self.turns}
+
+    def texts(self, *names: str) -> list[str]:
+        return list(self.turn.texts_of(*names))
 
 
 def _described(message: Message) -> dict[str, Any]:
     texts = list(message.words)
-    media = {kind: [each.value for each in message.media if each.kind == kind] for kind in _KINDS}
     described: dict[str, Any] = {"role": message.role, "texts": texts, "text": texts[0] if texts else ""}
-    for kind, values in media.items():
-        described |= {kind: _first(values), f"{kind}s": values}
+    for kind in _KINDS:
+        values = [each.value for each in message.media if each.kind == kind] if message.media else []
+        described[kind], described[f"{kind}s"] = _first(values), values
     return described
+
+
+def _of_last(name: str) -> Callable[[Described], Any]:
+    return lambda described: described.last[name]
+
+
+def _by_name(kind: str) -> Callable[[Described], Any]:
+    return lambda described: {kind: described.last[f"{kind}s"]}
+
+
+VARIABLES: dict[str, Callable[[Described], Any]] = {
+    **{name: _of_last(name) for name in ("role", "text", "texts", *_KINDS, *(f"{kind}s" for kind in _KINDS))},
+    **{f"{kind}s_by_name": _by_name(kind) for kind in _KINDS},
+    "texts_by_name": lambda described: described.named,
+    "queries": lambda described: described.texts("query", "queries"),
+    "query": lambda described: _first(described.texts("query", "queries")),
+    "passages": lambda described: described.texts("passages", "passage"),
+    "passage": lambda described: _first(described.texts("passages", "passage")),
+    "model": lambda described: described.turn.model,
+    "max_tokens": lambda described: described.turn.max_tokens,
+    "stream": lambda described: described.turn.stream,
+    "turn": lambda described: described.last,
+    "turns": lambda described: described.turns,
+    "request_info": lambda described: described.request,
+}
+"""What a template may use; singular names and lists are of the last message, ``turns`` has the whole chat."""
 
 
 def _first(values: list[str]) -> str | None:
@@ -76,13 +119,13 @@ class Renderer:
     def __init__(self, text: str) -> None:
         environment = SandboxedEnvironment(autoescape=False, finalize=finalized, undefined=StrictUndefined)
         environment.filters["tojson"] = tojson
-        self._environment, self._text = environment, text
         try:
             self._template = environment.from_string(text)
         except TemplateSyntaxError as error:
             raise ValueError(f"is no Jinja2 template: {error.message} (line {error.lineno})") from None
         except TemplateError as error:
             raise ValueError(f"is no Jinja2 template: {error}") from None
+        self._names = meta.find_undeclared_variables(environment.parse(text))
 
     def check(self) -> None:
         """Whether it names known variables alone, and is JSON for a sample turn.
@@ -92,12 +135,11 @@ class Renderer:
         Raises:
             ValueError: The message says why not, behind the name of the option.
         """
-        known = variables(_SAMPLE)
-        unknown = sorted(meta.find_undeclared_variables(self._environment.parse(self._text)) - known.keys())
+        unknown = sorted(self._names - VARIABLES.keys())
         if unknown:
-            raise ValueError(f"names the unknown variable {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+            raise ValueError(f"names the unknown variable {', '.join(unknown)}; known are {', '.join(sorted(VARIABLES))}")
         try:
-            rendered = self._template.render(known)
+            rendered = self._rendered(_SAMPLE)
         except Exception:  # noqa: BLE001  # a template may need a turn of another form
             return
         try:
@@ -106,6 +148,10 @@ class Renderer:
             shown = rendered if len(rendered) <= 80 else f"{rendered[:80]}…"
             raise ValueError(f"renders to {shown!r}, which is no JSON: {error}") from None
 
+    def _rendered(self, turn: Turn) -> str:
+        described = Described(turn)
+        return self._template.render({name: VARIABLES[name](described) for name in self._names})
+
     def body(self, turn: Turn) -> Any:
         """The JSON value for a turn; of a list with one element, that element.
 
@@ -113,7 +159,7 @@ class Renderer:
             BadDataset: The template can't be rendered for the turn, or renders to anything else.
         """
         try:
-            rendered = self._template.render(variables(turn))
+            rendered = self._rendered(turn)
         except Exception as error:
             raise BadDataset(f"the template can't be rendered: {type(error).__name__}: {error}") from error
         try:
