@@ -33,7 +33,7 @@ class Row(NamedTuple):
     text: str
     prompt: int | None
     completion: int | None
-    finish: str
+    finish: str | None
     reasoning: str = ""
 
 
@@ -76,6 +76,11 @@ ROWS = [
     Row("llamacpp-messages", 0, "messages", TERSE, " poppedascii manualicular", 22, 4, "max_tokens"),
     Row("llamacpp-messages", 1, "messages", streamed(Turn(("Hi",), model="tiny-llama", max_tokens=4)),
         "________________new defineCTED", 12, 4, "max_tokens"),
+    Row("triton-generate", 0, "generate", HELLO, "hello big world", None, None, None),
+    Row("triton-generate", 1, "generate", None, "hello big world", None, None, None),
+    Row("triton-generate", 2, "generate", None, "hello big world", None, None, None),
+    Row("triton-generate", 5, "generate", Turn(("hello",), max_tokens=3, extra={"temperature": 0.5}), "hello hello hello", None,
+        None, None),
 ]  # fmt: skip
 
 
@@ -88,7 +93,8 @@ def exchange(row: Row) -> tuple[dict[str, Any], list[bytes], bool]:
     head = {line.partition(":")[0].lower(): line for read in reads for line in read.splitlines() if line.endswith("\\r\\n")}
     events = "text/event-stream" in head["content-type"]
     if not events:
-        return msgspec.json.decode(body), [line.encode() for line in lines if line.startswith("{")], False
+        documents = [line.removesuffix("\\r\\n") for read in reads for line in read.splitlines() if line.startswith("{")]
+        return msgspec.json.decode(body), [document.encode() for document in documents], False
     # Events begin with their name or their data; between the chunks the recorder wrote further empty lines.
     blocks = [block for block in "\n".join(lines).split("\n\n") if block.strip()]
     return msgspec.json.decode(body), [block.strip("\n").encode() + b"\n\n" for block in blocks], True
@@ -122,3 +128,16 @@ def test_a_recorded_exchange_is_written_and_read_as_it_was(row: Row, registry: R
         ours.pop("stream_options", None)
     assert ours.pop("stream", False) == sent.pop("stream", False)
     assert ours == sent
+
+
+@pytest.mark.parametrize(("number", "said"), [
+    (3, "generate expects model to produce exactly 1 response"),  # status 200
+    (4, "Request for unknown model: 'nosuch' is not found"),
+])  # fmt: skip
+def test_an_error_of_triton_is_an_error_in_its_words(number: int, said: str, registry: Registry) -> None:
+    row = Row("triton-generate", number, "generate", None, "", None, None, None)
+    _, pieces, streamed = exchange(row)
+    answer = answer_of(registry.load("endpoints", row.kind)(None), pieces, streamed=streamed)
+    assert answer.error is not None
+    assert answer.error.message.startswith(said)
+    assert not answer.stamps
