@@ -12,6 +12,7 @@ from aiperf import (
     Artifact,
     BatchExporter,
     Capabilities,
+    ConfigError,
     Conversation,
     Definition,
     Delta,
@@ -85,14 +86,14 @@ def run(tmp_path) -> Path:
     return make_run(tmp_path / "run", exporters=(ref("json", Counts), ref("records", Outcomes)))
 
 
-def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
+def make_run(directory: Path, exporters: tuple[PluginRef, ...], level: str = "records") -> Path:
     journal = directory / "journal"
     journal.mkdir(parents=True)
     endpoint = ref("words", Words)
     plan = sample_plan(
         directory, run_id="be4a9683ef6c", phases=(PhasePlan("profiling", "profiling", 0, "burst", request_count=3, entries=1),),
         path="/words", endpoint=endpoint, journal="/elsewhere/journal", artifacts="/elsewhere", exporters=exporters,
-        files=FILES,
+        files=FILES, export_level=level,
     )  # fmt: skip
     save_run(journal, plan, RunClock(ZERO, WALL))
     with StoreWriter(journal) as store:
@@ -117,12 +118,12 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...]) -> Path:
 
 def report(
     *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
-    others: PluginOptions | None = None, definitions: bool = False,
+    others: PluginOptions | None = None, definitions: bool = False, level: str | None = None,
 ) -> int:  # fmt: skip
     command = Report()
     command.plugin_options = others
     options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
-    options.accuracy_grader = None
+    options.accuracy_grader, options.export_level = None, level
     return command.run(options, [str(word) for word in words])
 
 
@@ -149,6 +150,20 @@ def test_results_may_go_elsewhere(run, tmp_path):
         ".aiperf_results_ready.json", "profile_export.jsonl", "profile_export_aiperf.json"
     ]  # fmt: skip
     assert not (run / "profile_export.jsonl").exists()
+
+
+def test_per_request_files_of_a_run_without_them_are_made_later(tmp_path):
+    run = make_run(tmp_path / "run", (ref("json", Counts), ref("records", Outcomes)), level="summary")
+    assert report(run) == 0
+    assert not (run / "profile_export.jsonl").exists()
+    assert report(run, level="records") == 0
+    assert (run / "profile_export.jsonl").read_text().split() == ["0", "1", "4"]
+
+
+def test_what_a_run_did_not_keep_is_not_made_later(run):
+    with pytest.raises(ConfigError, match="the run kept records, not its requests and answers"):
+        report(run, level="raw")
+    assert not (run / "profile_export_aiperf.json").exists()
 
 
 def test_json_goes_to_standard_output_and_nothing_is_written(run, capsys):
@@ -302,7 +317,9 @@ def test_a_definition_that_fails_is_named_and_the_others_are_shown(run, capsys):
     assert bad == "error: the plugin definitions:bad of new 2 failed: ValueError: no idea"
 
 
-@pytest.mark.parametrize(("options", "flag"), [({"slices": 1.0}, "--slice-duration"), ({"others": installed(50.0)}, "--slo")])
+@pytest.mark.parametrize(("options", "flag"), [
+    ({"slices": 1.0}, "--slice-duration"), ({"level": "records"}, "--export-level"), ({"others": installed(50.0)}, "--slo"),
+])  # fmt: skip
 def test_a_comparison_refuses_what_makes_another_report(run, options, flag):
     with pytest.raises(UsageError, match=f"--definitions reads a run as it was made, and {flag} would"):
         report(run, definitions=True, **options)

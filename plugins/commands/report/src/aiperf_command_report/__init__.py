@@ -14,7 +14,7 @@ from aiperf.sdk.model import names
 from msgspec.structs import replace
 
 from aiperf_command_report.options import ReportOptions
-from aiperf_command_report.rescoring import flags, regraded, replanned
+from aiperf_command_report.rescoring import at_level, flags, regraded, replanned
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ class Report(Command[ReportOptions]):
         from aiperf_command_report import definitions
 
         asked = [] if options.slice_duration_s is None else ["--slice-duration"]
+        asked += [] if options.export_level is None else ["--export-level"]
         asked += [] if options.accuracy_grader is None else ["--accuracy-grader"]
         if self.plugin_options is not None:
             asked += flags(self.plugin_options)
@@ -81,6 +82,8 @@ class Report(Command[ReportOptions]):
     def _plan(self, plan: Plan, options: Any) -> Plan:
         """The plan of the report."""
         plan = replanned(plan, self.plugin_options, options.slice_duration_s)
+        if options.export_level is not None:
+            plan = at_level(plan, options.export_level)
         if options.accuracy_grader is None or self.plugin_options is None:
             return plan
         return regraded(plan, self.plugin_options, options.accuracy_grader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aiperf.sdk.options import Finite, Options, option
+from aiperf.sdk.plan import ExportLevel
 
 
 class ReportOptions(Options):
@@ -20,6 +21,12 @@ class ReportOptions(Options):
         metavar="SECONDS",
         shown="the run's own",
         help="Report every so many seconds of the profiling phase apart, too.",
+    )
+    export_level: ExportLevel | None = option(
+        "--export-level",
+        metavar="LEVEL",
+        shown="the run's own",
+        help="Files to write: summary, records (per-request files, made from the stored columns), or raw, if the run kept it.",
     )
     accuracy_grader: str | None = option(
         "--accuracy-grader",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aiperf import Plan, PluginError
+from aiperf import ConfigError, Plan, PluginError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.grader import timeout_s
 from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.plan import ExportLevel
 from aiperf.sdk.reporting import made
 
 _NS_PER_S = 1_000_000_000
@@ -46,6 +47,20 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         if given:
             plan = _configured(plan, "plugins", {key: {**plan.run.config.get("plugins", {}).get(key, {}), **given}})
     return plan
+
+
+def at_level(plan: Plan, level: ExportLevel) -> Plan:
+    """The plan with the files of another export level; its configuration stays the run's.
+
+    Raises:
+        ConfigError: The run has not kept its requests and answers.
+    """
+    if level == ExportLevel.RAW and plan.output.export_level != ExportLevel.RAW:
+        raise ConfigError(
+            f"--export-level raw: the run kept {plan.output.export_level}, not its requests and answers",
+            "write --export-level records, or run again with --export-level raw",
+        )
+    return plan.replacing(export_level=level)
 
 
 def regraded(plan: Plan, plugin_options: PluginOptions, name: str) -> Plan:
