@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from aiperf.errors import BadJournal
 from aiperf.reduce.answer import Answer
@@ -19,6 +19,7 @@ from aiperf.reduce.gaps import instants, interval_widths
 from aiperf.reduce.grading import Graded, grade_columns
 from aiperf.reduce.usage import Usage
 from aiperf.rundir import journal
+from aiperf.rundir.packing import pack, unpacked
 from aiperf.rundir.shard_reader import News, Position, ShardEvent
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, RecordBatch, Row
@@ -74,12 +75,17 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     since: bytes = b""
     further: dict[str, bytes] = {}
     legs: dict[int, str] = {}
+    packed: bool = False  # numbers are packed, on disk alone
+
+    @property
+    def table(self) -> Floats:
+        """The numbers, a row for each column."""
+        return np.frombuffer(self.numbers, dtype=np.float64).reshape(len(self.names or NUMBERS), self.count)
 
     def columns(self) -> dict[str, Floats]:
         """The columns of NUMBERS; one that was not stored is absent."""
         stored = self.names or NUMBERS
-        table = np.frombuffer(self.numbers, dtype=np.float64).reshape(len(stored), self.count)
-        known = dict(zip(stored, table, strict=True))
+        known = dict(zip(stored, self.table, strict=True))
         return known if stored == NUMBERS else {name: known.get(name, np.full(self.count, ABSENT)) for name in NUMBERS}
 
 
@@ -105,7 +111,9 @@ def read_batches(path: Path) -> Iterator[tuple[StoredBatch, journal.Frame]]:
     for frame in journal.frames(path):
         try:
             stored = msgspec.msgpack.decode(frame.payload, type=StoredBatch)
-        except msgspec.MsgspecError as error:
+            if stored.packed:
+                stored = replace(stored, numbers=unpacked(stored.numbers).tobytes(), packed=False)
+        except (msgspec.MsgspecError, ValueError, KeyError) as error:
             raise BadJournal(f"{path} can't be read: {error}", _HINT) from error
         if stored.version != _VERSION or len(stored.numbers) != stored.count * len(stored.names or NUMBERS) * 8:
             raise BadJournal(f"{path} has columns of version {stored.version}, and not {_VERSION} as this program", _HINT)
@@ -142,6 +150,8 @@ class ColumnsWriter:
         if self._file < 0:
             path = journal.columns_path(self._directory, self._reducer, self._number)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        if len(packed := pack(stored.table)) < len(stored.numbers):
+            stored = replace(stored, numbers=packed, packed=True)
         data = journal.pack(journal.COLUMNS, _pack_batch(stored), time.monotonic_ns(), time.time_ns(), stored.count)
         journal.write_all(self._file, data)
         self._bytes += len(data)
