@@ -9,7 +9,7 @@ PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugi
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test programs isolated nightly check bench packages clean
+.PHONY: demo test programs isolated nightly check bench packages names clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
@@ -41,6 +41,10 @@ check: $(VENV)/.installed-tests
 # The root's lists of packages, from the packages' own project files.
 packages:
 	@$(PYTHON) tests/suite.py
+
+# What the kernel says of packages that are not installed, from their manifests.
+names: $(VENV)/.installed
+	@$(BIN)/python tests/first_party.py
 
 bench: $(VENV)/.installed-tests
 	$(BIN)/python benchmarks/bench.py

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import first_party
 import pytest
 import yaml
 from aiperf.sdk.categories import CATEGORIES, singular
@@ -233,6 +234,10 @@ def test_the_suite_needs_packages_that_are_here() -> None:
 def test_the_roots_lists_are_those_of_the_packages() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     assert written(text) == text, "stale: make packages"
+
+
+def test_the_kernel_names_every_plugin_and_option_of_the_repository() -> None:
+    assert first_party.PATH.read_text() == first_party.written(), "stale: make names"
 
 
 def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:

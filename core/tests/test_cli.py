@@ -394,3 +394,25 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=60,
         env={**os.environ, "AIPERF_CACHE_DIR": str(tmp_path)})  # fmt: skip
     assert done.stdout.startswith("Usage: ") and done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("profile --gpu-telemetry", "a later version will have it"),
+        ("profile --no-sweep-table", "a later version will have it"),
+        ("profile --service-kind openai", "--endpoint-type"),
+        ("profile --rankings-passages-mean 5", "aiperf-dataset-synthetic, which is not installed"),
+        ("profile --endpoint-type ollama --bogus", "pip install aiperf-endpoint-ollama"),
+        ("plot a", "pip install aiperf-command-plot"),
+        ("analyze a", "run aiperf profile once for each load"),
+        ("create-template", "docs/config.md"),
+    ],
+)
+def test_what_is_not_installed_or_from_elsewhere_says_what_to_do(run: Any, line: str, said: str) -> None:
+    code, _, err = run(line)
+    assert code == 2 and said in err
+
+
+def test_asking_for_no_telemetry_is_taken_where_there_is_none(run: Any) -> None:
+    assert run("profile --no-gpu-telemetry --no-server-metrics --model m")[0] == 0

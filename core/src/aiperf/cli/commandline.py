@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -26,6 +26,7 @@ _HELP = ("--help", "-h")
 
 Text = str | bool | list[str]
 """Text of an option: a word, several words, or the state of a flag."""
+Hint: TypeAlias = Callable[[str], str | None]
 Values = dict[str, dict[str, Text]]
 """Text by owner (``category:name`` of a plugin, "" for the command itself), then by field."""
 
@@ -43,6 +44,10 @@ CONFIG = OptionSpec(
 )  # fmt: skip
 FIRST = (PINS, DISABLED, CONFIG)
 """Options of ``aiperf profile`` that are read before all others: which others there are, and what is given, depends on them."""
+
+
+def _no_hint(flag: str) -> None:
+    return None
 
 
 class Scan(Struct):
@@ -122,13 +127,13 @@ class CommandLine:
 
     def early(self, spec: OptionSpec) -> list[str]:
         """The values of an option that decides which other options there are; [] where it isn't given."""
-        scan = _Resolution({flag: (Option(spec, ()), True) for flag in spec.flags}, {})
+        scan = _Resolution({flag: (Option(spec, ()), True) for flag in spec.flags}, _no_hint)
         for flag in self._flags:
             if scan.knows(flag):
                 scan.add(flag)
         return scan.given[spec].values if spec in scan.given else []
 
-    def resolve(self, options: Iterable[Option], *, dashes: bool = True, extra: Mapping[str, str] | None = None) -> Scan:
+    def resolve(self, options: Iterable[Option], *, dashes: bool = True, extra: Hint = _no_hint) -> Scan:
         """The values of *options*; all errors are collected.
 
         *dashes*: whether ``--`` may separate words from options.  *extra*: a hint for each unknown flag that has one.
@@ -138,7 +143,7 @@ class CommandLine:
             index |= dict.fromkeys(option.spec.flags, (option, True))
             if option.spec.negative:
                 index[option.spec.negative] = (option, False)
-        resolution = _Resolution(index, extra or {})
+        resolution = _Resolution(index, extra)
         flags = deque(self._flags)
         while flags:
             flag = flags.popleft()
@@ -158,7 +163,7 @@ class CommandLine:
 class _Resolution:
     """The flags of a line matched with options, in the order of the line."""
 
-    def __init__(self, index: dict[str, tuple[Option, bool]], extra: Mapping[str, str]) -> None:
+    def __init__(self, index: dict[str, tuple[Option, bool]], extra: Hint) -> None:
         self.scan = Scan([], [], [], [])
         self.given: dict[OptionSpec, OptionValue] = {}
         self._index = index
@@ -234,8 +239,8 @@ class _Resolution:
             self.add_words(words)
             return
         known = self._index if flag.startswith("--") else ()
-        hints = [self._extra[flag]] if flag in self._extra else did_you_mean(flag, known, 3, 0.8)
-        self.refuse(f"unknown option {flag}", *hints)
+        hint = self._extra(flag)
+        self.refuse(f"unknown option {flag}", *(did_you_mean(flag, known, 3, 0.8) if hint is None else [hint]))
         # The first word is most likely the flag's value: it is not reported a second time.
         self.add_words(words[1:])
 
@@ -285,7 +290,7 @@ class Subcommand(Struct, frozen=True):
     summary: one sentence, for the list of commands.  more: further sentences of its own help.
     arguments: metavars of positional words (``DIR...``, ``[CATEGORY]``); "" takes none.  prepare: validates a scan, and
     raises all its errors; gives what runs the command and returns the exit code.  dashes: whether ``--`` may separate words
-    from options.  installed: names to choose from, by field.  foreign: a hint for each flag of other programs.
+    from options.  installed: names to choose from, by field.  foreign: a hint on a flag that is none of its own.
     """
 
     name: str
@@ -296,7 +301,7 @@ class Subcommand(Struct, frozen=True):
     more: str = ""
     dashes: bool = True
     installed: Mapping[str, Sequence[str]] = {}
-    foreign: Mapping[str, str] = {}
+    foreign: Hint = _no_hint
 
     def help(self) -> str:
         usage = f"aiperf {self.name} [OPTIONS]"

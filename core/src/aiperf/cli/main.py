@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from aiperf.cli import help_text
 from aiperf.cli.commandline import CONFIG, DISABLED, FIRST, PINS, CommandLine, Scan, Subcommand, did_you_mean, options_of
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
+from aiperf.registry.first_party import install, package_of, packages
 from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
-from aiperf.sdk.descriptor import Descriptor, canonical
+from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical
 
 if TYPE_CHECKING:
     from aiperf.planning.problems import Settings
@@ -29,7 +30,7 @@ SUMMARY = "Measure generative-AI inference servers: latency, throughput and good
 
 _NOT_HERE = "belongs to the {} endpoint package, which is not installed"
 FOREIGN = {
-    "--session-concurrency": "use --concurrency",
+    "--session-concurrency": "use --concurrency", "--service-kind": "name the API with --endpoint-type, and the server with -u",
     **dict.fromkeys(("--server-metrics-url", "--server-metrics-urls"), "use --gpu-telemetry URL, not --server-metrics"),
     "--max-threads": "use --workers-max",
     "--backend": _NOT_HERE.format("kserve"),
@@ -43,6 +44,33 @@ FOREIGN = {
     ),
 }
 """Options of genai-perf that have no equivalent of that name, and what to do instead."""
+_LATER = (
+    "accuracy", "agentic", "audio", "convergence", "gpu-telemetry", "image", "mlflow", "network-latency", "num-profile-runs",
+    "optuna", "otel", "parameter-sweep", "profile-run", "search", "server-metrics", "sweep", "synthesis", "video", "wandb",
+)  # fmt: skip
+"""How options begin that the reference has, and a later version of this program."""
+ABSENT = tuple(
+    OptionSpec(f"no_{what.replace('-', '_')}", (f"--no-{what}",), "So it is.", "flag", "none", hidden=True)
+    for what in ("gpu-telemetry", "server-metrics")
+)
+"""They ask for what is so anyway, until a package declares them."""
+FOREIGN_COMMANDS = {
+    "analyze": "sweeps: run aiperf profile once for each load; aiperf plot compares the directories",
+    "config": "a configuration file is given as aiperf profile --config FILE",
+    "create-template": "docs/config.md describes configuration files; aiperf plugins new makes packages",
+    "process-export-files": "aiperf report DIR reads a run again",
+}
+"""Commands of other programs, and what to do instead."""
+
+
+def foreign_option(flag: str) -> str | None:
+    """What to do instead of an option that nothing installed has; None where nothing is known of it."""
+    if flag in FOREIGN:
+        return FOREIGN[flag]
+    if package := packages().flags.get(flag):
+        return f"it is an option of the package {package}, which is not installed: {install(package)}"
+    name = flag.removeprefix("--no-").removeprefix("--")
+    return "a later version will have it" if flag.startswith("--") and name.startswith(_LATER) else None
 
 
 def main(words: Sequence[str] | None = None, registry: Registry | None = None) -> int:
@@ -162,6 +190,10 @@ def _refuse_command(name: str, registry: Registry, commands: list[Subcommand]) -
     if registry.find("commands", name) is not None:
         registry.ref("commands", name)  # raises the reason why the plugin can't be used
     names = [command.name for command in commands]
+    if (package := package_of("commands", name)) is not None:
+        raise UsageError(f"the command {name} is in the package {package}, which is not installed", install(package))
+    if name in FOREIGN_COMMANDS:
+        raise UsageError(f"there is no command {name!r}", FOREIGN_COMMANDS[name])
     raise UsageError(f"there is no command {name!r}", f"commands: {', '.join(names)}", *did_you_mean(name, names, 1, 0.6))
 
 
@@ -301,13 +333,13 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
 
     options: tuple[Option, ...] = ()
     if whole:
-        options = options_of((*registry.kernel_options, *FIRST), _run_plugins(registry))
+        options = options_of((*registry.kernel_options, *FIRST, *ABSENT), _run_plugins(registry))
     categories = {spec.field: chosen_by(spec.flags) for spec in registry.kernel_options}
     return Subcommand(
         "profile", "Send load to an inference server and report how fast it answers.",
         options, prepare, dashes=False,
         installed={field: registry.names(category) for field, category in categories.items() if category},
-        foreign=FOREIGN,
+        foreign=foreign_option,
     )  # fmt: skip
 
 
@@ -343,7 +375,7 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     from aiperf.planning.problems import Settings
     from aiperf.registry.option_specs import validate
 
-    first = {spec.field for spec in FIRST}
+    first = {spec.field for spec in (*FIRST, *ABSENT)}
     own = {field: text for field, text in scan.values().get("", {}).items() if field not in first}
     kernel, errors = validate(KernelOptions, registry.kernel_options, own, scan.typed_of(""))
     # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
