@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 _HEAD_S, _CHECK_S = 0.25, 2.0
 """What can be made in the first time is whole before the load; a file that can be read in the second is checked whole."""
-_YIELD = 5
+_YIELD = 10
 """How much nicer the builder is where workers and reducers have every core."""
 
 

@@ -17,6 +17,11 @@ from aiperf_dataset_synthetic.text import Prelude, Text, Writer, conversation_id
 _CACHED_PREFIXES = 256
 
 
+def fixed(mean: float | None, stddev: float) -> int | None:
+    """The only number that :func:`positive_normal` draws; None where it draws several, or *mean* is None."""
+    return None if mean is None or stddev > 0 else max(1, round(mean))
+
+
 class Synthetic(Dataset[SyntheticOptions]):
     """Generates the requested number of conversations.
 
@@ -43,10 +48,11 @@ class Synthetic(Dataset[SyntheticOptions]):
         self._writer = Writer(context.tokenizer, options.prompt_corpus, context.seed)
         self._prefix = lru_cache(_CACHED_PREFIXES)(self._made_prefix)
         self._prelude = Prelude(options, context, self._writer)
+        self._turns = fixed(options.turns_mean, options.turns_stddev)
+        self._isl, self._osl = fixed(options.isl, options.isl_stddev), fixed(options.osl, options.osl_stddev)
 
     def single_turns(self) -> int | None:
-        single = self.options.turns_stddev <= 0 and positive_normal(self.options.turns_mean, 0, 0, "", 0) == 1
-        return self.context.entries if single else None
+        return self.context.entries if self._turns == 1 else None
 
     def __iter__(self) -> Iterator[Conversation]:
         for number in range(self.context.entries):
@@ -64,7 +70,8 @@ class Synthetic(Dataset[SyntheticOptions]):
             prefix = self._prefix(int(uniform(seed, "synthetic.prefix", number) * options.prefix_pool))
         turns = []
         parts = range(options.prompt_batch_size)
-        for index in range(positive_normal(options.turns_mean, options.turns_stddev, seed, "synthetic.turns", number)):
+        count = self._turns or positive_normal(options.turns_mean, options.turns_stddev, seed, "synthetic.turns", number)
+        for index in range(count):
             texts = [self._text(number, index, part, None if index else prefix) for part in parts]
             answer, delay_ms = None, None
             if self._pairs is not None:
@@ -72,7 +79,9 @@ class Synthetic(Dataset[SyntheticOptions]):
                 pair = drawn_pair(self._pairs, seed, stream, number)
                 answer = positive_normal(pair.osl, pair.osl_stddev, seed, f"{stream}.osl", number)
             elif options.osl is not None:
-                answer = positive_normal(options.osl, options.osl_stddev, seed, f"synthetic.osl.{index}", number)
+                answer = self._osl
+                if answer is None:
+                    answer = positive_normal(options.osl, options.osl_stddev, seed, f"synthetic.osl.{index}", number)
             if index and options.turn_delay_mean_ms > 0:
                 mean, stddev = options.turn_delay_mean_ms, options.turn_delay_stddev_ms
                 delay_ms = positive_normal(mean, stddev, seed, f"synthetic.delay.{index}", number)
@@ -92,7 +101,9 @@ class Synthetic(Dataset[SyntheticOptions]):
         """Text *part* of turn *index*; each text of a batch has its own length."""
         options, seed = self.options, self.context.seed
         stream = f"{index}.{part}" if part else f"{index}"
-        if self._pairs is not None:
+        if self._pairs is None and self._isl is not None:
+            length = self._isl
+        elif self._pairs is not None:
             pair = drawn_pair(self._pairs, seed, f"synthetic.pair.{stream}", number)
             length = positive_normal(pair.isl, pair.isl_stddev, seed, f"synthetic.pair.{stream}.isl", number)
         else:
