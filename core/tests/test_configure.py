@@ -520,6 +520,48 @@ def test_the_key_is_sent_as_the_endpoint_says_and_wins(caplog: pytest.LogCapture
     assert made(api_key="sk-1", endpoint_type="keyed")[1].headers == {"x-api-key": "sk-1"}
 
 
+@pytest.mark.parametrize(("given", "sent"), [
+    ({"api_key": "sk-1"}, "sk-1"), ({"api_key_file": "key.txt"}, "sk-file"), ({}, "sk-variable"),
+])  # fmt: skip
+def test_a_flag_with_the_key_wins_over_the_variable(
+    given: dict[str, Any], sent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIPERF_API_KEY", "sk-variable")
+    (tmp_path / "key.txt").write_text("sk-file\n")
+    found, secrets = made(**{name: str(tmp_path / value) if name.endswith("file") else value for name, value in given.items()})
+    assert secrets.headers == {"Authorization": f"Bearer {sent}"}
+    assert sent not in msgspec.json.encode(found).decode()
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (None, "can't be read: No such file or directory"), (b"", "is empty"), (b" \n", "is empty"), (b"\xff", "it is no text"),
+    (b"sk-secret\nsk-other", "--api-key-file: the value of Authorization has a line break"),
+])  # fmt: skip
+def test_a_key_file_without_one_key_is_refused(content: bytes | None, said: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "key").write_bytes(content)
+    error = only_error(api_key_file=str(tmp_path / "key"))
+    assert error.startswith("--api-key-file: ")
+    assert said in error
+    assert "sk-" not in error
+
+
+def test_two_flags_with_the_key_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-file")
+    assert "--api-key and --api-key-file exclude each other" in only_error(api_key="k", api_key_file=str(tmp_path / "key"))
+
+
+def test_a_saved_plan_has_no_query_and_no_secret_fields_and_gets_them_back() -> None:
+    found, secrets = made(
+        urls=["http://h/?sig=hush1"], endpoint_path="/v1/x?code=hush2", extra_inputs=["api_key:hush3", "max_tokens:5"]
+    )
+    saved = found.public()
+    assert "hush" not in msgspec.json.encode(saved).decode()
+    assert (saved.target.urls, saved.target.path) == (("http://h/?<redacted>",), "/v1/x?<redacted>")
+    assert saved.target.extra == {"api_key": "<redacted>", "max_tokens": 5}
+    assert secrets.restored(saved).target == found.target
+
+
 @pytest.mark.parametrize(("given", "said"), [
     ({"api_key": ""}, "--api-key: the key is empty"),
     ({"api_key": "a\nb"}, "--api-key: the value of Authorization has a line break"),

@@ -114,3 +114,13 @@ def test_pictures_of_earlier_turns_are_sent_again(tmp_path: Path) -> None:
     store = write(tmp_path, [seen, Conversation("read", (Turn(texts=("Hi",)),))])
     assert [store.images(0, turn) for turn in range(3)] == [2, 2, 3]
     assert store.images(1, 0) == 0
+
+
+def test_the_query_of_the_given_path_is_not_written(tmp_path: Path) -> None:
+    path = "/v1/x?sig=hush"
+    with StoreWriter(tmp_path, path=path) as store:
+        store.add(Conversation("a", (Turn(),)), [[HttpRequest(path, b"{}")]])
+        store.add(Conversation("b", (Turn(),)), [[HttpRequest("/other?n=1", b"{}")]])
+    assert "hush" not in (tmp_path / "dataset.json").read_text()
+    assert [shape.path for shape in Store(tmp_path, path).shapes] == [path, "/other?n=1"]
+    assert Store(tmp_path).shapes[0].path == "/v1/x?<redacted>"

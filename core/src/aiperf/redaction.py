@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 REDACTED = "<redacted>"
 """Replaces a secret."""
@@ -16,7 +17,8 @@ _SECRET = (
     r"(?:(?:api|access)[-_]?key|(?:access|auth|api|bearer|refresh|id|hf)[-_]?token"
     r"|secret|passw(?:or)?d|authorization|credential)"
 )
-_IN_QUERY = r"(?:key|token|secret|passw|auth|sig|credential)"
+_IN_QUERY = r"(?:key|token|secret|passw|auth|sig|credential|jwt|(?<=[?&;])code(?==))"
+_FIELD = re.compile(_SECRET, re.IGNORECASE)
 _REDACTIONS = (
     (re.compile(r"([a-zA-Z][\w+.-]*://)[^/?#\s]+@"), rf"\1{REDACTED}@"),
     (re.compile(r"^[^/?#\s@:=\"{]+:[^/?#\s@]+@(?=[\w.\[])"), f"{REDACTED}@"),
@@ -41,6 +43,18 @@ def without_secrets(url: str) -> str:
     authority, slash, path = rest.partition("/")
     user, at, host = authority.rpartition("@")
     return f"{scheme}{mark}<redacted>@{host}{slash}{path}" if at and user else url
+
+
+def shown_fields(value: Any) -> Any:
+    """Fields of a body for files: values of fields that are named like a secret are redacted, nested ones too."""
+    if isinstance(value, dict):
+        return {name: REDACTED if is_secret_field(name, each) else shown_fields(each) for name, each in value.items()}
+    return [shown_fields(each) for each in value] if isinstance(value, list) else value
+
+
+def is_secret_field(name: str, value: Any) -> bool:
+    """Whether a field of a body holds a secret: ``max_tokens`` and other numbers do not."""
+    return isinstance(value, str) and _FIELD.search(name) is not None
 
 
 def shown_headers(headers: Mapping[str, str], hidden: Iterable[str] = ()) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiperf.planning.phases import section
 from aiperf.planning.problems import Draft
-from aiperf.redaction import REDACTED, without_secrets
+from aiperf.redaction import REDACTED, shown_fields, without_secrets
 from aiperf.sdk.options import shown_options
 from aiperf.sdk.plan import ExportLevel, Plan, Secrets
 
@@ -45,11 +45,12 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
 def _endpoint(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
     target = plan.target
     return {
-        "type": plan.plugins.endpoint.name, "urls": [without_secrets(url) for url in target.urls], "path": target.path,
-        "streaming": target.streaming, "transport": plan.plugins.transport.name, "timeout": _typed(draft, "request_timeout_s"),
+        "type": plan.plugins.endpoint.name, "urls": [without_secrets(url) for url in target.urls],
+        "path": without_secrets(target.path), "streaming": target.streaming, "transport": plan.plugins.transport.name,
+        "timeout": _typed(draft, "request_timeout_s"),
         "connection_reuse": _typed(draft, "connection_reuse"), "session_header": _typed(draft, "session_header"),
         "use_server_token_count": target.use_server_token_count or None, "per_chunk_usage": target.per_chunk_usage or None,
-        "headers": dict.fromkeys(secrets.headers, REDACTED), "extra": target.extra,
+        "headers": dict.fromkeys(secrets.headers, REDACTED), "extra": shown_fields(target.extra),
         "tls": {"insecure": True} if not target.tls.verify else None,
     }
 

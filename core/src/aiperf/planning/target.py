@@ -294,14 +294,15 @@ def _check_usage(draft: Draft, choice: EndpointChoice) -> None:
 
 def headers(draft: Draft, choice: EndpointChoice, plugins: PluginPlan) -> dict[str, str]:
     """The headers of ``--header``, and the API key as the endpoint sends it; the key wins."""
-    key, descriptor = draft.kernel.api_key, choice.descriptor
+    descriptor = choice.descriptor
     with draft.collected(draft.flag("session_header")):
         check_header_name(draft.kernel.session_header)
     headers: dict[str, str] = {}
     for text in draft.kernel.headers:
         with draft.collected(draft.flag("headers")):
             headers = merged(headers, typed_headers(text))
-    with draft.collected("" if key is None else draft.flag("api_key")):
+    key, origin = _api_key(draft)
+    with draft.collected(origin):
         if descriptor is None:
             return headers
         # Created early, so that its errors are reported before any process is started.
@@ -317,9 +318,30 @@ def headers(draft: Draft, choice: EndpointChoice, plugins: PluginPlan) -> dict[s
             check_header_value(name, value)
         twice = sorted({name.lower() for name in auth} & {name.lower() for name in headers})
         if twice:
-            draft.warn(f"{draft.flag('headers')} and {draft.flag('api_key')} both set {twice[0]}: the key is sent")
+            draft.warn(f"{draft.flag('headers')} and {origin} both set {twice[0]}: the key is sent")
         return merged(headers, auth)
     return headers
+
+
+def _api_key(draft: Draft) -> tuple[str | None, str]:
+    """The API key, None without one, and the option or variable that gives it."""
+    kernel, path = draft.kernel, draft.kernel.api_key_file
+    draft.exclusive("api_key", "api_key_file", "each gives the key")
+    if kernel.api_key is not None:
+        return kernel.api_key, draft.flag("api_key")
+    if path is None:
+        key = environment.api_key()
+        return key, "" if key is None else "AIPERF_API_KEY"
+    flag = draft.flag("api_key_file")
+    try:
+        key = path.read_text("utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text"
+        draft.refuse(f"{flag}: {path} can't be read: {reason}", "give the path of a file that has the key and nothing else")
+        return None, flag
+    if not key:
+        draft.refuse(f"{flag}: {path} is empty", "write the key into it")
+    return key or None, flag
 
 
 def _tls(draft: Draft) -> TlsPlan:

@@ -134,7 +134,8 @@ class Entries:
         plan = self._plan
         chosen = exporters(plan, target_for(plan, RunClock(0, 0)), DatasetExporter)  # these exporters use no time
         with contextlib.ExitStack() as stack:
-            self._store = stack.enter_context(StoreWriter(Path(plan.output.journal), len(plan.target.models)))
+            journal, target = Path(plan.output.journal), plan.target
+            self._store = stack.enter_context(StoreWriter(journal, len(target.models), target.given_path))
             self._exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in chosen]
             self._conversations = self._given()
             self._stack = stack.pop_all()

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from aiperf import environment
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -63,7 +64,7 @@ class LocalProcess(Shard):
     ) -> None:
         with contextlib.nullcontext() if log is None else log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=output,
+                command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment.for_children(),
                 pass_fds=descriptors, process_group=None if foreground else 0,
             )  # fmt: skip
 

@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aiperf.errors import BadJournal
+from aiperf.redaction import without_secrets
 from aiperf.sdk.model import Conversation, HttpRequest
 
 if TYPE_CHECKING:
@@ -91,11 +93,11 @@ class StoreWriter:
     """Appends conversations; use as a context manager.
 
     ``dataset.json`` is written last, by :meth:`close`: without it there is no data set, so half of one is never read.  From
-    :meth:`publish` on, readers see what was added.
+    :meth:`publish` on, readers see what was added.  path: of ``--endpoint``; its query is not written.
     """
 
-    def __init__(self, directory: Path, models: int = 1) -> None:
-        self._directory, self._models = directory, models
+    def __init__(self, directory: Path, models: int = 1, path: str | None = None) -> None:
+        self._directory, self._models, self._path = directory, models, path
         self._ready: memoryview | None = None
         self._revision, self._publish_at_s = 0, 0.0
         self._about: tuple[int, ...] = ()
@@ -211,7 +213,8 @@ class StoreWriter:
         if known == self._about:
             return False
         self._about, draft = known, self._directory / ".dataset.json.draft"
-        about = _About(self._shapes, self._models, self._max_turns, self._media, self.graded)
+        shapes = _with_path(self._shapes, self._path, without_secrets(self._path or ""))
+        about = _About(shapes, self._models, self._max_turns, self._media, self.graded)
         draft.write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")
         return True
@@ -229,6 +232,13 @@ class StoreWriter:
         return number
 
 
+def _with_path(shapes: list[StoredShape], one: str | None, other: str | None) -> list[StoredShape]:
+    """The shapes, those of the path *one* with the path *other*."""
+    if not one or not other or one == other:
+        return shapes
+    return [replace(shape, path=other) if shape.path == one else shape for shape in shapes]
+
+
 def _same_shape(one: HttpRequest, other: HttpRequest) -> bool:
     if one.headers is other.headers and one.path is other.path:  # made from one template
         return True
@@ -237,14 +247,14 @@ def _same_shape(one: HttpRequest, other: HttpRequest) -> bool:
 
 
 class Store:
-    """Reads the files of :class:`StoreWriter`.
+    """Reads the files of :class:`StoreWriter`.  *path*: of ``--endpoint``, for a process that sends requests.
 
     Raises:
         BadJournal: The directory holds no data set.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory, self._revision = directory, -1
+    def __init__(self, directory: Path, path: str | None = None) -> None:
+        self._directory, self._path, self._revision = directory, path, -1
         self._ready: memoryview | None = None
         self._images: dict[tuple[int, int], int] = {}
         self._maps: list[object] = []
@@ -277,7 +287,7 @@ class Store:
         # Unmapping would take milliseconds of a measuring loop; files double in size, so there are few maps.
         self._maps.append((tables, self._bodies, self._conversations))
         self._entries, self._turns, self._offsets = (memoryview(table).cast("q") for table in tables)
-        self.shapes += about.shapes[len(self.shapes) :]
+        self.shapes += _with_path(about.shapes[len(self.shapes) :], without_secrets(self._path or ""), self._path)
         self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
         self._rows = len(self._entries) // _ENTRY
         if self._ready is None:

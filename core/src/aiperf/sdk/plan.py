@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from aiperf.redaction import shown_fields, without_secrets
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 
@@ -317,21 +318,33 @@ class Plan(Struct, frozen=True):
         }
 
     def public(self) -> Plan:
-        """The plan for files: secret options are None."""
+        """The plan for files: secret options are None; URLs and the path have no query, fields of bodies no secrets."""
         hidden = {key: dict.fromkeys(fields) for key, fields in self.plugins.secret_options.items()}
-        return self.replacing(options=_over(self.plugins.options, hidden))
+        target = self.target
+        return self.replacing(
+            options=_over(self.plugins.options, hidden), urls=tuple(map(without_secrets, target.urls)),
+            path=without_secrets(target.path), extra=shown_fields(target.extra),
+        )  # fmt: skip
 
 
 class Secrets(Struct, frozen=True):
-    """Values that must never be written: header values, and secret options of plugins by ``category:name``.  They travel
-    over the control channel only."""
+    """Values that must never be written.  They travel over the control channel only.
+
+    headers: of every request.  options: secret options of plugins by ``category:name``.  urls, path, extra: of the target, as
+    given; no *urls* in a process that sends nothing.
+    """
 
     headers: dict[str, str] = field(default_factory=dict)
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    urls: tuple[str, ...] = ()
+    path: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def restored(self, plan: Plan) -> Plan:
-        """The plan before :meth:`Plan.public`."""
-        return plan.replacing(options=_over(plan.plugins.options, self.options)) if self.options else plan
+        """The plan before :meth:`Plan.public`; of the target only where *urls* are known."""
+        if self.options:
+            plan = plan.replacing(options=_over(plan.plugins.options, self.options))
+        return plan.replacing(urls=self.urls, path=self.path, extra=self.extra) if self.urls else plan
 
 
 def _over(options: dict[str, EncodedOptions], values: dict[str, dict[str, Any]]) -> dict[str, EncodedOptions]:

@@ -127,7 +127,7 @@ async def load_share(
     fd = place.fds[0] if place.fds else slots.make_progress_fd(len(plan.load.phases), place.workers)
     progress = slots.Progress(fd, len(plan.load.phases), place.workers)
     requests = Requests(
-        plan, secrets, Store(directory), logbook, place.index, hooks.request_chain(),
+        plan, secrets, Store(directory, plan.target.given_path), logbook, place.index, hooks.request_chain(),
         loop=loop, numbered=progress.requests(place.index), warn=warn,
     )  # fmt: skip
     target, endpoint = plan.target, load(plan.plugins.endpoint)
