@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from aiperf import logs
+from aiperf.doors import on_demand
 from aiperf.errors import AiperfError, BadJournal, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
@@ -321,6 +322,7 @@ def _work(plan: Plan, write: int) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
+        on_demand("numpy")  # 0.1 s, and a run without due times computes nothing
         from aiperf.prepare.build import build
 
         pipe, parent, stopped = os.fdopen(write, "wb"), os.getppid(), list[int]()

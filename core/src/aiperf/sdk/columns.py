@@ -9,18 +9,21 @@ The kernel's columns (``batch["started_ns"]``): every field of :class:`Row`, :da
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from aiperf.sdk.metric import MetricDeclaration
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
+    Floats: TypeAlias = NDArray[np.float64]
+    Ints: TypeAlias = NDArray[np.int64]
+else:  # the names alone must not load numpy (aiperf.doors.on_demand)
+    Floats = Ints = Any
 
 ABSENT = float("nan")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from importlib.resources import files
 from math import gcd
 from typing import Protocol
 
@@ -54,7 +54,7 @@ def open_corpus(name: str, tokenizer: Tokenizer, seed: int) -> Corpus:
 
 def sonnets() -> str:
     """Shakespeare's 154 sonnets, separated by blank lines."""
-    return zlib.decompress((files(__package__) / "sonnets.txt.z").read_bytes()).decode()
+    return zlib.decompress(pkgutil.get_data(__package__, "sonnets.txt.z") or b"").decode()
 
 
 class RunningText:

@@ -7,13 +7,15 @@ others.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from aiperf.sdk.columns import Floats
 from msgspec import Struct
-from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 Events: TypeAlias = tuple[Floats, Floats]
 """Instants in ns, in any order, and the change at each of them."""
 

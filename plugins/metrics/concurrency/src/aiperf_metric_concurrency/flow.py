@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from aiperf import RawValues
+from aiperf.sdk.columns import Floats
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from aiperf_metric_concurrency.curves import Curve, Events, Floats, ratio, spans, steps, together
+from aiperf_metric_concurrency.curves import Curve, Events, ratio, spans, steps, together
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NS_PER_S = 1e9
 _RATE, _PER_USER = "tokens/sec", "tokens/sec/user"

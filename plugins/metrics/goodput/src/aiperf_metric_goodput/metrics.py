@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from aiperf import Aggregation, Column, Metric, MetricDeclaration, Ragged, RecordBatch, RunMetric, Totals, Unit
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from aiperf_metric_goodput.slos import Slo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _GOOD = "good_request_count"
 _ORDER = 1000

@@ -6,9 +6,13 @@ up to the total exactly, in integers of ns.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from aiperf import Column, Metric, RecordBatch, Unit
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class _Part(Metric):

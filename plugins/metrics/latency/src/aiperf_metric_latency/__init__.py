@@ -6,10 +6,14 @@ trailing usage and end markers don't count.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from aiperf import Column, Metric, Needs, RecordBatch, Unit
 from aiperf.sdk.columns import Bounds
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _TOKENS_STREAMED = Needs.STREAMING | Needs.TOKENS_OUT
 
