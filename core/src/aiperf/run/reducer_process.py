@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import ignore_endings
-from aiperf.registry.third_party import why
-from aiperf.sdk.plan import Secrets
+from aiperf.registry.third_party import load, why
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.plan import Plan, Secrets
 
 if TYPE_CHECKING:
     from aiperf.reduce.reducer import Reducer, Reduction
@@ -46,7 +47,7 @@ class ReducerProcess:
         self.reductions: list[Reduction] | None = None
         self.trouble: str | None = None
         self.secrets = Secrets()
-        self.over = self.crowded = False
+        self.over = self.crowded = self._preloaded = False
         self._told_s = 0.0
 
     def run(self) -> None:
@@ -67,6 +68,8 @@ class ReducerProcess:
         """Reduce new frames, and return the rest until the next step in ms.  On a full disk only the reducing ends."""
         if self.reducer is None or self.trouble is not None:
             return _IDLE_MS
+        if not self._preloaded:
+            self._preload_report(self.reducer.plan)
         began = time.monotonic()
         try:
             progressed = self.reducer.step(_SHARED_STEP_S if self.crowded else _STEP_S)
@@ -87,8 +90,17 @@ class ReducerProcess:
         from aiperf.reduce import reducer as _imported  # noqa: F401
         from aiperf.rundir.journal import load_run
 
+        plan = load_run(self.journal)[0]
+        _import(plan.plugins.endpoint, *plan.plugins.metrics, *plan.plugins.exporters)
         with contextlib.suppress(AiperfError):  # the builder of the data set reports it
-            open_tokenizer(load_run(self.journal)[0])
+            open_tokenizer(plan)
+
+    def _preload_report(self, plan: Plan) -> None:
+        """Import what makes the summary, on a core that the load leaves idle."""
+        self._preloaded = True
+        from aiperf.report import report as _imported  # noqa: F401
+
+        _import(*plan.plugins.verdicts)
 
     def _handle(self, message: control.Message) -> None:
         match message:
@@ -161,6 +173,13 @@ class ReducerProcess:
         self._told_s = time.monotonic()
         live = self.reducer.live
         self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
+
+
+def _import(*plugins: PluginRef) -> None:
+    """Import plugins early; who uses them reports a failure."""
+    for plugin in plugins:
+        with contextlib.suppress(AiperfError):
+            load(plugin)
 
 
 def _trouble(work: Callable[[], None]) -> str | None:
