@@ -59,6 +59,10 @@ def rankings(*paths: str, words: str = "", heading: str = "Rankings Metrics") ->
 
 TYPES = {
     "chat": Row("--streaming --osl 6", ("/v1/chat/completions",), 6, present=("time_to_first_token",), inputs=20),
+    "chat with n": Row(
+        "--streaming --osl 6 --extra-inputs n:2", ("/v1/chat/completions",), 12, present=("time_to_first_token",),
+        absent=("inter_token_latency", "output_token_throughput_per_user", "e2e_output_token_throughput"),
+    ),
     "chat_embeddings": embeddings("", data=TOKENS, file=WORDS_AND_PICTURE, inputs=3, texts=1, present=("image_throughput",)),
     "classify": Row("", ("/classify",), data=BATCH, inputs=60, texts=3, heading="Classification Metrics"),
     "cohere_rankings": rankings("/v2/rerank", heading="Ranking Metrics", words="--extra-inputs top_n:2"),
@@ -109,7 +113,7 @@ def test_a_run_of_this_type_agrees_with_the_server(name: str, tmp_path: Path, si
         (tmp_path / "rows.jsonl").write_text(row.file)
         data += ["--input-file", str(tmp_path / "rows.jsonl"), "--custom-dataset-type", row.kind]
     done = Program(tmp_path)(
-        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", name,
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", name.split()[0],
         "--request-count", REQUESTS, "--concurrency", 2, "--ui", "none", *data, *row.words.split(),
     )  # fmt: skip
     assert done.code == 0, done.err

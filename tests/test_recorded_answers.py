@@ -51,6 +51,8 @@ ROWS = [
         " PARTICULARlfmin________________", 13, 4, "length"),
     Row("llamacpp-chat", 0, "chat", TINY, "WHI finallyMO86", 13, 4, "length"),
     Row("llamacpp-chat", 1, "chat", STREAM, "longcmdivelycalonetary", 13, 4, "length"),
+    Row("llamacpp-chat", 3, "chat", msgspec.structs.replace(streamed(TINY, n=2), max_tokens=3),
+        " high displayednewonetarysep good", None, None, "length"),
     Row("llamacpp-reasoning", 0, "chat", streamed(THINK), "the cat sat", 13, 33, "stop", "hm hm hm\n"),
     Row("llamacpp-reasoning", 1, "chat", THINK, "the cat sat", 13, 27, "stop", "hm hm hm\n"),
     Row("llamacpp-reasoning", 2, "responses", None, "the cat sat", 13, 34, "completed", "hm hm hm\n"),

@@ -35,7 +35,7 @@ from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
 from aiperf.sdk.plan import ModelStrategy, Plan
 from aiperf.sdk.tokenizer import Tokenizer
-from aiperf.statistics.catalogue import catalogue
+from aiperf.statistics.catalogue import asks_several, catalogue
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +74,10 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
         if order not in plugins.samplers:
             raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {names(sorted(plugins.samplers))}")
         promised = None if publish is None else _promised(plan, dataset, order)
-        with Entries(plan, dataset, Encoder(plan, endpoint, tokenizer), promised) as entries:
+        encoder = Encoder(plan, endpoint, tokenizer)
+        with Entries(plan, dataset, encoder, promised) as entries:
             plan = _with_entries(plan, order, entries.whole().entries if promised is None else promised)
+            plan = plan.replacing(several_answers=encoder.several_answers)
             store = entries.whole() if promised is None else SingleTurns(entries.whole)
             log_reuse(plan.load.phases, store)
             hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
@@ -230,6 +232,7 @@ class Entries:
             requests = encoder.requests(conversation)
             self._unenforced_length = self._unenforced_length or encoder.unenforced_length(conversation)
             self._useless_length = self._useless_length or encoder.useless_length(conversation)
+            encoder.note_answers(conversation)
             # With models in turn and entries in order, this is the body that is sent first.
             model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
             store.add(conversation, requests, [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)])
@@ -257,7 +260,12 @@ class Entries:
         """Warn once, ahead of the load where the first entries show it."""
         if self._warned:
             return
-        self._warned = self._unenforced_length or self._useless_length
+        self._warned = self._unenforced_length or self._useless_length or self._encoder.several_answers
+        if self._encoder.several_answers:
+            log.warning(
+                "n asks for several answers to a request: the output length sums them, the first token is the first of any,"
+                " and inter-token latency and throughput per user are left out"
+            )
         if self._useless_length:
             log.warning("the endpoint type %r makes no tokens: output lengths are not sent", self._plan.plugins.endpoint.name)
         if self._unenforced_length:
@@ -301,6 +309,7 @@ class Encoder:
         self._tokenizer = tokenizer if counts else None
         self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
         self._templates = Templates(plan.plugins.endpoint) if endpoint.splices_text else None
+        self.several_answers = self.capabilities.produces_tokens and asks_several(plan.target.extra)
 
     def requests(self, conversation: Conversation) -> list[list[HttpRequest]]:
         """The requests by turn, and for each turn by model.
@@ -359,6 +368,13 @@ class Encoder:
         with blamed(self._plan.plugins.endpoint, f"can't read the prompt of turn {index} of conversation {conversation.id!r}"):
             counted = prompt(self._endpoint, turn, request)
         return self._tokenizer.count(" ".join(counted.texts)) + len(counted.ids)
+
+    def note_answers(self, conversation: Conversation) -> None:
+        """Keep in mind that a turn asks for several answers."""
+        if not self.several_answers and self.capabilities.produces_tokens:
+            for turn in conversation.turns:
+                if (turn.extra or turn.payload) and (asks_several(turn.extra) or asks_several(turn.payload)):
+                    self.several_answers = True
 
     def unenforced_length(self, conversation: Conversation) -> bool:
         """Whether a turn asks for an output length without a field that makes the server keep to it."""

@@ -181,6 +181,7 @@ class DataPlan(Struct, frozen=True):
     name, row: of a public data set or benchmark, its name and its data in the manifest; else "" and {}.
     once: profiling uses each entry at most once; without a stop condition every entry once.
     whole: it is made and checked whole before anything is sent.
+    several_answers: a request asks for several answers (``n``); filled in by the build.
     """
 
     entries: int
@@ -193,6 +194,7 @@ class DataPlan(Struct, frozen=True):
     row: dict[str, Any] = field(default_factory=dict)
     once: bool = False
     whole: bool = False
+    several_answers: bool = False
 
 
 class LoadPlan(Struct, frozen=True):

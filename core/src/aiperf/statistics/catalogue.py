@@ -240,6 +240,12 @@ def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:
     return Offer(ref, metric, plan.plugins.metric_ranks.get(ref.key, (0, 0, 0)))
 
 
+def asks_several(body: object) -> bool:
+    """Whether a body, or fields of one, asks for several answers."""
+    choices = body.get("n") if isinstance(body, dict) else None
+    return isinstance(choices, int) and choices > 1
+
+
 def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
     """What the run has."""
     has, target = Needs.NOTHING, plan.target
@@ -251,6 +257,7 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
         (Needs.PACED, any(phase.paced for phase in plan.load.phases if phase.kind == "profiling")),
         (Needs.REPLAYED, any(phase.replay is not None for phase in plan.load.phases)),
         (Needs.EXPERIMENTAL, environment.experimental()),
+        (Needs.ONE_ANSWER, not plan.data.several_answers and not asks_several(target.extra)),
     ):
         has |= need if given else Needs.NOTHING
     return has

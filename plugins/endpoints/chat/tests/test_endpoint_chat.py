@@ -386,10 +386,23 @@ def test_tool_calls_come_back_with_their_ids(events: list[Any], item: dict[str, 
 
 
 @pytest.mark.parametrize("events", [
-    [piece(content="tool_calls are a thing"), b"[DONE]"], [piece(content="Hi", tool_calls=[])], [piece(tool_calls=None)], [],
+    [piece(content="Hi"), b"[DONE]"], [piece(role="assistant")], [piece(tool_calls=None)], [],
 ])  # fmt: skip
 def test_an_answer_without_calls_is_its_text(events: list[Any]) -> None:
     assert replayed(*events) is None
+
+
+@pytest.mark.parametrize(("events", "text"), [
+    ([piece(content="tool_calls are a thing")], "tool_calls are a thing"),
+    ([piece(content="Hi", tool_calls=[])], "Hi"),
+    ([{"choices": [{"index": 1, "delta": {"content": "B"}}]}, piece(content="A"),
+      {"choices": [{"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "b"}}]}], "Aa"),
+    ([{"choices": [{"index": 0, "message": {"content": [{"type": "text", "text": "A"}]}},
+                   {"index": 1, "message": {"content": "B"}}]}], "A"),
+    ([piece(reasoning_content="hm"), {"choices": [{"index": 1, "delta": {"content": "B"}}]}], "hm"),
+])  # fmt: skip
+def test_the_next_turn_repeats_the_first_choice(events: list[Any], text: str) -> None:
+    assert replayed(*events) == [Message("assistant", (text,))]
 
 
 def test_the_order_of_two_turns_is_question_call_result() -> None:

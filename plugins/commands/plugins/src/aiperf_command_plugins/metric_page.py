@@ -30,6 +30,7 @@ _MISSING = {
     Needs.PACED: "due times",
     Needs.REPLAYED: "a fixed schedule",
     Needs.EXPERIMENTAL: "the experimental switch",
+    Needs.ONE_ANSWER: "one answer a request",
     Needs.NUMBERS: "numbers of answers",
 }
 

@@ -1,4 +1,4 @@
-"""An answer of the chat dialect as the next turn repeats it: tool calls with their ids."""
+"""An answer of the chat dialect as the next turn repeats it: tool calls with their ids, the first of several choices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import msgspec
 from aiperf import Delta, Message
 from aiperf.sdk.endpoint import DecodingReader
+
+_MARKS = (b"tool_calls", b"function_call", b'"index":1', b'"index": 1')
+"""What stands in an answer whose text does not say everything, and sometimes in others."""
 
 
 class ChatReader(DecodingReader):
@@ -23,18 +26,27 @@ class ChatReader(DecodingReader):
         return deltas
 
     def replay(self) -> Sequence[Message] | None:
-        """A message with tool calls, or of the older kind with a function call; None for an answer without."""
+        """The first choice, where its text alone does not say everything: with tool calls (or the older function call), or one
+        of several choices; None for any other answer.
+        """
         events = [event for some in self._events for event in some]
-        if not any(b"tool_calls" in event or b"function_call" in event for event in events):
+        if not any(mark in event for event in events for mark in _MARKS):
             return None
         messages = list(_messages(events))
         calls = merged_calls(call for message in messages for call in message.get("tool_calls") or ())
         function = _function({}, (call for message in messages if (call := message.get("function_call"))))
-        if not calls and not function:
-            return None
-        text = "".join(delta.text for delta in map(self.decode, events) if delta is not None)
-        item: dict[str, Any] = {"role": "assistant", "content": text or None}
-        return [Message.of(item | ({"tool_calls": calls} if calls else {"function_call": function}))]
+        text = "".join(_text(message.get("content")) for message in messages)
+        if calls or function:
+            called = {"tool_calls": calls} if calls else {"function_call": function}
+            return [Message.of({"role": "assistant", "content": text or None, **called})]
+        thought = "".join(_text(message.get("reasoning_content") or message.get("reasoning")) for message in messages)
+        return [Message("assistant", (text or thought,))] if text or thought else None
+
+
+def _text(content: Any) -> str:
+    """Content as a text, or as a list of parts."""
+    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else [content]
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 def merged_calls(pieces: Iterable[Any]) -> list[dict[str, Any]]:
@@ -81,7 +93,7 @@ def _messages(events: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the end marker
             continue
         choices = answer.get("choices") if isinstance(answer, dict) else None
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        message = (choice.get("delta") or choice.get("message")) if isinstance(choice, dict) else None
-        if isinstance(message, dict):
-            yield message
+        for choice in choices if isinstance(choices, list) else ():
+            message = (choice.get("delta") or choice.get("message")) if isinstance(choice, dict) else None
+            if isinstance(message, dict) and not choice.get("index"):
+                yield message

@@ -205,7 +205,7 @@ class InterTokenLatency(Metric):
     unit = Unit.NANOSECONDS
     display = Unit.MILLISECONDS
     needs = ("output_sequence_length",)
-    requires = _TOKENS_STREAMED
+    requires = _TOKENS_STREAMED | Needs.ONE_ANSWER
     order = 400
     adjusted = True
 
@@ -260,7 +260,7 @@ class EndToEndOutputTokenThroughput(Metric):
     short = "E2E Output TPS/User"
     unit = Unit.TOKENS_PER_SECOND_PER_USER
     needs = ("output_sequence_length", "request_latency")
-    requires = Needs.TOKENS_OUT
+    requires = Needs.TOKENS_OUT | Needs.ONE_ANSWER
     larger_is_better = True
     order = 510
 
