@@ -52,7 +52,7 @@ def exporting(result: Any) -> Any:
 def test_the_last_registered_plugin_is_called_first() -> None:
     log: list[str] = []
     hooks, _ = registered(*(Listener(log, name) for name in "xyz"))
-    hooks.call("aiperf_phase_ended", plan=None, phase=PHASE)
+    hooks.call("aiperf_phase_ended", plan=None, phase=PHASE, servers=None)
     assert log == ["z", "y", "x"]
 
 
@@ -63,7 +63,7 @@ def test_a_failure_is_reported_once_and_the_others_still_run(error: BaseExceptio
     log: list[str] = []
     hooks, reports = registered(Listener(log, "x"), Listener(log, "y", error), Listener(log, "z"))
     for _ in range(2):
-        hooks.call("aiperf_phase_ended", plan=None, phase=PHASE)
+        hooks.call("aiperf_phase_ended", plan=None, phase=PHASE, servers=None)
     assert log == ["z", "y", "x"] * 2
     assert reports == [f"the plugin hooks:b of acme 1.2 failed in aiperf_phase_ended: {reason}"]
 
@@ -71,7 +71,7 @@ def test_a_failure_is_reported_once_and_the_others_still_run(error: BaseExceptio
 def test_an_interrupt_passes() -> None:
     hooks, reports = registered(Listener([], "x", KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        hooks.call("aiperf_phase_ended", plan=None, phase=PHASE)
+        hooks.call("aiperf_phase_ended", plan=None, phase=PHASE, servers=None)
     assert reports == []
 
 
@@ -314,7 +314,7 @@ def test_a_traced_call_is_one_line_with_plugin_and_time(
 
     monkeypatch.setenv("AIPERF_TRACE_HOOKS", "1")
     hooks, _ = registered(Listener([], "x"), Listener([], "y", ValueError("no")), adding(b"1"), Wraps(same))
-    hooks.call("aiperf_phase_ended", plan=None, phase=PHASE)
+    hooks.call("aiperf_phase_ended", plan=None, phase=PHASE, servers=None)
     prepare = hooks.request_chain()
     assert prepare is not None and prepare(REQUEST, TURN).body == b"01"
     export(hooks)
@@ -332,7 +332,7 @@ def test_a_traced_call_is_one_line_with_plugin_and_time(
 def test_an_untraced_call_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delenv("AIPERF_TRACE_HOOKS", raising=False)
     hooks, _ = registered(Listener([], "x"))
-    hooks.call("aiperf_phase_ended", plan=None, phase=PHASE)
+    hooks.call("aiperf_phase_ended", plan=None, phase=PHASE, servers=None)
     assert capsys.readouterr().err == ""
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from aiperf.sdk.fetch import Fetched, FetchError
-from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.fetch import Fetched, FetchError, Servers
+from aiperf.sdk.plan import TargetPlan, TlsPlan
 from aiperf.sdk.telemetry import TelemetryContext
 from aiperf.testing.server import Certificate, Cut, Expect, Received, Scripted, Send, Step, UntilClosed, answer
 
@@ -107,3 +107,26 @@ def test_the_certificates_of_the_run_are_used(tmp_path: Path) -> None:
     assert page.body == b"up 1"
     with pytest.raises(FetchError, match=r"(?i)certificate.verify.failed"):
         fetched(lambda url: TelemetryContext().fetch(url, 30.0), certificate=certificate)
+
+
+def test_a_post_to_the_runs_servers_has_their_key_and_no_body() -> None:
+    def told(url: str) -> Fetched:
+        target = TargetPlan(("m",), (f"{url}/v1/chat/completions?team=a",), "/v1/chat/completions", False, 1)
+        servers = Servers(target, KEY)
+        servers.post(servers.urls[0], "/reset_prefix_cache", 5)
+        return Fetched(b"", "", 0)
+
+    _, (request,) = fetched(told, Expect(), Send(answer(b"", status=204)))
+    assert (request.method, request.target) == ("POST", "/reset_prefix_cache?team=a")
+    assert (request.header("authorization"), request.header("content-length")) == ("Bearer hunter2", "0")
+
+
+@pytest.mark.parametrize(("base", "path", "root"), [
+    ("http://h/v1", "/v1/chat/completions", "http://h"),
+    ("http://h/v1/", "/v1/chat/completions", "http://h"),
+    ("http://h/v1/chat/completions", "/v1/chat/completions", "http://h"),
+    ("http://h/proxy?key=a", "/v1/embeddings", "http://h/proxy?key=a"),
+    ("http://h", "", "http://h"),
+])  # fmt: skip
+def test_the_servers_root_is_below_no_version(base: str, path: str, root: str) -> None:
+    assert Servers(TargetPlan(("m",), (base, base), path, False, 1), {}).urls == (root,)

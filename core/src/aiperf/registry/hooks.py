@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 Prepare: TypeAlias = Callable[[HttpRequest, Turn], HttpRequest]
 REQUEST_PREPARED = "aiperf_request_prepared"
 """The hook of every request: a chain of bound functions, because a call through pluggy costs 1.4 to 2.1 µs."""
-_PLAN, _SCHEDULE = "aiperf_plan_validated", "aiperf_make_schedule"
+_PLAN, _SCHEDULE, _CONFIGURED = "aiperf_plan_validated", "aiperf_make_schedule", "aiperf_run_configured"
 
 
 def _having(*attributes: str) -> Callable[[Any], bool]:
@@ -50,7 +50,7 @@ class Hooks:
 
     An exception, a SystemExit or a wrong result of an implementation is reported once for each plugin and hook, counts as None,
     and the other implementations still run.  KeyboardInterrupt passes.  An AiperfError passes from
-    ``aiperf_make_schedule``, and goes to :attr:`refusals` from ``aiperf_plan_validated``.
+    ``aiperf_make_schedule`` and ``aiperf_run_configured``, and goes to :attr:`refusals` from ``aiperf_plan_validated``.
     """
 
     def __init__(self, report: Callable[[str], object] = log.warning) -> None:
@@ -168,7 +168,7 @@ class Hooks:
             try:
                 result = function(*args, **kwargs)
             except (Exception, SystemExit) as error:  # code of a plugin
-                if isinstance(error, AiperfError) and hook == _SCHEDULE:
+                if isinstance(error, AiperfError) and hook in (_SCHEDULE, _CONFIGURED):
                     raise
                 self._failed(ref, hook, error)
                 return None

@@ -27,6 +27,7 @@ from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signal
 from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.rundir.store import made
+from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi, Snapshot
@@ -126,6 +127,7 @@ class Run:
         self.children = Children(plan, board.address, directories.journal, directories.log_file)
         self.sources = Sources(plan, directories.log_file, outcome.warn, secrets.headers)
         self.mailbox = Mailbox(board, self.children, outcome, directories.artifacts)
+        self.servers = Servers(plan.target, secrets.headers, self._pause)
 
     def execute(self, builder: Builder) -> tuple[Summary, int]:
         """From the build of the data set to the summary and the exit code.
@@ -137,7 +139,7 @@ class Run:
         self.builder, self.plan = builder, self._prepare(builder)
         save_run(self.directories.journal, self.plan, self.clock)
         self._load()
-        self.hooks.call("aiperf_run_configured", plan=self.plan)
+        self.hooks.call("aiperf_run_configured", plan=self.plan, servers=self.servers)
         self.directories.begin(self.plan.data.source)
         for phase in self.plan.load.phases:
             if self.outcome.signals.count or self.outcome.incomplete:
@@ -188,6 +190,13 @@ class Run:
     def _reduced(self) -> Far:
         sent = sum(self.children.shared.requests().values()) if self.children.replaceable else None
         return sum(live.done for live in self.mailbox.live.values()), sent, "requests"
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait, and go on hearing of the children; False where the run is to end."""
+        until_s = time.monotonic() + seconds
+        while not self.outcome.signals.count and (left_s := until_s - time.monotonic()) > 0:
+            self.mailbox.receive(min(_POLL_MS, max(1, round(left_s * 1000))))
+        return not self.outcome.signals.count
 
     def _receive(self, wait_ms: int) -> None:
         self.mailbox.receive(wait_ms)
@@ -368,7 +377,7 @@ class Phase:
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self._running():
             mailbox.send(child, control.Begin(phase.index, self._start_ns))
-        self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase)
+        self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase, servers=self._run.servers)
 
     def _judge_failures(self) -> None:
         """End the run once too large a share of the requests has failed."""
@@ -445,7 +454,7 @@ class Phase:
         log.info("Phase %s (%s) complete | %s requests ended | %.2f s elapsed", phase.name, phase.kind, ended, elapsed_s)
         if phase.kind == "warmup" and errors and not completed:
             self._outcome.warn("every warmup request failed")
-        self._run.hooks.call("aiperf_phase_ended", plan=self._run.plan, phase=phase)
+        self._run.hooks.call("aiperf_phase_ended", plan=self._run.plan, phase=phase, servers=self._run.servers)
 
 
 def snapshot_of(

@@ -1,9 +1,9 @@
-"""Reads one page over http or https beside the load: the metrics of a server or of an exporter."""
+"""Single requests over http or https beside the load: a page of metrics, a word to the run's servers."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from aiperf.errors import AiperfError
 from aiperf.redaction import without_secrets
-from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.plan import TargetPlan, TlsPlan
 from aiperf.sdk.transport import tls_context
 
 if TYPE_CHECKING:
@@ -51,10 +51,12 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
-def fetch(url: str, timeout_s: float, *, headers: Mapping[str, str], tls: TlsPlan, most_bytes: int = MOST_BYTES) -> Fetched:
+def fetch(
+    url: str, timeout_s: float, *, headers: Mapping[str, str], tls: TlsPlan, most_bytes: int = MOST_BYTES, method: str = "GET"
+) -> Fetched:
     """GET a page with status 200.  It follows no redirect, since headers belong to one server, and uses no proxy.
 
-    timeout_s: for the connection, for each read, and for the whole body.
+    timeout_s: for the connection, for each read, and for the whole body.  method: any other takes every 2xx, without a body.
 
     Raises:
         FetchError: There is no such page, it is larger than *most_bytes*, or the server can't be reached in time.
@@ -70,10 +72,10 @@ def fetch(url: str, timeout_s: float, *, headers: Mapping[str, str], tls: TlsPla
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             common = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "aiperf"}
-            connection.request("GET", target, headers={**common, **headers})
+            connection.request(method, target, headers={**common, **headers})
             answer, pieces = connection.getresponse(), list[bytes]()
             at_ns, left = time.time_ns(), most_bytes
-            if answer.status != 200:
+            if answer.status != 200 and (method == "GET" or not 200 <= answer.status < 300):
                 raise FetchError(url, f"the server answers {answer.status} {answer.reason}".rstrip(), answer.status)
             while piece := answer.read1(min(_PIECE, left + 1)):
                 pieces.append(piece)
@@ -91,6 +93,39 @@ def fetch(url: str, timeout_s: float, *, headers: Mapping[str, str], tls: TlsPla
         raise FetchError(url, getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
 
 
+class Servers:
+    """The servers of a run, for plugins that tell them something beside the load.  The run's headers and its key stay inside.
+
+    urls: below which paths stand, one for each server.
+    """
+
+    def __init__(
+        self, target: TargetPlan, headers: Mapping[str, str], wait: Callable[[float], bool] = lambda _: True
+    ) -> None:
+        self.urls = tuple(dict.fromkeys(_root(url, target.path) for url in target.urls))
+        self._headers, self._tls, self._wait = headers, target.tls, wait
+
+    def post(self, url: str, path: str, timeout_s: float) -> None:
+        """POST without a body to *path* of the server at *url*, one of ``urls``.
+
+        Raises:
+            FetchError: It answers with another status than 2xx, or can't be reached in time.
+        """
+        base, mark, query = url.partition("?")
+        headers = {"Content-Length": "0", **self._headers}
+        fetch(f"{base}{path}{mark}{query}", timeout_s, headers=headers, tls=self._tls, method="POST")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; False at once where the run is to end."""
+        return self._wait(seconds)
+
+
+def _root(url: str, path: str) -> str:
+    """The base URL without the API's version and the path of requests."""
+    base, mark, query = url.partition("?")
+    return base.rstrip("/").removesuffix(path).removesuffix("/v1") + mark + query
+
+
 def _connection(parts: SplitResult, timeout_s: float, tls: TlsPlan) -> HTTPConnection:
     from http.client import HTTPConnection, HTTPSConnection
 
@@ -100,4 +135,4 @@ def _connection(parts: SplitResult, timeout_s: float, tls: TlsPlan) -> HTTPConne
     return HTTPSConnection(host, parts.port, timeout=timeout_s, context=_cached_tls_context(tls))
 
 
-__all__ = ["MOST_BYTES", "FetchError", "Fetched", "fetch", "origin"]
+__all__ = ["MOST_BYTES", "FetchError", "Fetched", "Servers", "fetch", "origin"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the specification must not drag in the engine
         Artifact, HttpRequest, PhasePlan, Plan, Point, RecordBatch, Schedule, ScheduleContext, Sink, Snapshot, Summary, Target,
         Transport, TransportSettings, Turn,
     )  # fmt: skip
+    from aiperf.sdk.fetch import Servers
     from aiperf.telemetry.samples import Moment
 
 hookspec = HookspecMarker("aiperf")
@@ -51,12 +52,15 @@ def aiperf_make_transport(settings: TransportSettings, sink: Sink, loop: Abstrac
 
 
 @hookspec
-def aiperf_run_configured(plan: Plan) -> None:
-    """The data set is built, all processes are up, and nothing has been sent.  Parent process, once."""
+def aiperf_run_configured(plan: Plan, servers: Servers) -> None:
+    """The data set is built, all processes are up, and nothing has been sent.  Parent process, once.
+
+    An AiperfError ends the run.  *servers* takes requests beside the load, with the run's TLS and authorization.
+    """
 
 
 @hookspec
-def aiperf_phase_started(plan: Plan, phase: PhasePlan) -> None:
+def aiperf_phase_started(plan: Plan, phase: PhasePlan, servers: Servers) -> None:
     """The clock of a phase is running.  Parent process, once a phase."""
 
 
@@ -89,7 +93,7 @@ def aiperf_samples_arrived(source: str, points: Sequence[Point], moment: Moment)
 
 
 @hookspec
-def aiperf_phase_ended(plan: Plan, phase: PhasePlan) -> None:
+def aiperf_phase_ended(plan: Plan, phase: PhasePlan, servers: Servers) -> None:
     """All requests of a phase are finished or given up.  Parent process, once a phase."""
 
 

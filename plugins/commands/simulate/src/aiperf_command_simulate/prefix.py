@@ -56,6 +56,10 @@ class PrefixCache:
         while len(self._blocks) > self.capacity:
             self._blocks.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget every block."""
+        self._blocks.clear()
+
     def _touch(self, keys: Sequence[int]) -> None:
         # From the tail, so that a prefix never leaves before what continues it.
         for key in reversed(keys):

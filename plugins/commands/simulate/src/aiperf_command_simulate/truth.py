@@ -13,6 +13,8 @@ from msgspec import Struct
 _BUCKETS_PER_E = 1000
 """Gaps are counted in buckets 0.1 % wide."""
 
+_MOST_CALLS = 1000
+
 IN_FLIGHT = "in flight"
 COMPLETED = "completed"
 REFUSED = "refused"
@@ -147,6 +149,7 @@ class Truth:
         self._first_start_ns: int | None = None
         self._last_start_ns: int | None = None
         self.gaps = Gaps()
+        self._calls: list[dict[str, Any]] = []
 
     def reset(self) -> None:
         """Start again at zero; requests in flight are not counted when they end."""
@@ -155,6 +158,11 @@ class Truth:
     def connected(self) -> None:
         self._connections += 1
         self.connections_open += 1
+
+    def called(self, path: str) -> None:
+        """An operator's word; the first thousand are kept, each with the number of requests before it."""
+        if len(self._calls) < _MOST_CALLS:
+            self._calls.append({"path": path, "requests_before": self._requests})
 
     def disconnected(self) -> None:
         self.connections_open -= 1
@@ -211,6 +219,7 @@ class Truth:
             "statuses": {str(status): count for status, count in sorted(self._statuses.items())},
             "connections": self._connections,
             "connections_open": self.connections_open,
+            "calls": self._calls,
             **{field: self._tokens[field] for field in
                ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks")},
             "starts": {
