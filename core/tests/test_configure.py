@@ -566,6 +566,8 @@ def test_a_saved_plan_has_no_query_and_no_secret_fields_and_gets_them_back() -> 
     ({"api_key": ""}, "--api-key: the key is empty"),
     ({"api_key": "a\nb"}, "--api-key: the value of Authorization has a line break"),
     ({"session_header": "X Y"}, "--session-header: 'X Y' is no header name"),
+    ({"request_content_type": "multipart/form-data"},
+     "--request-content-type multipart/form-data can't be had: the endpoint type 'chat' sends application/json"),
     ({"headers": ["secret-without-colon"]}, "--header: a header is NAME:VALUE"),
 ])  # fmt: skip
 def test_a_header_that_cannot_be_sent_is_refused_without_showing_its_value(given: dict[str, Any], said: str) -> None:
@@ -759,6 +761,7 @@ def test_continuous_usage_needs_server_counts_streaming_and_a_capable_endpoint()
     assert plan(**asked).target.per_chunk_usage
     assert plan(**asked).run.config["endpoint"]["per_chunk_usage"] is True
     assert not plan().target.per_chunk_usage
+    assert plan(request_content_type="application/json").run.config["endpoint"]["request_content_type"] == "application/json"
     for without in ("use_server_token_count", "streaming"):
         flag = "--" + without.replace("_", "-")
         assert only_error(**{**asked, without: False}).startswith(f"--per-chunk-usage needs {flag}")

@@ -49,6 +49,7 @@ def _endpoint(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
         "path": without_secrets(target.path), "streaming": target.streaming, "transport": plan.plugins.transport.name,
         "timeout": _typed(draft, "request_timeout_s"),
         "connection_reuse": _typed(draft, "connection_reuse"), "session_header": _typed(draft, "session_header"),
+        "request_content_type": draft.kernel.request_content_type,
         "use_server_token_count": target.use_server_token_count or None, "per_chunk_usage": target.per_chunk_usage or None,
         "headers": dict.fromkeys(secrets.headers, REDACTED), "extra": shown_fields(target.extra),
         "tls": {"insecure": True} if not target.tls.verify else None,

@@ -75,6 +75,9 @@ class KernelOptions(Options):
         place="endpoint.wait_for_model_interval", help="Time between two looks at the server.")
     session_header: str = option("--session-header", default="X-Correlation-ID", group="Endpoint", metavar="NAME",
         place="endpoint.session_header", help="Header that carries the session's id.")
+    request_content_type: str | None = option("--request-content-type", group="Endpoint", shown="the endpoint type's",
+        metavar="TYPE", place="endpoint.request_content_type",
+        help="application/json or multipart/form-data; an endpoint type has one form, and the other is refused.")
     ca_file: Path | None = option("--ca-file", group="Endpoint", metavar="FILE", place="endpoint.tls.ca_file",
         help="Certificates to trust, PEM, instead of the system's.")
     client_cert: Path | None = option("--client-cert", group="Endpoint", metavar="FILE", place="endpoint.tls.client_cert",

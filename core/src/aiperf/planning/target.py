@@ -250,6 +250,7 @@ def target_plan(
     """Where requests go, and how."""
     kernel, streaming = draft.kernel, _streaming(draft, choice)
     _check_usage(draft, choice)
+    _check_content_type(draft, choice)
     return TargetPlan(
         models=choice.models, model_strategy=kernel.model_selection_strategy, urls=base_urls,
         path=_path(draft, choice, streaming=streaming), path_given=draft.kernel.endpoint_path is not None, streaming=streaming,
@@ -290,6 +291,13 @@ def _check_usage(draft: Draft, choice: EndpointChoice) -> None:
             f"{flag} can't be had: the endpoint type {choice.descriptor.name!r} has no word for it",
             f"drop {flag}, or choose an endpoint type that has (chat)",
         )
+
+
+def _check_content_type(draft: Draft, choice: EndpointChoice) -> None:
+    given, own = draft.kernel.request_content_type, "multipart/form-data" if choice.can.forms else "application/json"
+    if given is not None and choice.descriptor is not None and given != own:
+        flag = draft.flag("request_content_type")
+        draft.refuse(f"{flag} {given} can't be had: the endpoint type {choice.descriptor.name!r} sends {own}", f"drop {flag}")
 
 
 def headers(draft: Draft, choice: EndpointChoice, plugins: PluginPlan) -> dict[str, str]:

@@ -37,7 +37,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
     with each piece of a stream.  verbatim: sends tools and verbatim messages (``Turn.tools``, ``Message.item``) as they are.
-    follows: a request may take several exchanges (``Endpoint.follow``).
+    follows: a request may take several exchanges (``Endpoint.follow``).  forms: bodies are forms (multipart/form-data).
     named: names of the texts of a turn that the endpoint reads (``Turn.named``); generated data sets make them.
     transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
     """
@@ -59,6 +59,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     inline_media: bool = False
     transport: str | None = None
     follows: bool = False
+    forms: bool = False
     named: tuple[str, ...] = ()
 
 

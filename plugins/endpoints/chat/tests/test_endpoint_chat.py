@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import pytest
 from aiperf import BadDataset, BadResponse, ConfigError, Delta, HttpRequest, Media, Message, Turn
 from aiperf_endpoint_chat import Chat
 from aiperf_endpoint_chat.contract import USAGE, ChatContract, chunk
+from aiperf_endpoint_chat.options import ChatOptions
 
 
 def sent(turn: Turn, chat: Chat | None = None) -> Any:
@@ -42,10 +42,10 @@ def test_without_streaming_no_usage_is_requested() -> None:
 
 
 def test_the_legacy_option_renames_the_length() -> None:
-    legacy = Chat(SimpleNamespace(use_legacy_max_tokens=True))
+    legacy = Chat(ChatOptions(use_legacy_max_tokens=True))
     body = sent(Turn(texts=("Hi",), model="m", max_tokens=7), legacy)
     assert body["max_tokens"] == 7 and "max_completion_tokens" not in body
-    modern = Chat(SimpleNamespace(use_legacy_max_tokens=False))
+    modern = Chat(ChatOptions())
     assert sent(Turn(texts=("Hi",), model="m", max_tokens=7), modern)["max_completion_tokens"] == 7
 
 
@@ -160,6 +160,18 @@ def test_media_follow_the_texts_in_a_fixed_order() -> None:
         {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}},
         {"type": "video_url", "video_url": {"url": "v.mp4"}},
     ]
+
+
+def test_images_that_the_session_sent_before_are_uuids_alone() -> None:
+    first, second, other = Media("image", "a.png", "u1"), Media("image", "c.png", "u2"), Media("image", "b.png")
+    history = (Message("user", ("see",), (first, other)), Message("assistant", ("Yes",)))
+    turn = Turn(("and",), (first, second, second, other), model="m", history=history)
+    before, _, now = sent(turn, Chat(ChatOptions(uuid_and_strip=True)))["messages"]
+    assert [part["image_url"]["url"] for part in before["content"][1:]] == ["", "b.png"]
+    assert [(part["image_url"]["url"], part.get("uuid")) for part in now["content"][1:]] == [
+        ("", "u1"), ("c.png", "u2"), ("", "u2"), ("b.png", None),
+    ]  # fmt: skip
+    assert sent(turn)["messages"][2]["content"][1] == {"type": "image_url", "image_url": {"url": "a.png"}, "uuid": "u1"}
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from aiperf import Capabilities, ConfigError, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
+from aiperf import (
+    Capabilities,
+    ConfigError,
+    Delta,
+    Endpoint,
+    HttpRequest,
+    Media,
+    Message,
+    Turn,
+    in_band_error,
+    unreadable,
+)
 from aiperf.sdk.chat_messages import chat_messages
 from aiperf.sdk.endpoint import Prompt
 from aiperf.sdk.prompts import prompt_of
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aiperf_endpoint_chat.options import ChatOptions
 from aiperf_endpoint_chat.replay import ChatReader
@@ -90,7 +103,7 @@ class Chat(Endpoint[ChatOptions]):
 
     def encode(self, turn: Turn) -> HttpRequest:
         body: dict[str, Any] = {
-            "messages": chat_messages(turn.messages, parts=self.parts),
+            "messages": chat_messages(_stripped(turn) if self.options.uuid_and_strip else turn.messages, parts=self.parts),
             "model": turn.model,
             "stream": turn.stream,
         }
@@ -139,6 +152,22 @@ class Chat(Endpoint[ChatOptions]):
                 choice.finish_reason,
             )
         return _merged(choices, answer.usage)
+
+
+def _stripped(turn: Turn) -> list[Message]:
+    """The messages, where images that the session sent before, and repeated ones, are uuids without content."""
+    sent = {media.uuid for message in turn.history for media in message.media if media.uuid is not None}
+    return [
+        replace(message, media=tuple(_once(message.media, sent))) if message.media else message for message in turn.messages
+    ]
+
+
+def _once(media: Sequence[Media], sent: set[str]) -> Iterator[Media]:
+    """The media of one message; notes in *sent* the uuids that it sends."""
+    for each in media:
+        yield replace(each, value="") if each.uuid in sent else each
+        if each.uuid is not None:
+            sent.add(each.uuid)
 
 
 def _merged(choices: list[_Choice], usage: dict[str, Any] | None) -> Delta:
