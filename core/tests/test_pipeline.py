@@ -502,10 +502,13 @@ def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
 @pytest.mark.parametrize(
     ("changes", "extra"),
     [
-        ({}, Needs.STREAMING | Needs.CLIENT_TOKENS),
-        ({"streaming": False}, Needs.CLIENT_TOKENS),
-        ({"use_server_token_count": True}, Needs.STREAMING),
-        ({"tokenizer": None}, Needs.STREAMING),
+        ({}, Needs.STREAMING | Needs.CLIENT_TOKENS | Needs.ONE_ANSWER),
+        ({"streaming": False}, Needs.CLIENT_TOKENS | Needs.ONE_ANSWER),
+        ({"use_server_token_count": True}, Needs.STREAMING | Needs.ONE_ANSWER),
+        ({"tokenizer": None}, Needs.STREAMING | Needs.ONE_ANSWER),
+        ({"extra": {"n": 1}}, Needs.STREAMING | Needs.CLIENT_TOKENS | Needs.ONE_ANSWER),
+        ({"extra": {"n": 2}}, Needs.STREAMING | Needs.CLIENT_TOKENS),
+        ({"several_answers": True}, Needs.STREAMING | Needs.CLIENT_TOKENS),
     ],
 )
 def test_what_a_run_has_decides_which_metrics_apply(tmp_path: Path, changes: dict[str, Any], extra: Needs) -> None:
