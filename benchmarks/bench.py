@@ -191,6 +191,7 @@ class Bench:
         peak = self.row("columns-memory", "the same: largest resident size", "MB", 600, digits=0)
         small = self.row("report", "`aiperf report`, 100,000 records, per-request files included", "s", 5)
         decoded = self.row("segments", "raw segments reduced, tokens counted", "chunks/CPU-s", 500_000, more=True, digits=0)
+        plain = self.row("plain", "raw answers without streaming reduced", "requests/CPU-s", 100_000, more=True, digits=0)
         for _ in range(self.runs):
             for kind, (_, requests, _) in reducing.KINDS.items():
                 count = round(requests * self.scale)
@@ -200,8 +201,10 @@ class Bench:
                     peak.add(Ours.name, cost.peak_mb)
                 elif kind == "report":
                     small.add(Ours.name, cost.wall_s)
-                else:
+                elif kind == "segments":
                     decoded.add(Ours.name, count * 128 / cost.cpu_s)
+                else:
+                    plain.add(Ours.name, count / cost.cpu_s)
 
     def size(self) -> None:
         output = timed([sys.executable, str(HERE.parent / "tests" / "isolated.py"), "--sizes"]).output

@@ -1,10 +1,11 @@
 """How fast a finished run becomes a report: ``aiperf report`` over made-up columns, and over made-up segments.
 
-usage: reduce.py [columns] [report] [segments] [--requests N] [--chunks N] [--profile FILE]
+usage: reduce.py [columns] [report] [segments] [plain] [--requests N] [--chunks N] [--profile FILE]
 
 columns: 1,000,000 requests of 128 chunks that are reduced already, summarised at the summary level.  report: 100,000 of them
-with the per-request files.  segments: raw answers in the chat dialect, decoded and counted.  The numbers are those of
-the whole program, start included: wall and CPU time, and its largest resident size.
+with the per-request files.  segments: raw answers in the chat dialect, decoded and counted.  plain: answers without
+streaming, a word for each chunk.  The numbers are those of the whole program, start included: wall and CPU time, and its
+largest resident size.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _STREAMS = 64
 _FRAME = 512
 _COLUMNS_BYTES = 64 << 20
 _EXTRA = "aiperf-exporter-parquet"
+WORDS = (" the", " of", " load", " server", " time", " token", ",", " first", " and", " answer", ".", " a", " wait")
 
 
 class Cost(NamedTuple):
@@ -126,15 +128,12 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary")
 
 def segments(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
     """A run of which nothing is reduced: 64 streams at a time, answers of *chunks* words, as vLLM writes them."""
-    folder = Path(begun(directory, requests, level).output.journal)
-    zero, wall = CLOCK.started_mono_ns, CLOCK.started_wall_ns
-    words = (" the", " of", " load", " server", " time", " token", ",", " first", " and", " answer", ".", " a", " wait")
     head = (
         'data: {"id":"chatcmpl-7f3d1b9e2a4c4f0e8f0a6f1d2c3b4a59","object":"chat.completion.chunk","created":1700000000,'
         '"model":"model","choices":[{"index":0,'
     )
     bodies = [
-        f'{head}"delta":{{"content":"{words[i % len(words)]}"}},"logprobs":null,"finish_reason":null}}]}}\n\n'.encode()
+        f'{head}"delta":{{"content":"{WORDS[i % len(WORDS)]}"}},"logprobs":null,"finish_reason":null}}]}}\n\n'.encode()
         for i in range(chunks)
     ]
     bodies[0] = bodies[0].replace(b'"delta":{', b'"delta":{"role":"assistant",')
@@ -144,6 +143,23 @@ def segments(directory: Path, requests: int, chunks: int, level: str = "summary"
         b'"model":"model","choices":[],"usage":{"prompt_tokens":64,"total_tokens":192,"completion_tokens":128}}\n\n'
         b"data: [DONE]\n\n"
     )
+    _write(Path(begun(directory, requests, level).output.journal), requests, bodies, STREAMED)
+
+
+def plain(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
+    """A run of which nothing is reduced: answers of *chunks* words without streaming, 64 at a time."""
+    text = "".join(WORDS[i % len(WORDS)] for i in range(chunks))
+    body = (
+        '{"id":"chatcmpl-7f3d1b9e2a4c4f0e8f0a6f1d2c3b4a59","object":"chat.completion","created":1700000000,"model":"model",'
+        f'"choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"length"}}],'
+        f'"usage":{{"prompt_tokens":64,"total_tokens":{64 + chunks},"completion_tokens":{chunks}}}}}'
+    )
+    _write(Path(begun(directory, requests, level).output.journal), requests, [body.encode()], 0)
+
+
+def _write(folder: Path, requests: int, bodies: list[bytes], flags: int) -> None:
+    """Segments in which every request gets the pieces *bodies*."""
+    zero, wall, chunks = CLOCK.started_mono_ns, CLOCK.started_wall_ns, len(bodies)
     sizes = np.array([len(body) for body in bodies])
     number, at, frames = 0, 0, 0
     file = journal.segment_path(folder, 0, 0).open("wb")
@@ -172,7 +188,7 @@ def segments(directory: Path, requests: int, chunks: int, level: str = "summary"
         at += (50 + 5 * chunks) * MS
         times = {"ack_ns": at - 5 * chunks * MS, "ended_ns": at, "connected_ns": at, "sent_ns": at, "sent_end_ns": at}
         for request in streams.tolist():
-            row = {"request": request, "outcome": journal.COMPLETED, "status": 200, "flags": STREAMED}
+            row = {"request": request, "outcome": journal.COMPLETED, "status": 200, "flags": flags}
             row |= {name: zero + value for name, value in times.items()}
             done.extend(row.get(name, 0) for name in journal.DONE_FIELDS)
         frame(journal.DONE, done.tobytes(), len(streams))
@@ -200,6 +216,7 @@ KINDS: dict[str, tuple[Callable[..., None], int, str]] = {
     "columns": (columns, 1_000_000, "summary"),
     "report": (columns, 100_000, "records"),
     "segments": (segments, 40_000, "summary"),
+    "plain": (plain, 200_000, "summary"),
 }
 
 

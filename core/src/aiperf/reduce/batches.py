@@ -7,11 +7,13 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple, replace
+from numpy.typing import NDArray
 
 from aiperf.errors import BadJournal
 from aiperf.reduce.answer import Answer
@@ -22,7 +24,7 @@ from aiperf.rundir import journal
 from aiperf.rundir.packing import pack, unpacked
 from aiperf.rundir.shard_reader import News, Position, ShardEvent
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, RecordBatch, Row
+from aiperf.sdk.columns import ABSENT, NUMBERS, Column, Floats, Ints, RecordBatch, Row
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.statistics.fold import Buckets
@@ -164,34 +166,75 @@ class ColumnsWriter:
             self._file = -1
 
 
+class Rows(NamedTuple):
+    """Requests of a batch, without errors.
+
+    numbers: a row for each of NUMBERS.  stamps, kinds, lengths, since: as those of :class:`StoredBatch`.
+    """
+
+    numbers: Floats
+    stamps: Ints
+    kinds: NDArray[np.uint8]
+    lengths: Ints
+    since: Ints
+
+
+_NO_INTS = np.empty(0, dtype=np.int64)
+_NO_ROWS = Rows(np.empty((len(NUMBERS), 0)), _NO_INTS, np.empty(0, dtype=np.uint8), _NO_INTS, _NO_INTS)
+
+
 class OpenBatch:
     """Finished requests that are not stored yet.  *further*: names of the endpoint's ``numbers``."""
 
     def __init__(self, further: Sequence[str] = ()) -> None:
         self._names, self._further = tuple(further), list[float]()
-        self._numbers = bytearray()
-        self._stamps: list[int] = []
-        self._kinds = bytearray()
-        self._lengths: list[int] = []
-        self._since: list[int] = []
+        self._parts: list[Rows] = []
+        self._count = self._chunks = 0
+        self._clear()
         self._errors: dict[int, str] = {}
         self._traces: dict[int, str] = {}
         self._legs: dict[int, str] = {}
         self._grades: dict[int, Graded] = {}
 
+    def _clear(self) -> None:
+        """Begin the rows that come one at a time."""
+        self._numbers = bytearray()
+        self._stamps: list[int] = []
+        self._kinds = bytearray()
+        self._lengths: list[int] = []
+        self._since: list[int] = []
+
     def __len__(self) -> int:
-        return len(self._lengths)
+        return self._count
 
     @property
-    def full(self) -> bool:
-        return len(self._lengths) >= BATCH_REQUESTS or len(self._stamps) >= BATCH_CHUNKS
+    def room(self) -> int:
+        """Number of requests until it is full; 0 where it is."""
+        return 0 if self._chunks >= BATCH_CHUNKS else max(0, BATCH_REQUESTS - self._count)
+
+    def extend(self, rows: Rows) -> None:
+        """Take finished requests."""
+        self._gather()
+        self._parts.append(rows)
+        self._count += len(rows.lengths)
+        self._chunks += len(rows.stamps)
+
+    def _gather(self) -> None:
+        """Make the rows that came one at a time a part."""
+        if self._lengths:
+            numbers = np.frombuffer(bytes(self._numbers), dtype=np.float64).reshape(-1, len(NUMBERS)).T
+            stamps, lengths, since = (np.array(each, dtype=np.int64) for each in (self._stamps, self._lengths, self._since))
+            self._parts.append(Rows(numbers, stamps, np.frombuffer(bytes(self._kinds), dtype=np.uint8), lengths, since))
+            self._clear()
 
     def add(
         self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None,
         further: Sequence[float] = (), legs: str | None = None,
     ) -> None:  # fmt: skip
         """Take a finished request.  *further*: a value of each of the endpoint's ``numbers``."""
-        number = len(self._lengths)
+        number = self._count
+        self._count += 1
+        self._chunks += len(answer.stamps)
         self._lengths.append(len(answer.stamps))
         counts = [ABSENT if count is None else count for count in astuple(usage)]
         self._numbers += _pack_row(*counts, *astuple(row))
@@ -210,14 +253,14 @@ class OpenBatch:
 
     def close(self, news: Iterable[News], positions: dict[int, Position]) -> StoredBatch:
         """The batch as it is stored, with the *news* of the shards since the batch before."""
-        rows = np.frombuffer(self._numbers, dtype=np.float64).reshape(len(self), len(NUMBERS))
+        self._gather()
+        columns = zip(_NO_ROWS, *self._parts, strict=True)
+        numbers, stamps, kinds, lengths, since = (np.concatenate(parts, axis=-1) for parts in columns)
         lateness, intervals = Buckets(), Buckets()
         lateness.add(np.concatenate([np.empty(0), *(part for each in news for part in each.lateness)]))
-        stamps, lengths = np.array(self._stamps, dtype=np.int64), np.array(self._lengths, dtype=np.int64)
-        since = np.array(self._since, dtype=np.int64)
-        intervals.add(interval_widths(stamps, np.frombuffer(self._kinds, dtype=np.uint8), lengths, since))
+        intervals.add(interval_widths(stamps, kinds, lengths, since))
         return StoredBatch(
-            len(self), rows.T.tobytes(), stamps.tobytes(), bytes(self._kinds), lengths.tobytes(), self._errors, self._traces,
+            len(self), numbers.tobytes(), stamps.tobytes(), kinds.tobytes(), lengths.tobytes(), self._errors, self._traces,
             since=since.tobytes(), names=NUMBERS, grades=self._grades,
             events=[event for each in news for event in each.events], positions=positions,
             steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,

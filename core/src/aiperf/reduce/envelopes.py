@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice, repeat
-from operator import eq
+from operator import eq, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -23,6 +23,8 @@ Feed: TypeAlias = Callable[[Sequence[bytes], Sequence[str | None]], Sequence[Del
 """The ``feed`` of a Reader."""
 _MISSES = 3
 """After so many events whose neighbour has another envelope, every event is decoded."""
+_LAST = 4
+"""Events that may close a stream in other envelopes: a reason, usage, an end marker."""
 NOTHING = Delta()
 _strings = msgspec.json.Decoder(list[str]).decode
 _encoded = msgspec.json.Encoder().encode
@@ -85,6 +87,8 @@ def read_envelopes(events: Sequence[bytes], feed: Feed, names: Sequence[str | No
     shown = False
     at = misses = telling = 0
     while at < count:
+        if b"\n" in events[at]:  # no event of one line, as the others in its envelope are
+            return None
         read = one_delta(feed, events[at], names[at])
         if tells(read):
             telling = at + 1
@@ -146,20 +150,32 @@ def _following_strings(event: bytes, string: str, following: Sequence[bytes]) ->
     before, behind = event[: begin + 1], event[begin + len(quoted) - 1 :]
     if not following or not following[0].startswith(before):
         return []
-    same = min(_count_fitting(bytes.startswith, following, before), _count_fitting(bytes.endswith, following, behind))
-    events = following[:same]
-    if not events or min(map(len, events)) < len(before) + len(behind):
-        return []
-    first, last = len(before), -len(behind)
-    inside = b'","'.join([part[first:last] for part in events])
+    pieces = _pieces(following, before, behind)
+    inside = b'","'.join(pieces)
     # A backslash at the end of a string would escape the quote behind it.
-    if inside.endswith(b"\\") or b'\\","' in inside:
+    if not pieces or inside.endswith(b"\\") or b'\\","' in inside:
         return []
     try:
         strings = _strings(b'["%b"]' % inside)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
-    return strings if len(strings) == len(events) else []
+    return strings if len(strings) == len(pieces) else []
+
+
+def _pieces(events: Sequence[bytes], before: bytes, behind: bytes) -> list[bytes]:
+    """What stands between *before* and *behind* in the first of the events, as many as have both."""
+    inside, between = itemgetter(slice(len(before), -len(behind))), b"".join((behind, b"\n", before))
+
+    def pieces(count: int) -> list[bytes] | None:
+        """Those of *count* events; None where one is another."""
+        found = list(map(inside, events[:count]))
+        return found if b"".join((before, between.join(found), behind)) == b"\n".join(events[:count]) else None
+
+    ends = range(len(events), max(len(events) - _LAST, 0), -1)
+    found = pieces(next((end for end in ends if events[end - 1].startswith(before) and events[end - 1].endswith(behind)), 0))
+    if found is None:
+        found = pieces(min(_count_fitting(bytes.startswith, events, before), _count_fitting(bytes.endswith, events, behind)))
+    return found or []
 
 
 def _count_fitting(fits: Callable[[Any, Any], bool], values: Sequence[Any], part: Any) -> int:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LIVE_BATCH_NS = 250_000_000
+_GROUP, _GROUP_BYTES = 256, 2 << 20
+"""Requests, and body bytes, that become rows together."""
 
 RARELY = (50_000, 20, 100)
 """Thresholds for the garbage collector of a process that reduces, whose default is 700.
@@ -194,10 +196,22 @@ class Reducer:
         return moved
 
     def _finish_requests(self, requests: Iterable[JournalRequest], shard: int) -> None:
+        """Add the rows of the requests, many at a time.  Whatever :meth:`emit` stores is of requests that are all in it."""
+        group: list[JournalRequest] = []
+        most, held = min(_GROUP, self._batch.room), 0
         for request in requests:
-            self._rows.finish_request(request, shard, self._batch)
-            if self._batch.full:
-                self.emit()
+            group.append(request)
+            held += sum(map(len, request.bodies))
+            if len(group) >= most or held >= _GROUP_BYTES:
+                self._finish_group(group, shard)
+                group, most, held = [], min(_GROUP, self._batch.room), 0
+        self._finish_group(group, shard)
+
+    def _finish_group(self, group: list[JournalRequest], shard: int) -> None:
+        if group:
+            self._rows.finish(group, shard, self._batch)
+        if not self._batch.room:
+            self.emit()
 
     def emit(self) -> None:
         """Make the finished requests durable, then score, fold and export them."""
@@ -326,7 +340,7 @@ class Reducer:
         for shard in np.unique(shards).tolist():
             self._readers[shard].skip_stored(requests[shards == shard])
         for i in np.flatnonzero(np.isnan(numbers["due_ns"])).tolist():
-            self._rows.ended(int(shards[i]), int(requests[i]), float(numbers["ended_ns"][i]))
+            self._rows.ends.add(int(shards[i]), (int(requests[i]),), (float(numbers["ended_ns"][i]),))
         for shard, position in stored.positions.items():
             self._readers[shard].skip_events(position)
         self.live.done += stored.count

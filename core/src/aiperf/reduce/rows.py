@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.prepare.build import open_tokenizer
 from aiperf.redaction import shown_headers
 from aiperf.reduce.answer import MARKED, Answer, read_answer, read_trailers
-from aiperf.reduce.batches import OpenBatch
+from aiperf.reduce.batches import OpenBatch, Rows
+from aiperf.reduce.bulk import BulkRows, Ends
 from aiperf.reduce.grading import Grading
 from aiperf.reduce.heads import decoded, encoding_of, kind_of, redirect_of
 from aiperf.reduce.usage import Usage, read_usage
@@ -22,7 +24,7 @@ from aiperf.registry.third_party import failure, load, why
 from aiperf.rundir import journal
 from aiperf.rundir.shard_reader import JournalRequest
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import ABSENT, POLL_GAP, Row
+from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Floats, Row
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.framing import is_stream
 from aiperf.sdk.model import HIDDEN, ErrorDetails
@@ -40,8 +42,8 @@ FIRST_BYTES = 80
 """What an error keeps of an answer that can't be read: errors are counted by it, too, and ids often stand further on."""
 _NO_USAGE = Usage()
 _INVALID = "InvalidInferenceResultError"
-_MOST_ENDS = 65_536
-"""Requests that nothing has followed yet, of which the ends are remembered: more than are in flight."""
+_CACHED_TEXTS, _CACHED_CHARACTERS = 4096, 2048
+"""How many texts, of which length at most, have their counts remembered."""
 
 
 class LiveMeans:
@@ -72,6 +74,34 @@ class LiveMeans:
                 self._itl_sum += (stamps[-1] - stamps[0]) / (tokens - 1)
                 self._itl_count += 1
 
+    def add(self, numbers: Mapping[str, Floats]) -> None:
+        """Count good requests by their columns."""
+        first = numbers["first_token_ns"]
+        self.done += len(first)
+        if self._streaming:
+            self._ttft_sum += float((first - numbers["started_ns"]).sum())
+            self._ttft_count += len(first)
+            tokens = np.nansum([numbers["output_tokens"], numbers["reasoning_tokens"]], axis=0)
+            several = (tokens > 1) & (numbers["last_token_ns"] > first)
+            self._itl_sum += float(((numbers["last_token_ns"] - first)[several] / (tokens[several] - 1)).sum())
+            self._itl_count += int(several.sum())
+
+
+class TokenCounts(dict[str, int]):
+    """Tokens of texts, by *count*: servers repeat answers, where temperature is 0 or the server is a simulator."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, text: str) -> int:
+        count = self._count(text)
+        if len(text) <= _CACHED_CHARACTERS:
+            if len(self) >= _CACHED_TEXTS:
+                self.clear()
+            self[text] = count
+        return count
+
 
 class RowMaker:
     """Makes rows of finished requests with the run's endpoint, tokenizer and grader.
@@ -90,9 +120,35 @@ class RowMaker:
         self.notes: dict[str, str] = {}
         """By name, a sentence on a number of answers that the endpoint does not declare, or that is no number."""
         self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
-        self._tokenizer = open_tokenizer(plan) if counting and not self._server_counts else None
+        self._counts: TokenCounts | None = None
+        if counting and not self._server_counts:
+            self._open_tokenizer()
         self._grading = Grading(plan, store, report)
-        self._ends: dict[tuple[int, int], float] = {}  # by shard and request, of answers that nothing has followed yet
+        self.ends = Ends()
+        self._bulk: BulkRows | None = None
+        grades, numbers = plan.plugins.grader is not None, bool(self.numbers)
+        self._usual = not (self._traces or self._server_counts or self._follows or grades or numbers)
+        self._usual = self._usual and BulkRows.can_read(self._endpoint)
+
+    def finish(self, requests: Sequence[JournalRequest], shard: int, batch: OpenBatch) -> None:
+        """Add the rows of requests, in their order, and their content to *batch*."""
+        parts: Iterable[Rows | JournalRequest] = requests
+        if self._usual:
+            if self._bulk is None:
+                self._bulk = BulkRows(self._endpoint, self._store, self.ends, self._open_tokenizer(), zero_ns=self._zero_ns)
+            parts = self._bulk.take(requests, shard)
+        for part in parts:
+            if isinstance(part, JournalRequest):
+                self.finish_request(part, shard, batch)
+            else:
+                batch.extend(part)
+                self.live.add(dict(zip(NUMBERS, part.numbers, strict=True)))
+
+    def _open_tokenizer(self) -> TokenCounts | None:
+        """Counts of the run's tokenizer; None where nothing is tokenized."""
+        if self._counts is None and (tokenizer := open_tokenizer(self._plan)) is not None:
+            self._counts = TokenCounts(tokenizer.count)
+        return self._counts
 
     def finish_request(self, request: JournalRequest, shard: int, batch: OpenBatch) -> None:
         """Add the request's row, and its content, to *batch*."""
@@ -114,10 +170,11 @@ class RowMaker:
         first_tokens = ABSENT if opening is None else _known(read_usage(opening).completion)
         ended_at = last_byte if answered or not ended else ended - zero
         # Of a closed loop alone: with due times, the arrival that takes a slot is late, or held.
-        before = self._ends.pop((shard, after), None) if due < 0 else None
+        before = ABSENT
         if due < 0:
-            self.ended(shard, number, ended_at)
-        turnaround = ABSENT if before is None or not sent else sent - zero - before - dns - connect - tls
+            self.ends.add(shard, (number,), (ended_at,))
+            (before,) = self.ends.take(shard, (after,))
+        turnaround = sent - zero - before - dns - connect - tls if sent else ABSENT
         # By place, in the order of the fields: by name they take ten times as long, a fifth of all that a plain request costs.
         row = Row(
             n, phase, session, turn, entry, url, model, sent_bytes, received, dns, connect, tls,
@@ -219,12 +276,6 @@ class RowMaker:
             self.notes[name] = f"{self._plan.plugins.endpoint}: {sentence}"
             log.warning("%s", self.notes[name])
 
-    def ended(self, shard: int, request: int, at_ns: float) -> None:
-        """Remember the end of a request without a due time, for the turnaround of the request that takes its slot."""
-        self._ends[shard, request] = at_ns
-        if len(self._ends) > _MOST_ENDS:
-            del self._ends[next(iter(self._ends))]
-
     def _error(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
         """Why the request counts as an error; None where it doesn't."""
         _, outcome, status, *_ = request.done
@@ -249,21 +300,19 @@ class RowMaker:
             output = usage.completion if usage.completion or not (answer.text or answer.reasoning) else None
             return usage.prompt or None, None if output is None else max(0, output - (usage.reasoning or 0)), usage.reasoning
         inputs = outputs = reasoning = None
-        if self._tokenizer is None:
-            self._tokenizer = open_tokenizer(self._plan)
-        tokenizer, ref = self._tokenizer, self._plan.plugins.tokenizer
-        if tokenizer is None or ref is None:
+        counts, ref = self._open_tokenizer(), self._plan.plugins.tokenizer
+        if counts is None or ref is None:
             return None, None, None
         try:
             if self._capabilities.tokenizes_input:
                 prompt = request.texts.get("prompt")
                 entry, turn = request.sent[5], request.sent[4]
                 text, ids = prompt if isinstance(prompt, list) else (prompt, 0)
-                known = self._store.input_tokens(entry, turn) if text is None else tokenizer.count(text) + ids
+                known = self._store.input_tokens(entry, turn) if text is None else counts[text] + ids
                 inputs = known if known >= 0 else None
             if self._capabilities.produces_tokens:
-                outputs = tokenizer.count(answer.text) if answer.text else None
-                reasoning = tokenizer.count(answer.reasoning) if answer.reasoning else None
+                outputs = counts[answer.text] if answer.text else None
+                reasoning = counts[answer.reasoning] if answer.reasoning else None
         except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
             self._report(str(ref), failure(ref, "failed", error).message)
             return None, None, None

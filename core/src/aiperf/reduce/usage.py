@@ -90,10 +90,9 @@ def read_usage(usage: Mapping[str, Any]) -> Usage:
 
     Some servers (Anthropic, Bedrock) count cached input apart from ``input_tokens``: it is added.
     """
-    if len(usage) == 3:  # usually three plain counts; the rest costs ten times as much
-        prompt, completion, total = usage.get("prompt_tokens"), usage.get("completion_tokens"), usage.get("total_tokens")
-        if type(prompt) is int and type(completion) is int and type(total) is int:
-            return Usage(prompt, completion, total)
+    plain = plain_counts(usage)
+    if plain is not None:
+        return Usage(*plain)
     flat = _flat(usage)
     counts: dict[str, int] = {}
     for name, places in _SPLIT_PLACES.items():
@@ -106,6 +105,15 @@ def read_usage(usage: Mapping[str, Any]) -> Usage:
                 counts[name] = int(number) + sum(int(_number(flat.get(each)) or 0) for each in apart)
                 break
     return Usage(**counts, audio_s=_number(flat.get("prompt_audio_seconds")))
+
+
+def plain_counts(usage: Mapping[str, Any]) -> tuple[int, int, int] | None:
+    """The first three counts where the server gives these alone, as usual; the rest costs ten times as much."""
+    if len(usage) == 3:
+        prompt, completion, total = usage.get("prompt_tokens"), usage.get("completion_tokens"), usage.get("total_tokens")
+        if type(prompt) is int and type(completion) is int and type(total) is int:
+            return prompt, completion, total
+    return None
 
 
 def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,6 +23,7 @@ from aiperf.sdk.columns import Ints
 STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
+_READ = 4 * 8
 
 Read: TypeAlias = tuple[int, int, int, bytes]
 """One read of an answer: receive stamp and read stamp (ns after the reader's zero), merged TCP segments (``journal.MESSAGE``:
@@ -39,17 +39,32 @@ Position: TypeAlias = tuple[int, int]
 class JournalRequest(Struct):
     """A request as the journal has it so far.
 
-    sent, done: values of SENT_FIELDS and DONE_FIELDS of :mod:`aiperf.rundir.journal`; *done* is empty while the request is
-    in flight.  texts: values of its TEXT entries, by kind.  segment: number of the segment in which it begins.
-    damaged: a frame is lost that may have been about it.
+    sent_row, done_row: int64 of SENT_FIELDS and DONE_FIELDS of :mod:`aiperf.rundir.journal`; *done_row* is empty while the
+    request is in flight.  read_rows: int64 of each :data:`Read`, its size in place of its bytes, in pieces; bodies: the bytes.
+    texts: values of its TEXT entries, by kind.  segment: number of the segment in which it begins.  damaged: a frame is lost
+    that may have been about it.
     """
 
-    sent: list[int]
+    sent_row: bytes
     segment: int
-    done: list[int] = []
-    reads: list[Read] = []
+    done_row: bytes = b""
+    read_rows: list[bytes] = []
+    bodies: list[bytes] = []
     texts: dict[str, Any] = {}
     damaged: bool = False
+
+    @property
+    def sent(self) -> list[int]:
+        return array("q", self.sent_row).tolist()
+
+    @property
+    def done(self) -> list[int]:
+        return array("q", self.done_row).tolist()
+
+    @property
+    def reads(self) -> list[Read]:
+        numbers = array("q", b"".join(self.read_rows)).tolist()
+        return list(zip(numbers[::4], numbers[1::4], numbers[2::4], self.bodies, strict=True))
 
 
 class News(NamedTuple):
@@ -74,7 +89,6 @@ class ShardReader:
         self._clock: tuple[int, int] | None = None  # monotonic clock, and wall minus monotonic, of the flush before
         self._stepped = False  # the wall clock was set between that flush and the one before it
         self._open: dict[int, JournalRequest] = {}
-        self._reads: dict[int, list[Read]] = {}  # of the same requests
         self._stored = bytearray()  # by request: 1 where it is in the columns
         self._stored_to: Position = (0, 0)
         self._rows = self._numbered = self.damaged = 0
@@ -164,7 +178,8 @@ class ShardReader:
         if ended and not all(request.damaged for request in self._open.values()):
             self._lose(path.name)
         for number in list(self._open):
-            yield self._ended([number, journal.UNFINISHED, *[0] * (_DONE - 2)])
+            done = array("q", [number, journal.UNFINISHED, *[0] * (_DONE - 2)])
+            yield self._ended(self._open.pop(number), done.tobytes())
 
     def _check_end(self, path: Path) -> None:
         """Notice that the last frames of a segment are damaged.  A frame that a kill left half written is none."""
@@ -217,29 +232,33 @@ class ShardReader:
         stamps = np.where(mapped, kernel - (frame.wall_ns - frame.mono_ns) - self._zero_ns, reads)
         if self._is_new(frame):
             self._news.lateness.append((reads - stamps)[mapped])
-        begin = count * _CHUNK * 8
-        ends = (np.cumsum(sizes) + begin).tolist()
-        bodies = [payload[i:j] for i, j in zip([begin, *ends], ends, strict=False)]
-        stray: list[Read] = []  # of requests that are in the columns already
-        owners = map(self._reads.get, requests.tolist(), repeat(stray))
-        columns = zip(stamps.tolist(), reads.tolist(), hidden.tolist(), bodies, strict=True)
-        deque(map(list.append, owners, columns), maxlen=0)  # half of what a loop takes
+        order = np.argsort(requests, kind="stable")  # the reads of a request one after the other
+        ends = np.cumsum(sizes) + count * _CHUNK * 8
+        begins = (ends - sizes)[order].tolist()
+        bodies = [payload[i:j] for i, j in zip(begins, ends[order].tolist(), strict=True)]
+        rows, owners = np.stack([stamps, reads, hidden, sizes], axis=1)[order].tobytes(), requests[order]
+        edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), count]
+        for number, i, j in zip(owners[edges[:-1]].tolist(), edges, edges[1:], strict=False):
+            request = self._open.get(number)  # None where it is in the columns already
+            if request is not None:
+                request.read_rows.append(rows[i * _READ : j * _READ])
+                request.bodies += bodies[i:j]
 
     def _take_ends(self, frame: journal.Frame) -> Iterator[JournalRequest]:
-        rows = array("q", frame.payload).tolist()
-        self._numbered = max(self._numbered, max(rows[::_DONE]) + 1)
-        for i in range(0, len(rows), _DONE):
-            if rows[i] in self._open:
-                yield self._ended(rows[i : i + _DONE])
+        numbers = np.frombuffer(frame.payload, np.int64)[::_DONE].tolist()
+        self._numbered = max(self._numbered, max(numbers) + 1)
+        for i, number in enumerate(numbers):
+            request = self._open.pop(number, None)
+            if request is not None:
+                yield self._ended(request, frame.payload[i * 8 * _DONE : (i + 1) * 8 * _DONE])
 
-    def _ended(self, done: list[int]) -> JournalRequest:
-        request = self._open.pop(done[0])
-        request.done = done
-        del self._reads[done[0]]
+    def _ended(self, request: JournalRequest, done_row: bytes) -> JournalRequest:
         self._rows += 1
+        request.done_row = done_row
         if request.damaged:
             self.damaged += 1
-            request.done[1], request.reads = journal.DAMAGED, []
+            request.done_row = array("q", [request.done[0], journal.DAMAGED, *request.done[2:]]).tobytes()
+            request.read_rows, request.bodies = [], []
         return request
 
     def _take_frame(self, frame: journal.Frame) -> None:
@@ -247,15 +266,14 @@ class ShardReader:
         if frame.kind == journal.CHUNKS:
             self._take_reads(frame)
         elif frame.kind == journal.SENT:
-            rows = array("q", frame.payload).tolist()
-            width = len(rows) // frame.count
-            self._numbered = max(self._numbered, max(rows[::width]) + 1)
-            for i in range(0, len(rows), width):
-                number = rows[i]
-                if number >= len(self._stored) or not self._stored[number]:
-                    sent = rows[i : i + width] + [-1] * (_SENT - width)  # rows of earlier versions are shorter
-                    request = self._open[number] = JournalRequest(sent, self._segment)
-                    self._reads[number] = request.reads
+            rows = np.frombuffer(frame.payload, np.int64).reshape(frame.count, -1)
+            missing = np.full((frame.count, _SENT - rows.shape[1]), -1)  # rows of earlier versions are shorter
+            payload, stored = np.hstack([rows, missing]).tobytes(), self._stored
+            numbers = rows[:, 0].tolist()
+            self._numbered = max(self._numbered, max(numbers) + 1)
+            for i, number in enumerate(numbers):
+                if number >= len(stored) or not stored[number]:
+                    self._open[number] = JournalRequest(payload[i * 8 * _SENT : (i + 1) * 8 * _SENT], self._segment)
         elif frame.kind == journal.TEXT:
             for number, kind, value in msgspec.msgpack.decode(frame.payload):
                 if number in self._open:
@@ -289,6 +307,7 @@ def observations(directory: Path, shard: int) -> Iterator[Observation]:
     for request in reader.finished():
         sent = dict(zip(journal.SENT_FIELDS, request.sent, strict=True))
         done = dict(zip(journal.DONE_FIELDS, request.done, strict=True))
-        seen = (sent["started_ns"], *(read[1] for read in request.reads))
-        since = [before if read[2] > 0 else None for before, read in zip(seen, request.reads, strict=False)]
-        yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in request.reads], since)
+        reads = request.reads
+        seen = (sent["started_ns"], *(read[1] for read in reads))
+        since = [before if read[2] > 0 else None for before, read in zip(seen, reads, strict=False)]
+        yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in reads], since)

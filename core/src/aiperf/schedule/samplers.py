@@ -19,11 +19,15 @@ def sampler_of(plan: Plan) -> Sampler:
     sample: Sampler = load(ref)
 
     def sampled(seed: int, session: int, count: int) -> int:
-        with blamed(ref, "failed"):
+        try:
             entry = sample(seed, session, count)
-            if not 0 <= entry < count:
-                raise PluginError(f"{ref} gave session {session} entry {entry}, of {count}")
-            return entry
+            fits = 0 <= entry < count
+        except (Exception, SystemExit):  # for each session: a context manager costs as much as the rest
+            with blamed(ref, "failed"):
+                raise
+        if not fits:
+            raise PluginError(f"{ref} gave session {session} entry {entry}, of {count}")
+        return entry
 
     return sampled
 
