@@ -30,3 +30,11 @@ class Failing(Dataset):
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
         return bool(first_row["rows"])
+
+
+class Anything(Dataset):
+    """Knows every file."""
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        return True

@@ -72,10 +72,10 @@ def warmup(line: str) -> PhasePlan:
     return first
 
 
-def refusals(line: str) -> list[str]:
-    """What is said of the line, a string an error, hints included."""
+def refusals(line: str, *more: Descriptor) -> list[str]:
+    """What is said of the line, a string an error, hints included.  *more*: as for :func:`plan`."""
     with pytest.raises(AiperfError) as caught:
-        plan(line)
+        plan(line, *more)
     errors = caught.value.errors if isinstance(caught.value, ConfigErrors) else [caught.value]
     return ["\n".join(error.lines()) for error in errors]
 

@@ -61,6 +61,35 @@ def test_a_format_is_imported_only_when_its_manifest_keys_match(tmp_path: Path) 
     assert plan(f"--input-file chats.jsonl {LOAD}", elsewhere).plugins.dataset.name == "turns"
 
 
+@pytest.mark.parametrize(("name", "text", "known"), [
+    ("x.table", "a;b", "tables"), ("x.table", '{"turns": [{"text": "a"}]}', None), ("x.tables", "a;b", None),
+    ("pool/b.jsonl", '{"color": "red"}', "pools"), ("pool/deep/a.jsonl", '{"color": "red"}', "pools"),
+    ("pool/b.jsonl", '{"turns": [{"text": "a"}]}', None), ("pool/b.txt", '{"color": "red"}', None),
+])  # fmt: skip
+def test_a_format_may_say_how_names_of_its_files_end(tmp_path: Path, name: str, text: str, known: str | None) -> None:
+    tables = row("datasets", "tables", "dataset_fakes:Anything", reads=True, endings=[".table"])
+    pools = row("datasets", "pools", "dataset_fakes:Anything", reads=True, endings=["/"], keys=["color"])
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(text)
+    line = f"--input-file {name.partition('/')[0]} {LOAD}"
+    if known is not None:
+        assert plan(line, tables, pools).plugins.dataset.name == known
+        return
+    (said,) = refusals(line, tables, pools)
+    if "turns" in text and "/" not in name:
+        assert "could be tables and turns" in said
+    else:
+        assert "tables: a .table file" in said
+        assert "pools: a directory of rows with color" in said
+
+
+def test_a_format_whose_rows_all_have_times_needs_no_timestamp(tmp_path: Path) -> None:
+    timed = row("datasets", "timed", "dataset_fakes:Anything", reads=True, trace=True, timed=True, endings=[".table", "/"])
+    (tmp_path / "x.table").write_text("a;b")
+    for name in ("x.table", "."):
+        assert plan(f"--input-file {name} --custom-dataset-type timed", timed).load.phases[-1].schedule == "fixed_schedule"
+
+
 def test_a_format_failing_detection_is_named_and_others_are_asked(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

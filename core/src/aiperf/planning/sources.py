@@ -3,8 +3,9 @@
 The source is the named data set plugin, the plugin that recognises the input file, or synthetic.
 
 The manifest tells whether a plugin reads a file (``reads: true``), whether its rows have recorded times (``trace: true``),
-and keys of which each row has at least one (``keys``).  A plugin whose keys don't match the file is not imported.
-``selected_by`` says which option names it, ``names`` which names it serves (:class:`aiperf.sdk.dataset.DatasetFacts`).
+keys of which each row has at least one (``keys``), and how names of its files end (``endings``).  A plugin that the file
+doesn't match is not imported.  The first row of a directory is that of its first file.  ``selected_by`` says which option
+names it, ``names`` which names it serves (:class:`aiperf.sdk.dataset.DatasetFacts`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def source(draft: Draft) -> Source:
     if path is not None and not _readable(draft, path):
         draft.missing.add("datasets")
         return unusable
-    row = first_row(path) if path is not None and path.is_file() else None
+    row = None if path is None else _first_row(path)
     if by_name := next(filter(draft.given, _BY_NAME), None):
         return _named(draft, by_name, path, row) or unusable
     if kind is not None:
@@ -93,7 +94,7 @@ def source(draft: Draft) -> Source:
     once = bool(can.get("once"))
     if path is None or not reads:
         return Source(ref, None, explicit=True, once=once)
-    timestamped = row is not None and _timestamped(row)
+    timestamped = bool(can.get("timed")) or (row is not None and _timestamped(row))
     return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), timestamped, once=once)
 
 
@@ -123,6 +124,14 @@ def _named(draft: Draft, option: str, path: Path | None, row: dict[str, Any] | N
         return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once)
     draft.missing.add("datasets")
     return None
+
+
+def _first_row(path: Path) -> dict[str, Any] | None:
+    """The first row of a file, or of the first file in a directory; None where there is none."""
+    if path.is_dir():
+        first = min(path.rglob("*.jsonl*"), default=None)
+        return None if first is None else first_row(first)
+    return first_row(path)
 
 
 def _timestamped(row: dict[str, Any]) -> bool:
@@ -171,16 +180,19 @@ def _is_format(plugin: Descriptor) -> bool:
 
 
 def _expected(plugin: Descriptor) -> str:
-    keys = plugin.capabilities.get("keys")
-    return f"rows with {' or '.join(keys)}" if keys else plugin.summary or "asked, and doesn't know it"
+    keys, endings = plugin.capabilities.get("keys"), plugin.capabilities.get("endings")
+    kinds = [{"/": "a directory", "": "a file"}.get(each, f"a {each} file") for each in endings or ()]
+    wanted = [" or ".join(kinds)] if kinds else []
+    wanted += [f"rows with {' or '.join(keys)}"] if keys else []
+    return " of ".join(wanted) or plugin.summary or "asked, and doesn't know it"
 
 
 def _appearance(path: Path, row: dict[str, Any] | None) -> str:
     """The look of an unrecognised file, for the message."""
+    if path.is_dir():
+        return "it is a directory" if row is None else f"it is a directory, and its first row has {names(sorted(row))}"
     if row is not None:
         return f"its first row has {names(sorted(row))}"
-    if path.is_dir():
-        return "it is a directory"
     try:
         return "it has blank lines alone" if next(rows(path), None) is None else "it has changed meanwhile"
     except BadDataset as error:
@@ -188,7 +200,9 @@ def _appearance(path: Path, row: dict[str, Any] | None) -> str:
 
 
 def _recognises(draft: Draft, plugin: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
-    keys = plugin.capabilities.get("keys")
+    keys, endings = plugin.capabilities.get("keys"), plugin.capabilities.get("endings") or ("",)
+    if not ("/" in endings if path.is_dir() else path.name.endswith(tuple(endings))):
+        return False
     if keys and (row is None or not any(key in row for key in keys)):
         return False
     with isolated(plugin, draft.warn, f"can't say whether it knows {path}"):
@@ -210,7 +224,7 @@ def promoted(draft: Draft, source: Source) -> bool:
     if source.trace and source.timestamped and not source.explicit:
         draft.hint(f"{source.path} has recorded times; pass --fixed-schedule to keep to them")
     # Of a trace named by its type the recorded times count (spec: timing §2).
-    return source.explicit and source.trace and source.timestamped and source.path is not None and source.path.is_file()
+    return source.explicit and source.trace and source.timestamped and source.path is not None
 
 
 def sampling(draft: Draft, source: Source) -> str:

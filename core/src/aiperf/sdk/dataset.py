@@ -18,6 +18,8 @@ class DatasetFacts(Struct, frozen=True):
     """What the manifest says of a data set, below ``capabilities``.
 
     reads: it reads ``--input-file``.  trace: its rows have recorded times.  keys: each row of its file has one of them.
+    endings: ends of the names of its files, where not every name is one; ``/`` is a directory.
+    timed: every row has a recorded time; else a ``timestamp`` in the first row tells.
     selected_by: the option that names it: ``format`` (--custom-dataset-type), ``public`` (--public-dataset) or ``benchmark``
     (--accuracy-benchmark).  names: rows of data by the names that the class serves; {} is the plugin's name, without a row.
     once: a run uses each entry at most once; without a stop condition every entry once.
@@ -29,6 +31,8 @@ class DatasetFacts(Struct, frozen=True):
     selected_by: Literal["format", "public", "benchmark"] = "format"
     names: dict[str, dict[str, Any]] = field(default_factory=dict)
     once: bool = False
+    endings: tuple[str, ...] = ()
+    timed: bool = False
 
 
 class DatasetContext(Struct, frozen=True):

@@ -29,6 +29,16 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         BadDataset: The file can't be read, or a line isn't a JSON object; the message gives path and line.  Or the package for
             ``.zst`` is missing; the message says how to install it.
     """
+    for number, line in lines(path):
+        yield number, row_of(path, number, line)
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line numbers, from 1, and lines as they stand in the file; blank lines are skipped.  Compressed files as :func:`rows`.
+
+    Raises:
+        BadDataset: The file can't be read.
+    """
     number = 0
     try:
         with _opened(path) as file:
@@ -36,7 +46,7 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901  # some editors write it
                 if line.strip():
-                    yield number, _object(path, number, line)
+                    yield number, line
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, "line", number, error) from error
 
@@ -139,7 +149,12 @@ def _arrow(path: Path, columns: Sequence[str]) -> Iterator[Any]:
             yield batch.select(wanted)
 
 
-def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def row_of(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    """The JSON object of a line of *path*.
+
+    Raises:
+        BadDataset: It is none; the message gives path and line.
+    """
     try:
         row = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -157,4 +172,4 @@ def first_row(path: Path) -> dict[str, Any] | None:
         return None
 
 
-__all__ = ["first_row", "rows", "tables"]
+__all__ = ["first_row", "lines", "row_of", "rows", "tables"]

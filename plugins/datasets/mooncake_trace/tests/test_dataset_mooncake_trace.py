@@ -13,8 +13,9 @@ import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing.journals import Words
 from aiperf_dataset_mooncake_trace import MooncakeTrace
-from aiperf_dataset_mooncake_trace.contract import MooncakeTraceContract, WordTokens
+from aiperf_dataset_mooncake_trace.contract import MooncakeTraceContract
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
+from aiperf_dataset_synthetic.contract import WordTokens
 
 CHAT = Capabilities(system_message=True, multi_turn=True)
 

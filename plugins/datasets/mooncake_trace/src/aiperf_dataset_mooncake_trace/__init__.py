@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Message, Turn
-from aiperf_dataset_single_turn import Rows, grouped
+from aiperf import Conversation, Dataset, DatasetContext, Turn
+from aiperf_dataset_single_turn import NO_HISTORY, Rows, grouped, texts_of, verbatim
+from aiperf_dataset_synthetic.blocks import Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
-from msgspec.structs import replace
 
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
-from aiperf_dataset_mooncake_trace.prompts import Prompts
 
 KINDS = ("input_length", "text_input", "messages", "payload")
 """Kinds of rows: the length of a prompt, a prompt, a chat, or a whole body."""
@@ -77,7 +76,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
             payload=payload,
         )
         chat = "messages" in extra and turn.extra["messages"] is extra["messages"]
-        return _as_items(turn) if chat and self.context.capabilities.verbatim else turn
+        return verbatim(turn) if chat and self.context.capabilities.verbatim else turn
 
     def _content(
         self, reader: Rows, row: dict[str, Any], line: int, number: int, index: int
@@ -88,40 +87,25 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
             return (reader.string(row, kind, line) or "",), {}, None, None
         if kind == "messages":
             if not self.context.capabilities.multi_turn:
-                raise reader.wrong(line, "messages is a chat; this endpoint type sends no history, --endpoint-type chat does")
-            messages = row["messages"]
-            if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) and "role" in m for m in messages):
-                raise reader.wrong(line, "messages must be a non-empty list of objects with a role")
+                raise reader.wrong(line, NO_HISTORY)
+            messages = reader.messages(row, line)
             tools = {"tools": row["tools"]} if row.get("tools") is not None else {}
-            return tuple(_texts(messages)), {"messages": messages, **tools}, None, None
+            return tuple(texts_of(messages)), {"messages": messages, **tools}, None, None
         if kind == "payload":
             payload = reader.mapping(row, kind, line)
             if not payload:
                 raise reader.wrong(line, "payload is empty; it must be the request's body")
-            return tuple(_texts(payload)), {}, payload, None
+            return tuple(texts_of(payload)), {}, payload, None
         length = reader.whole(row, kind, line) or 1
         prompts = self._made_prompts(reader.path)
-        prompt = prompts.prompt(length, _hash_ids(reader, row, line), f"{number}.{index}", lambda why: reader.wrong(line, why))
+        prompt = prompts.prompt(length, reader.hash_ids(row, line), f"{number}.{index}", lambda why: reader.wrong(line, why))
         return (prompt.text,), {}, None, prompt.tokens
 
     def _made_prompts(self, path: Path) -> Prompts:
         if self._prompts is None:
-            if self._defaults.writer is None or self.context.tokenizer is None:
-                raise BadDataset(
-                    f"the prompts of {path} are measured in tokens, and this endpoint type has no use for a tokenizer",
-                    "choose an endpoint type whose input is text",
-                )
-            self._prompts = Prompts(self._defaults.writer, self.context.tokenizer, path, self.options.block_size)
+            writer, tokenizer = self._defaults.measured()
+            self._prompts = Prompts(writer, tokenizer, path, self.options.block_size)
         return self._prompts
-
-
-def _as_items(turn: Turn) -> Turn:
-    """A turn whose *extra* is a chat, with verbatim messages and tools instead; their tokens then count as they are sent."""
-    extra = {**turn.extra}
-    items, tools = tuple(map(Message.of, extra.pop("messages"))), extra.get("tools")
-    if isinstance(tools, list) and tools and all(isinstance(tool, dict) for tool in tools):  # others are sent, too
-        return replace(turn, items=items, tools=tuple(extra.pop("tools")), extra=extra)
-    return replace(turn, items=items, extra=extra)
 
 
 def _kind(reader: Rows, row: dict[str, Any], line: int) -> str:
@@ -132,28 +116,6 @@ def _kind(reader: Rows, row: dict[str, Any], line: int) -> str:
         if row.get(key) is not None and kinds[0] != kind:
             raise reader.wrong(line, f"{key} belongs to {kind}, and the row has {kinds[0]}")
     return kinds[0]
-
-
-def _hash_ids(reader: Rows, row: dict[str, Any], line: int) -> list[int]:
-    ids = row.get("hash_ids")
-    if ids is None:
-        return []
-    if not isinstance(ids, list) or not all(isinstance(number, int) and not isinstance(number, bool) for number in ids):
-        raise reader.wrong(line, "hash_ids must be a list of whole numbers")
-    return ids
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts of a chat or a body: contents, prompts and inputs."""
-    if isinstance(value, list):
-        for element in value:
-            yield from _texts(element)
-    elif isinstance(value, dict):
-        for key, element in value.items():
-            if isinstance(element, str) and key in ("content", "text", "prompt", "input"):
-                yield element
-            elif isinstance(element, list | dict) and key in ("content", "messages", "prompt", "input"):
-                yield from _texts(element)
 
 
 __all__ = ["MooncakeTrace"]

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from aiperf import Capabilities, DatasetContext
-from aiperf.testing import DatasetContract, Words
+from aiperf.testing import DatasetContract
+from aiperf_dataset_synthetic.contract import WordTokens
 
 from aiperf_dataset_mooncake_trace import MooncakeTrace
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
-
-
-class WordTokens(Words):
-    """A word is a token; its id is its place in a growing list."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._words: list[str] = []
-        self._ids: dict[str, int] = {}
-
-    def encode(self, text: str) -> list[int]:
-        for word in text.split():
-            if word not in self._ids:
-                self._ids[word] = len(self._words)
-                self._words.append(word)
-        return [self._ids[word] for word in text.split()]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return " ".join(self._words[number] for number in ids)
 
 
 class MooncakeTraceContract(DatasetContract):

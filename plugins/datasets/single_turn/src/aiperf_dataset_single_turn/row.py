@@ -95,6 +95,22 @@ class Rows:
             return str(value)
         return self.string(row, "session_id", line)
 
+    def hash_ids(self, row: dict[str, Any], line: int) -> list[int]:
+        """Ids of the blocks of the prompt; [] where the row has none."""
+        ids = row.get("hash_ids")
+        if ids is None:
+            return []
+        if not isinstance(ids, list) or not all(isinstance(number, int) and not isinstance(number, bool) for number in ids):
+            raise self.wrong(line, "hash_ids must be a list of whole numbers")
+        return ids
+
+    def messages(self, row: dict[str, Any], line: int) -> list[dict[str, Any]]:
+        """The chat of the row."""
+        found = row.get("messages")
+        if not isinstance(found, list) or not found or not all(isinstance(each, dict) and "role" in each for each in found):
+            raise self.wrong(line, "messages must be a non-empty list of objects with a role")
+        return found
+
     def _strings(self, row: dict[str, Any], field: str, line: int) -> Iterator[str]:
         """The texts, or media, of a field or its plural, which exclude each other."""
         single, several = row.get(field), row.get(_FIELDS[field])

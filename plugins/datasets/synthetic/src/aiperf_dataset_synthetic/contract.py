@@ -1,11 +1,11 @@
-"""A tokenizer of bytes for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
+"""Tokenizers of bytes and of words for the conformance suite.  For tests, and for ``aiperf plugins validate``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from aiperf import Capabilities, DatasetContext
-from aiperf.testing import DatasetContract
+from aiperf.testing import DatasetContract, Words
 
 from aiperf_dataset_synthetic import Synthetic
 from aiperf_dataset_synthetic.options import SyntheticOptions
@@ -25,6 +25,25 @@ class Bytes:
 
     def count(self, text: str) -> int:
         return len(self.encode(text))
+
+
+class WordTokens(Words):
+    """A word is a token; its id is its place in a growing list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: list[str] = []
+        self._ids: dict[str, int] = {}
+
+    def encode(self, text: str) -> list[int]:
+        for word in text.split():
+            if word not in self._ids:
+                self._ids[word] = len(self._words)
+                self._words.append(word)
+        return [self._ids[word] for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(self._words[number] for number in ids)
 
 
 class SyntheticContract(DatasetContract):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aiperf import BadDataset, Conversation, DatasetContext, Turn
+from aiperf import BadDataset, Conversation, DatasetContext, Tokenizer, Turn
 from msgspec.structs import replace
 
 from aiperf_dataset_synthetic.draws import positive_normal
@@ -33,6 +33,19 @@ class FileDefaults:
     def stands_before(self) -> str:
         """Name of the messages that the options put before each conversation; "" where they put none."""
         return self._prelude.what
+
+    def measured(self) -> tuple[Writer, Tokenizer]:
+        """For prompts that are made: what writes them, and what counts them.
+
+        Raises:
+            BadDataset: The endpoint has no tokenizer.
+        """
+        if self.writer is None or self._context.tokenizer is None:
+            raise BadDataset(
+                f"the prompts of {self.path} are measured in tokens, and this endpoint type has no use for a tokenizer",
+                "choose an endpoint type whose input is text",
+            )
+        return self.writer, self._context.tokenizer
 
     def conversation(
         self, number: int, identity: str | None, turns: tuple[Turn, ...], *, system: str | None = None, alone: bool = False

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from aiperf import AiperfError, Tokenizer
+
 from aiperf_dataset_synthetic.text import Text, Writer
 
 _CACHED_BLOCKS = 8192

@@ -1,0 +1,84 @@
+"""burst_gpt_trace: a table of recorded requests, with times and lengths."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
+from aiperf.sdk.rowfile import lines, tables
+from aiperf_dataset_synthetic.file import FileDefaults
+
+from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
+
+log = logging.getLogger(__name__)
+
+_COLUMNS = ("Timestamp", "Request tokens", "Response tokens")
+
+
+class BurstGptTrace(Dataset[BurstGptTraceOptions]):
+    """Rows of a table; each is a conversation with a generated prompt."""
+
+    trace = True
+
+    def __init__(self, options: BurstGptTraceOptions, context: DatasetContext) -> None:
+        super().__init__(options, context)
+        self._defaults = FileDefaults(options, context)
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        try:
+            _, header = next(lines(path), (0, b""))
+        except BadDataset:
+            return False
+        names = {name.strip().strip('"') for name in header.decode("utf-8", "replace").split(",")}
+        return names.issuperset(_COLUMNS)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        (writer, _), path = self._defaults.measured(), self._defaults.path
+        number, skipped, why = 0, 0, ""
+        for line, row in tables(path, _COLUMNS):
+            try:
+                seconds, request, response = _time(row), _length(row, "Request tokens"), _length(row, "Response tokens")
+            except ValueError as error:
+                skipped, why = skipped + 1, why or f"{path}:{line}: {error}"
+                continue
+            prompt = writer.text("burst_gpt", number, request)
+            turn = Turn(texts=(prompt.text,), max_tokens=response, timestamp_ms=seconds * 1000.0, input_tokens=prompt.tokens)
+            yield self._defaults.conversation(number, None, (turn,))
+            number += 1
+        if skipped and not number:
+            raise BadDataset(f"no row can be sent, the first because of {why}", f"a row needs {', '.join(_COLUMNS)}")
+        if skipped:
+            log.warning("%d of %d rows can't be sent and are skipped; the first is %s", skipped, skipped + number, why)
+        writer.warn()
+
+
+def _time(row: dict[str, Any]) -> float:
+    seconds = _number(row, "Timestamp")
+    if seconds < 0:
+        raise ValueError(f"Timestamp is {row['Timestamp']}; it must be a number of seconds, 0 or more")
+    return seconds
+
+
+def _length(row: dict[str, Any], column: str) -> int:
+    length = _number(row, column)
+    if length < 1 or length != int(length):
+        raise ValueError(f"{column} is {row[column]}; it must be a whole number of at least 1")
+    return int(length)
+
+
+def _number(row: dict[str, Any], column: str) -> float:
+    try:
+        number = float(row[column])
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{column} is {row[column]!r}; it must be a number")
+    return number
+
+
+__all__ = ["BurstGptTrace"]

@@ -1,0 +1,77 @@
+"""Tables of BurstGPT: columns, generated prompts, and rows that can't be sent."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf_dataset_burst_gpt_trace import BurstGptTrace
+from aiperf_dataset_burst_gpt_trace.contract import BurstGptTraceContract
+from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
+from aiperf_dataset_synthetic.contract import WordTokens
+
+HEADER = "Timestamp,Request tokens,Response tokens\n"
+
+
+def read(file: Path, text: str, tokenizer: Any = ...) -> list[Conversation]:
+    file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
+    tokens = WordTokens() if tokenizer is ... else tokenizer
+    return list(BurstGptTrace(BurstGptTraceOptions(), DatasetContext(100, 7, True, tokens, Capabilities(), file)))
+
+
+class TestBurstGptTraceKeepsTheContract(BurstGptTraceContract):
+    pass
+
+
+@pytest.mark.parametrize(("text", "rows"), [
+    ("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+     "5,ChatGPT,472,18,490,Conversation log\n45,GPT-4,87,230,317,API log\n", [(5000, 472, 18), (45000, 87, 230)]),
+    (HEADER + "0.5,12,3\n", [(500, 12, 3)]),
+    ("Response tokens,Timestamp,Request tokens\n7,1,64\n9,1,64\n", [(1000, 64, 7), (1000, 64, 9)]),
+    ('\ufeff"Timestamp","Model","Request tokens","Response tokens"\r\n1,"a, ""b""\r\nc",2,3.0\r\n', [(1000, 2, 3)]),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["trace.csv", "trace.csv.gz"])
+def test_columns_are_found_by_name(tmp_path: Path, name: str, text: str, rows: list[tuple[float, int, int]]) -> None:
+    turns = [turn for each in read(tmp_path / name, text) for turn in each.turns]
+    assert [(turn.timestamp_ms, len(turn.text.split()), turn.max_tokens) for turn in turns] == rows
+    assert [turn.input_tokens for turn in turns] == [length for _, length, _ in rows]
+    assert BurstGptTrace.recognises(tmp_path / name, None)
+
+
+@pytest.mark.parametrize(("row", "why"), [
+    ("x,5,6", "Timestamp is 'x'; it must be a number"), ("-1,5,6", "Timestamp is -1; it must be a number of seconds"),
+    ("nan,5,6", "Timestamp is 'nan'"), ("1,0,6", "Request tokens is 0; it must be a whole number of at least 1"),
+    ("1,5,0", "Response tokens is 0"), ("1,5.5,6", "Request tokens is 5.5"), ("1,,6", "Request tokens is ''"),
+])  # fmt: skip
+def test_rows_that_cannot_be_sent_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture, row: str, why: str) -> None:
+    assert len(read(tmp_path / "trace.csv", f"{HEADER}0,5,6\n{row}\n{row}\n")) == 1
+    assert "2 of 3 rows can't be sent and are skipped" in caplog.text
+    assert f"trace.csv:3: {why}" in caplog.text
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path / "trace.csv", f"{HEADER}{row}\n")
+    assert f"trace.csv:2: {why}" in caught.value.message
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("Timestamp,Tokens\n1,2\n", "has no column Request tokens, Response tokens"),
+    ("Timestamp;Request tokens;Response tokens\n1;2;3\n", "has no column Timestamp"),
+    (HEADER + "1,2\n", "trace.csv:2: 2 values for 3 columns"),
+])  # fmt: skip
+def test_a_table_of_another_shape_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path / "trace.csv", text)
+    assert words in caught.value.message
+
+
+def test_without_a_tokenizer_lengths_mean_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BadDataset, match="measured in tokens"):
+        read(tmp_path / "trace.csv", HEADER + "1,2,3\n", tokenizer=None)
+
+
+def test_other_tables_are_not_recognised(tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("Timestamp,Tokens\n")
+    assert not BurstGptTrace.recognises(tmp_path / "other.csv", None)
+    assert not BurstGptTrace.recognises(tmp_path / "gone.csv", None)

@@ -1,0 +1,55 @@
+"""raw_payload: bodies of requests, sent byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aiperf import BadDataset, Conversation, Dataset, Turn
+from aiperf.sdk.rowfile import lines, row_of
+from aiperf_dataset_single_turn import texts_of
+from aiperf_dataset_synthetic.text import conversation_id
+
+_BODY_KEYS = ("model", "stream", "max_tokens", "max_completion_tokens")
+"""Keys that mark a row with ``messages`` as a request's body instead of a row of a trace."""
+
+
+class RawPayload(Dataset[None]):
+    """Lines of a file, each a conversation; or files of a directory, whose lines are turns."""
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        if not isinstance(first_row, dict) or not isinstance(first_row.get("messages"), list):
+            return False
+        if "conversation_id" in first_row or isinstance(first_row.get("data"), list):
+            return False
+        return path.is_dir() or any(key in first_row for key in _BODY_KEYS)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        path = self.context.source
+        if path is None:
+            raise BadDataset("this data set reads a file or a directory, and the run has none", "add --input-file")
+        if not path.is_dir():
+            for number, turn in enumerate(_turns(path)):
+                yield Conversation(conversation_id(self.context, number), (turn,), alone=True)
+            return
+        files = sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")))
+        if not files:
+            raise BadDataset(f"{path} has no .jsonl files", "each file is a conversation, and each of its lines a body")
+        for file in files:
+            turns = tuple(_turns(file))
+            if not turns:
+                raise BadDataset(f"{file} has no lines", "each line is the body of a request")
+            yield Conversation(file.name.partition(".jsonl")[0], turns, alone=True)
+
+
+def _turns(path: Path) -> Iterator[Turn]:
+    for number, line in lines(path):
+        row = row_of(path, number, line)
+        if not row:
+            raise BadDataset(f"{path}:{number}: the body is empty", "each line is the body of a request, a JSON object")
+        yield Turn(texts=tuple(texts_of(row)), payload=line.strip())
+
+
+__all__ = ["RawPayload"]

@@ -1,0 +1,86 @@
+"""Each format of a data set in a whole run against the simulator: the report and the server's own account agree.
+
+A package adds its row; formats are in alphabetical order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from aiperf_command_simulate.testing import Simulator
+from program import Program
+
+
+class Row(NamedTuple):
+    """files: by their names below the run's folder; *source* is the input file, or a directory.
+
+    answers, inputs: tokens of the answers by the server's account and of the prompts as counted here, in ascending order.
+    words: of the command line; without any, the trace's recorded times are kept.
+    named: the format is given by name, else the file is recognised.
+    """
+
+    files: Mapping[str, str]
+    source: str
+    answers: list[int]
+    inputs: list[int]
+    words: str = "--concurrency 1"
+    named: bool = True
+
+
+def body(text: str, tokens: int) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": tokens}
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+FORMATS = {
+    "bailian_trace": Row({"t.jsonl": lines(
+        {"chat_id": 7, "timestamp": 0.01, "input_length": 32, "output_length": 9, "type": "text", "hash_ids": [4, 5]},
+        {"chat_id": 8, "parent_chat_id": 7, "timestamp": 0.02, "input_length": 48, "output_length": 4, "type": "text", "turn": 2,
+         "hash_ids": [4, 5, 6]},
+        {"chat_id": 9, "timestamp": 0.01, "input_length": 10, "output_length": 3, "type": "search", "hash_ids": [11]},
+    )}, "t.jsonl", [3, 4, 9], [10, 32, 48], words=""),
+    "burst_gpt_trace": Row(
+        {"t.csv": "Timestamp,Model,Request tokens,Response tokens\n0,GPT-4,12,3\n0.01,GPT-4,40,5\n"}, "t.csv", [3, 5], [12, 40],
+        words="",
+    ),
+    "inputs_json": Row({"inputs.json": json.dumps({"data": [
+        {"session_id": "a", "payloads": [body("one two", 3), body("one two three", 5)]},
+        {"session_id": "b", "payloads": [body("one", 4)]},
+    ]}, indent=2)}, "inputs.json", [3, 4, 5], [1, 2, 3], words="--concurrency 1 --num-sessions 2", named=False),
+    "raw_payload": Row({
+        "bodies/a.jsonl": lines(body("one two", 3), body("one two three", 5)), "bodies/b.jsonl": lines(body("one", 4)),
+    }, "bodies", [3, 4, 5], [1, 2, 3], words="--concurrency 1 --num-sessions 2", named=False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_run_of_this_format_sends_its_rows(name: str, tmp_path: Path, simulator: Simulator) -> None:
+    row = FORMATS[name]
+    for file, text in row.files.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text)
+    words = [*row.words.split(), *(["--custom-dataset-type", name] if row.named else [])]
+    done = Program(tmp_path)(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--tokenizer", "builtin", "--ui", "none",
+        "--random-seed", 1, "--input-file", row.source, *words,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    truth = simulator.truth()["requests"]
+    assert sorted(request["completion_tokens"] for request in truth) == row.answers
+    assert {(request["status"], request["outcome"]) for request in truth} == {(200, "completed")}
+    report = done.json()
+    assert report["request_count"]["avg"] == len(row.answers)
+    assert report["total_osl"]["avg"] == sum(row.answers)
+    records = done.lines("profile_export.jsonl")
+    assert sorted(record["metrics"]["input_sequence_length"]["value"] for record in records) == row.inputs
+    if not row.named:
+        assert f"is read as {name}" in done.err
+    if not row.words:
+        assert "fixed_schedule" in json.dumps(report["input_config"]), "a trace that is named keeps to its times"
