@@ -42,7 +42,7 @@ def lines(*rows: dict[str, Any]) -> str:
 FORMATS = {
     "bailian_trace": Row({"t.jsonl": lines(
         {"chat_id": 7, "timestamp": 0.01, "input_length": 32, "output_length": 9, "type": "text", "hash_ids": [4, 5]},
-        {"chat_id": 8, "parent_chat_id": 7, "timestamp": 0.02, "input_length": 48, "output_length": 4, "type": "text", "turn": 2,
+        {"chat_id": 8, "parent_chat_id": 7, "timestamp": 0.02, "input_length": 48, "output_length": 4, "turn": 2,
          "hash_ids": [4, 5, 6]},
         {"chat_id": 9, "timestamp": 0.01, "input_length": 10, "output_length": 3, "type": "search", "hash_ids": [11]},
     )}, "t.jsonl", [3, 4, 9], [10, 32, 48], words=""),

@@ -40,7 +40,7 @@ class BailianTrace(Dataset[BailianTraceOptions]):
             return str(_root(row["chat_id"], parents, roots))
 
         for number, (identity, session) in enumerate(grouped(reader.path, root)):
-            session.sort(key=lambda at: _number_of_turn(reader, at[1], at[0]))
+            session.sort(key=lambda at: _whole(reader, at[1], "turn", at[0], 1))
             by_chat = {row["chat_id"]: row for _, row in session}
             alone = all(self._continues(reader, by_chat.get(parents[row["chat_id"]]), row, line) for line, row in session)
             turns = tuple(self._turn(reader, prompts, row, line, f"{number}.{at}") for at, (line, row) in enumerate(session))
@@ -75,10 +75,7 @@ def _parents(reader: Rows) -> dict[int, int]:
     """
     parents: dict[int, int] = {}
     for line, row in rows(reader.path):
-        chat, parent = row.get("chat_id"), row.get("parent_chat_id", _NO_PARENT)
-        for key, value in (("chat_id", chat), ("parent_chat_id", parent)):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise reader.wrong(line, f"{key} is {shown(value)}; it must be a whole number")
+        chat, parent = _whole(reader, row, "chat_id", line), _whole(reader, row, "parent_chat_id", line, _NO_PARENT)
         if chat in parents:
             raise reader.wrong(line, f"chat_id is {chat}, which an earlier row has; each row has its own")
         parents[chat] = parent
@@ -103,11 +100,11 @@ def _root(chat: int, parents: dict[int, int], roots: dict[int, int]) -> int:
     return root
 
 
-def _number_of_turn(reader: Rows, row: dict[str, Any], line: int) -> int:
-    turn = row.get("turn", 1)
-    if isinstance(turn, bool) or not isinstance(turn, int):
-        raise reader.wrong(line, f"turn is {shown(turn)}; it must be a whole number")
-    return turn
+def _whole(reader: Rows, row: dict[str, Any], key: str, line: int, default: int | None = None) -> int:
+    number = row.get(key, default)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise reader.wrong(line, f"{key} is {shown(number)}; it must be a whole number")
+    return number
 
 
 def _length(reader: Rows, row: dict[str, Any], key: str, line: int) -> int:
