@@ -35,6 +35,11 @@ def body(text: str, tokens: int) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": tokens}
 
 
+def captured(tenth: int, sent: dict[str, Any]) -> dict[str, Any]:
+    given = {"endpointInput": {"encoding": "JSON", "data": json.dumps(sent)}}
+    return {"captureData": given, "eventMetadata": {"inferenceTime": f"2025-01-01T00:00:00.{tenth}Z"}}
+
+
 def lines(*rows: dict[str, Any]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
@@ -46,6 +51,12 @@ FORMATS = {
          "hash_ids": [4, 5, 6]},
         {"chat_id": 9, "timestamp": 0.01, "input_length": 10, "output_length": 3, "type": "search", "hash_ids": [11]},
     )}, "t.jsonl", [3, 4, 9], [10, 32, 48], words=""),
+    "baseten_trace": Row({"t.parquet": lines(
+        {"timestamp_start_unix_ms": 1_700_000_000_000, "prompt": "one two", "input_tokens": 2, "output_tokens": 3,
+         "provided_session_id": "s", "total_hashes": "[9]", "block_size": 64},
+        {"timestamp_start_unix_ms": 1_700_000_000_020, "prompt": "one two three", "input_tokens": 3, "output_tokens": 5,
+         "provided_session_id": "s", "total_hashes": "[9, 10]", "block_size": 64},
+    )}, "t.parquet", [3, 5], [2, 3], words=""),
     "burst_gpt_trace": Row(
         {"t.csv": "Timestamp,Model,Request tokens,Response tokens\n0,GPT-4,12,3\n0.01,GPT-4,40,5\n"}, "t.csv", [3, 5], [12, 40],
         words="",
@@ -57,15 +68,33 @@ FORMATS = {
     "raw_payload": Row({
         "bodies/a.jsonl": lines(body("one two", 3), body("one two three", 5)), "bodies/b.jsonl": lines(body("one", 4)),
     }, "bodies", [3, 4, 5], [1, 2, 3], words="--concurrency 1 --num-sessions 2", named=False),
+    "random_pool": Row(
+        {"pool/a.jsonl": lines({"text": "one two"}), "pool/b.jsonl": lines({"text": "three"})}, "pool", [4, 4], [3, 3],
+        words="--concurrency 1 --request-count 2 --osl 4", named=False,
+    ),
+    "sagemaker_data_capture": Row({"capture/a.jsonl": lines(captured(1, body("one two", 3))), "capture/deep/b.jsonl": lines(
+        captured(0, body("one", 5)),
+    )}, "capture", [3, 5], [1, 2], words=""),
 }  # fmt: skip
+
+
+def write(path: Path, text: str) -> None:
+    """Write the text, or (as Parquet) its rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix != ".parquet":
+        path.write_text(text)
+        return
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist([json.loads(line) for line in text.splitlines()]), path)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_run_of_this_format_sends_its_rows(name: str, tmp_path: Path, simulator: Simulator) -> None:
     row = FORMATS[name]
     for file, text in row.files.items():
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text(text)
+        write(tmp_path / file, text)
     words = [*row.words.split(), *(["--custom-dataset-type", name] if row.named else [])]
     done = Program(tmp_path)(
         "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--tokenizer", "builtin", "--ui", "none",

@@ -19,7 +19,7 @@ from aiperf.errors import BadDataset
 _decode = msgspec.json.Decoder().decode
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error, ValueError, NotImplementedError)  # pyarrow's errors are some of these
 _AT_ONCE = 1024
-_COLUMNAR = (".parquet", ".arrow", ".feather")
+_COLUMNAR = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -52,7 +52,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def tables(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Numbers and rows of a table: a name in ``.csv`` (also compressed), ``.parquet``, ``.arrow`` or ``.feather``.
+    """Numbers and rows of a table: a name in ``.csv`` (also compressed), ``.parquet``, ``.arrow``, ``.feather`` or ``.ipc``.
 
     Of CSV the number is the line on which the row begins (the header is line 1) and values are texts.  Of the others it is the
     row, from 1, and values have their types.  Memory holds a batch at a time.  columns: those to read; () reads all.

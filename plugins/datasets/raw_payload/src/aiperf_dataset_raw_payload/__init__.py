@@ -8,7 +8,7 @@ from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf.sdk.rowfile import lines, row_of
-from aiperf_dataset_single_turn import texts_of
+from aiperf_dataset_single_turn import jsonl_files, texts_of
 from aiperf_dataset_synthetic.text import conversation_id
 
 _BODY_KEYS = ("model", "stream", "max_tokens", "max_completion_tokens")
@@ -34,14 +34,14 @@ class RawPayload(Dataset[None]):
             for number, turn in enumerate(_turns(path)):
                 yield Conversation(conversation_id(self.context, number), (turn,), alone=True)
             return
-        files = sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")))
+        files = jsonl_files(path)
         if not files:
             raise BadDataset(f"{path} has no .jsonl files", "each file is a conversation, and each of its lines a body")
-        for file in files:
+        for name, file in files:
             turns = tuple(_turns(file))
             if not turns:
                 raise BadDataset(f"{file} has no lines", "each line is the body of a request")
-            yield Conversation(file.name.partition(".jsonl")[0], turns, alone=True)
+            yield Conversation(name, turns, alone=True)
 
 
 def _turns(path: Path) -> Iterator[Turn]:

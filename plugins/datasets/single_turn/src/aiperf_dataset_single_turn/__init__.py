@@ -11,7 +11,7 @@ from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
-from aiperf_dataset_single_turn.sessions import alone, grouped, lone_rows
+from aiperf_dataset_single_turn.sessions import alone, grouped, jsonl_files, lone_rows
 from aiperf_dataset_single_turn.verbatim import NO_HISTORY, texts_of, verbatim
 
 
@@ -43,4 +43,4 @@ class SingleTurn(Dataset[SingleTurnOptions]):
             yield self._defaults.conversation(number, identity, turns, alone=True)
 
 
-__all__ = ["NO_HISTORY", "Rows", "SingleTurn", "grouped", "shown", "texts_of", "verbatim"]
+__all__ = ["MODALITIES", "NO_HISTORY", "Rows", "SingleTurn", "grouped", "jsonl_files", "shown", "texts_of", "verbatim"]

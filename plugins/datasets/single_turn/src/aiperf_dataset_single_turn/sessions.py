@@ -10,9 +10,16 @@ from typing import Any
 
 from aiperf import BadDataset, rows
 
+_JSONL = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _BLANK = BOM_UTF8 + b" \t\n\r\v\f"
 Row = tuple[int, dict[str, Any]]
 """Line number and object."""
+
+
+def jsonl_files(folder: Path, *, deep: bool = False) -> list[tuple[str, Path]]:
+    """The files of rows in a folder, with their names without endings, in the order of names.  deep: also in folders below."""
+    inside = sorted(folder.rglob("*") if deep else folder.iterdir())
+    return [(path.name.partition(".jsonl")[0], path) for path in inside if path.name.endswith(_JSONL) and path.is_file()]
 
 
 def lone_rows(path: Path) -> int | None:
