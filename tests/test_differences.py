@@ -355,6 +355,21 @@ HELD = {
         "test_verdict_advice.py::test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it",
         "test_verdict_advice.py::test_reasoning_that_is_counted_and_not_shown_is_told",
     ),
+    "a chain of `bailian_trace`": (
+        "test_dataset_bailian_trace.py::test_a_chain_whose_rows_are_complete_prompts_is_sent_row_by_row",
+        "test_dataset_bailian_trace.py::test_rows_of_new_tokens_follow_the_servers_answers",
+    ),
+    "rows of `burst_gpt_trace` that can't be sent": (
+        "test_dataset_burst_gpt_trace.py::test_rows_that_cannot_be_sent_are_counted",
+    ),
+    "`messages` alone, or with `model`, `stream`, `max_tokens`": (
+        "test_dataset_mooncake_trace.py::test_it_knows_its_rows",
+        "test_dataset_raw_payload.py::test_it_knows_its_rows",
+    ),
+    "order of `random_pool`": ("test_dataset_random_pool.py::test_the_order_is_shuffled",),
+    "`prompt_tokens` of a captured answer (`sagemaker_data_capture`)": (
+        "test_dataset_sagemaker_data_capture.py::test_the_captured_count_is_not_the_input_length",
+    ),
     "`aiperf validate`": (
         "test_command_validate.py::test_what_is_wrong_is_said_where_it_is",
         "test_command_validate.py::test_files_that_are_as_they_should_be_have_no_fault",

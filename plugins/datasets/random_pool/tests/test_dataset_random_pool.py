@@ -100,6 +100,10 @@ def test_a_row_that_breaks_a_rule_is_named_though_it_is_not_drawn(tmp_path: Path
         assert words in caught.value.message
 
 
+def test_the_order_is_shuffled() -> None:
+    assert RandomPool.preferred_sampling == "shuffle"
+
+
 def test_a_directory_without_pools_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadDataset, match=r"has no \.jsonl files"):
         read(tmp_path)

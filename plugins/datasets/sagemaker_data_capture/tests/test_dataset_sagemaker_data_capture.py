@@ -58,6 +58,12 @@ def test_a_body_is_base64_where_nothing_else_is_said(tmp_path: Path) -> None:
         assert read(tmp_path / "c.jsonl", row)[0].turns[0].text == "hi"
 
 
+def test_the_captured_count_is_not_the_input_length(tmp_path: Path) -> None:
+    row = captured(1)
+    row["captureData"]["endpointOutput"] = {"encoding": "JSON", "data": '{"usage": {"prompt_tokens": 3}}'}
+    assert read(tmp_path / "c.jsonl", row)[0].turns[0].input_tokens is None
+
+
 def test_all_files_below_a_directory_are_read(tmp_path: Path) -> None:
     for name, second in (("b/2/x.jsonl", 1), ("a.jsonl", 2)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

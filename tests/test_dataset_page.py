@@ -1,0 +1,45 @@
+"""The files of docs/datasets.md are read as the page says, and it has one for each format."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from aiperf.registry.registry import Registry
+from aiperf_command_validate.dataset import read
+
+PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
+SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+FILE = re.compile(r"^`([\w.]+)`:\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RESULT = re.compile(r"^Recognised: (\d+) conversations?, (\d+) turns?\.$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return Registry.discover()
+
+
+def test_the_page_has_every_format(registry: Registry) -> None:
+    formats = [plugin for plugin in registry.all("datasets") if plugin.first_party]
+    assert sorted(SECTIONS) == sorted(plugin.name for plugin in formats if plugin.capabilities.get("reads"))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_file_is_read_as_the_page_says(name: str, registry: Registry, tmp_path: Path) -> None:
+    files, (result,) = FILE.findall(SECTIONS[name]), RESULT.findall(SECTIONS[name])
+    for file, text in files:
+        write(tmp_path / file, text)
+    done = read(tmp_path / files[0][0] if len(files) == 1 else tmp_path, "dataset", registry)
+    assert (done.fault, done.format, done.conversations, done.turns) == (None, name, *map(int, result))
+
+
+def write(path: Path, text: str) -> None:
+    if path.suffix != ".parquet":
+        path.write_text(text)
+        return
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist([json.loads(line) for line in text.splitlines()]), path)
