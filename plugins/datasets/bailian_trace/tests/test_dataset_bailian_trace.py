@@ -58,8 +58,8 @@ def test_sessions_are_found_by_their_roots_and_ordered_by_turn(tmp_path: Path) -
 
 
 def test_a_long_chain_has_a_root(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, *(row(n, n + 1 if n < 5000 else -1, length=1, turn=5001 - n) for n in range(1, 5001)))
-    assert (one.id, len(one.turns)) == ("5000", 5000)
+    (one,) = read(tmp_path, *(row(n, n + 1 if n < 1500 else -1, length=1, turn=1501 - n) for n in range(1, 1501)))
+    assert (one.id, len(one.turns)) == ("1500", 1500)
 
 
 def test_the_size_of_a_block_can_be_given(tmp_path: Path) -> None:
