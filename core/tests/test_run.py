@@ -9,7 +9,7 @@ import pytest
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.run.children import Child, Mailbox
-from aiperf.run.run import snapshot_of
+from aiperf.run.phase import snapshot_of
 from aiperf.run.start import Interruption, Outcome, Signals
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import PhasePlan

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+progress = logging.getLogger("aiperf.progress")
+"""For the console alone: a run that is refused leaves no log because it took a second."""
 _LEVELS = {
     "trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "success": logging.INFO,
     "warning": logging.WARNING, "error": logging.ERROR, "critical": logging.CRITICAL,
@@ -95,4 +97,5 @@ def to_file(path: Path) -> None:
     file = _File(path, encoding="utf-8")
     line = "%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s"
     file.setFormatter(logging.Formatter(line, "%Y-%m-%d %H:%M:%S"))
+    file.addFilter(lambda record: record.name != progress.name)
     logging.getLogger("aiperf").addHandler(file)

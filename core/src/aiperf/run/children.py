@@ -21,6 +21,8 @@ from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make
 
 log = logging.getLogger(__name__)
 
+POLL_MS = 100
+"""How long the parent waits for a message before it looks around."""
 _RESTARTS = 3
 """How many workers, and how many reducers, are replaced in a run."""
 

@@ -18,6 +18,7 @@ import msgspec
 
 from aiperf import environment
 from aiperf.errors import PluginError
+from aiperf.logs import progress
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
@@ -110,7 +111,7 @@ class Display:
         self._safely(lambda: self._ui.step(step))
         if not self.draws and not logged and step.what not in self._logged:
             self._logged.add(step.what)
-            log.info("%s", step.line())
+            progress.info("%s", step.line())
 
     def log(self, line: str) -> None:
         if not self._safely(lambda: self._ui.log(line)):

@@ -1,0 +1,182 @@
+"""One phase of a run, in the parent process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+from aiperf import environment
+from aiperf.planning.phases import target
+from aiperf.processes import control
+from aiperf.run.children import POLL_MS, Child, no_messages
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.ui import Snapshot
+from aiperf.telemetry.process import BEGIN, END
+from aiperf.worker.clock import NS_PER_S
+
+if TYPE_CHECKING:
+    from aiperf.run.run import Run
+
+log = logging.getLogger(__name__)
+
+_LEAD_NS = 3_000_000
+"""From the message that begins a phase to its start: every worker has it by then."""
+_SHOW_S = 0.25
+_CANCEL_DRAIN_NS = 5 * NS_PER_S
+"""Longest time for requests in flight to finish after a signal."""
+_UNREACHABLE_S = 10.0
+"""A run ends when it never reached the server for so long."""
+_FEWEST_TO_JUDGE = 10
+"""The share of failed requests is judged from so many on."""
+
+
+class Phase:
+    """Drives the workers through *phase*, shows it four times a second, and ends it early at a signal or after failures."""
+
+    def __init__(self, phase: PhasePlan, run: Run) -> None:
+        self._phase, self._run, self._outcome, self._mailbox = phase, run, run.outcome, run.mailbox
+        self._start_ns = self._stops = 0
+        self._kill_at_s: float | None = None
+        # Without an interval the log shows a warmup every 30 s, and other phases not at all.
+        warmup_s = environment.warmup_log_s() if phase.kind == "warmup" else 0.0
+        self._log_every_s = run.settings.kernel.stats_interval_s or warmup_s
+        self._shown_s, self._logged_s = 0.0, time.monotonic()
+        self._refused_since_s: float | None = None
+
+    def run(self) -> None:
+        """Return when every worker has ended the phase."""
+        self._begin()
+        while len(self._mailbox.ended) < self._run.plan.run.workers:
+            self._mailbox.receive(POLL_MS)
+            self._run.directories.check()
+            self._mailbox.watch_workers(self._phase)
+            self._mailbox.watch_reducers()
+            self._judge_failures()
+            self._judge_refusals()
+            self._judge_data()
+            self._show()
+            self._stop_where_asked()
+        self._end()
+
+    def _begin(self) -> None:
+        phase, mailbox = self._phase, self._mailbox
+        mailbox.begin_phase(self._outcome.lost)
+        self._run.sources.sample(phase.index, BEGIN)
+        self._start_ns = monotonic_ns() + _LEAD_NS
+        self._outcome.times.setdefault("begin_ns", self._start_ns)
+        resume = control.Begin(phase.index, self._start_ns, resumed=True)
+        mailbox.catch_up = lambda child: [resume] if child.role == "worker" else []
+        log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
+        for child in self._running():
+            mailbox.send(child, control.Begin(phase.index, self._start_ns))
+        self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase, servers=self._run.servers)
+
+    def _judge_failures(self) -> None:
+        """End the run once too large a share of the requests has failed."""
+        phase, most = self._phase, self._run.plan.load.failed_threshold
+        if most is None or phase.kind != "profiling" or self._outcome.incomplete:
+            return
+        completed, failed = self._mailbox.totals()
+        finished = completed + failed
+        if finished >= max(_FEWEST_TO_JUDGE, phase.concurrency or 0) and failed > most * finished:
+            flag = self._run.settings.flag("failed_threshold", "--failed-request-threshold")
+            self._outcome.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
+            self._outcome.warn(self._outcome.incomplete)
+
+    def _judge_refusals(self) -> None:
+        """End the run once no worker could open a connection for too long."""
+        counters = [counter for counter in self._mailbox.counters.values() if counter.sent]
+        if not counters or any(counter.refused is None for counter in counters):
+            self._refused_since_s = None
+            return
+        now_s, limit_s = time.monotonic(), self._run.settings.kernel.unreachable_timeout_s
+        self._refused_since_s = self._refused_since_s or now_s
+        if limit_s is None:
+            limit_s = 0.0 if any(counter.connected for counter in counters) else _UNREACHABLE_S
+        if limit_s and now_s - self._refused_since_s >= limit_s and not self._outcome.incomplete:
+            flag = self._run.settings.flag("unreachable_timeout_s", "--unreachable-timeout")
+            why = f"no connection could be opened for {limit_s:g} s ({counters[0].refused}); {flag} 0 goes on trying"
+            self._outcome.incomplete = why
+            self._outcome.warn(why)
+
+    def _judge_data(self) -> None:
+        """End the run where the rest of a data set that it sends already can't be made."""
+        if failure := self._run.builder.failure():
+            self._outcome.incomplete = self._outcome.incomplete or failure
+            self._outcome.warn(failure)
+
+    def _show(self) -> None:
+        """Show the phase on the display, to hooks and in the log, if the last time is long enough ago."""
+        now_s = time.monotonic()
+        if now_s - self._shown_s < _SHOW_S:
+            return
+        self._shown_s = now_s
+        elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
+        snapshot = snapshot_of(self._phase, elapsed_s, self._mailbox.counters.values(), self._mailbox.live.values())
+        self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
+        if self._log_every_s and now_s - self._logged_s >= self._log_every_s:
+            self._logged_s = now_s
+            log.info("%s", "  ".join(snapshot.lines()))
+        self._run.display.show(snapshot)
+
+    def _stop_where_asked(self) -> None:
+        """Stop the workers at a signal, or once the run is incomplete; kill those that don't obey."""
+        if self._outcome.signals.count > self._stops or (self._outcome.incomplete and not self._stops):
+            self._stops = max(1, self._outcome.signals.count)
+            grace_ns = _CANCEL_DRAIN_NS if self._phase.grace_ns is None else self._phase.grace_ns
+            drain_ns = 0 if self._outcome.signals.count > 1 else min(grace_ns, _CANCEL_DRAIN_NS)
+            for child in self._running():
+                self._mailbox.send(child, control.Stop(drain_ns))
+            self._kill_at_s = time.monotonic() + drain_ns / NS_PER_S + environment.abort_wait_s()
+        if self._kill_at_s is not None and time.monotonic() > self._kill_at_s:
+            for child in self._running():
+                child.process.kill()
+
+    def _running(self) -> list[Child]:
+        return [child for child in self._mailbox.children.workers if child.index not in self._mailbox.ended]
+
+    def _end(self) -> None:
+        phase = self._phase
+        self._mailbox.catch_up = no_messages
+        self._run.sources.sample(phase.index, END)
+        self._judge_failures()
+        completed, errors = self._mailbox.totals()
+        elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
+        ended = completed + errors  # which of them succeeded is known when their answers are read
+        log.info("Phase %s (%s) complete | %s requests ended | %.2f s elapsed", phase.name, phase.kind, ended, elapsed_s)
+        if phase.kind == "warmup" and errors and not completed:
+            self._outcome.warn("every warmup request failed")
+        self._run.hooks.call("aiperf_phase_ended", plan=self._run.plan, phase=phase, servers=self._run.servers)
+
+
+def snapshot_of(
+    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.Live]
+) -> Snapshot:
+    """The sums of workers and reducers.  Share and time left are unknown in a phase without a size or duration."""
+    counters = [counter for counter in counters if counter.phase == phase.index]
+    completed = sum(counter.completed for counter in counters)
+    errors = sum(counter.errors for counter in counters)
+    done = completed + errors
+    shares = [] if phase.turns is None else [done / phase.turns]
+    if phase.duration_ns is not None:
+        shares.append(elapsed_s * NS_PER_S / phase.duration_ns)
+    share = max(shares, default=None)
+    return Snapshot(
+        phase.name, phase.kind, max(0.0, elapsed_s), sum(counter.sent for counter in counters), completed, errors,
+        in_flight=sum(counter.in_flight for counter in counters),
+        rate=done / elapsed_s if elapsed_s > 0 else 0.0,
+        share=share,
+        eta_s=elapsed_s * (1 - share) / share if share and share < 1 else None,
+        ttft_ms=_mean([(reducer.ttft_ms, reducer.done) for reducer in live]),
+        itl_ms=_mean([(reducer.itl_ms, reducer.done) for reducer in live]),
+    )  # fmt: skip
+
+
+def _mean(values: list[tuple[float | None, int]]) -> float | None:
+    """The mean of weighted values; None where none is known."""
+    known = [(value, weight) for value, weight in values if value is not None and weight]
+    total = sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in known) / total if total else None
