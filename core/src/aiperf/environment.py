@@ -8,18 +8,19 @@ import sys
 
 from aiperf.errors import ConfigError
 
-_API_KEY = "AIPERF_API_KEY"
+API_KEY = "AIPERF_API_KEY"
+"""The variable that :func:`api_key` reads."""
 _STATES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 def api_key() -> str | None:
     """``AIPERF_API_KEY``, None where it is empty: the key without ``--api-key`` and ``--api-key-file``."""
-    return os.environ.get(_API_KEY, "").strip() or None
+    return os.environ.get(API_KEY, "").strip() or None
 
 
 def for_children() -> dict[str, str]:
     """The environment of child processes: the API key reaches those that need it over the control channel."""
-    return {name: value for name, value in os.environ.items() if name != _API_KEY}
+    return {name: value for name, value in os.environ.items() if name != API_KEY}
 
 
 def _flag(name: str, default: bool) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+from aiperf.redaction import scrubbed
 
 progress = logging.getLogger("aiperf.progress")
 """For the console alone: a run that is refused leaves no log because it took a second."""
@@ -89,6 +91,24 @@ def lent(level: int) -> Iterator[None]:
             handler.close()
         logger.handlers[:], logger.propagate = own, propagate
         logger.setLevel(heard)
+
+
+class _Scrubbed(logging.Formatter):
+    """The lines of another formatter without *secrets*, tracebacks included."""
+
+    def __init__(self, lines: logging.Formatter, secrets: Sequence[str]) -> None:
+        super().__init__()
+        self._lines, self._secrets = lines, secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        return scrubbed(self._lines.format(record), self._secrets)
+
+
+def scrub(secrets: Sequence[str]) -> None:
+    """Remove the exact *secrets* from every line that the handlers of a run write from now on."""
+    for handler in logging.getLogger("aiperf").handlers if secrets else ():
+        if handler.formatter is not None:
+            handler.setFormatter(_Scrubbed(handler.formatter, secrets))
 
 
 def to_file(path: Path) -> None:

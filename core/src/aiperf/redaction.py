@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 REDACTED = "<redacted>"
@@ -18,14 +19,23 @@ _SECRET = (
     r"|secret|passw(?:or)?d|authorization|credential)"
 )
 _IN_QUERY = r"(?:key|token|secret|passw|auth|sig|credential|jwt|(?<=[?&;])code(?==))"
+_NAME_IN_QUERY = rf"[?&;][^=&#\s]*{_IN_QUERY}[^=&#\s]*="
+_PARAMETER = re.compile(rf"{_NAME_IN_QUERY}([^&#\s]*)", re.IGNORECASE)
 _FIELD = re.compile(_SECRET, re.IGNORECASE)
 _REDACTIONS = (
     (re.compile(r"([a-zA-Z][\w+.-]*://)[^/?#\s]+@"), rf"\1{REDACTED}@"),
     (re.compile(r"^[^/?#\s@:=\"{]+:[^/?#\s@]+@(?=[\w.\[])"), f"{REDACTED}@"),
-    (re.compile(rf"([?&;][^=&#\s]*{_IN_QUERY}[^=&#\s]*=)[^&#\s]*", re.IGNORECASE), rf"\1{REDACTED}"),
+    (re.compile(rf"({_NAME_IN_QUERY})[^&#\s]*", re.IGNORECASE), rf"\1{REDACTED}"),
     (re.compile(rf"(\"[\w-]*{_SECRET}[\w-]*\"\s*:\s*)\"(?:[^\"\\]|\\.)*\"", re.IGNORECASE), rf'\1"{REDACTED}"'),
     (re.compile(rf"((?:^|[\s,])[\w-]*{_SECRET}[\w-]*[:=])[^\s,]+", re.IGNORECASE), rf"\1{REDACTED}"),
 )
+
+
+def private(path: Path) -> Path:
+    """*path*, a file that only this user may read: it is made here if it is not there."""
+    path.touch(0o600)
+    path.chmod(0o600)
+    return path
 
 
 def redact(text: str) -> str:
@@ -33,6 +43,19 @@ def redact(text: str) -> str:
     for pattern, instead in _REDACTIONS:
         text = pattern.sub(instead, text)
     return text
+
+
+def scrubbed(text: str, secrets: Iterable[str]) -> str:
+    """*text* without the exact *secrets*."""
+    for secret in secrets:
+        if secret in text:
+            text = text.replace(secret, REDACTED)
+    return text
+
+
+def secret_parameters(url: str) -> list[str]:
+    """The values in a URL's query whose names are those of secrets."""
+    return _PARAMETER.findall(url)
 
 
 def without_secrets(url: str) -> str:

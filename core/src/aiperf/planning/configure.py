@@ -14,6 +14,7 @@ from aiperf import __version__
 from aiperf.planning import config_sections, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
+from aiperf.planning.secret_texts import secret_texts
 from aiperf.planning.sources import Source
 from aiperf.planning.target import EndpointChoice
 from aiperf.registry.third_party import blamed
@@ -54,8 +55,9 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     extra = target.extra_inputs(draft, choice)
     plugins = replace(plugins, **_options(draft))
     requests = target.target_plan(draft, choice, base_urls, weights, extra)
-    headers = target.headers(draft, choice, plugins)
-    secrets = Secrets(headers, plugins.secret_values(), requests.urls, requests.path, requests.extra)
+    headers, hidden = target.headers(draft, choice, plugins), plugins.secret_values()
+    texts = secret_texts(headers, hidden, (*requests.urls, requests.path), requests.extra)
+    secrets = Secrets(headers, hidden, requests.urls, requests.path, requests.extra, texts)
     asked = {name.lower(): value for name, value in secrets.headers.items()}.get("accept-encoding", "")
     requests = replace(requests, accept_encoding=asked)
     processes.check(draft)

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec.structs import astuple, replace
 
 from aiperf.errors import ConfigError, PluginError
+from aiperf.redaction import private
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load
 from aiperf.rundir.store import Store, append_ints, read_ints, write_ints
@@ -133,7 +134,7 @@ def _with_ticks(plan: Plan, phase: PhasePlan, store: StoredTurns, schedule: Sche
     path = Path(plan.output.journal) / f"due-{phase.index}.bin"
     spare = store.max_turns > 1 and phase.session_count is not None and phase.request_count is None
     ticks = 0
-    with path.open("wb") as file:
+    with private(path).open("wb") as file:
         for due in _blocks(schedule, maker, phase, phase.turns, spare=spare):
             append_ints(file, due)
             ticks += len(due)

@@ -11,7 +11,7 @@ import contextlib
 import gc
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from aiperf.redaction import private
 from aiperf.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
 from aiperf.reduce.rows import Report, RowMaker
 from aiperf.registry.hooks import Hooks
@@ -98,7 +99,7 @@ class Reduction(Struct):
 
     def save(self, journal: Path, reducer: int) -> None:
         draft = journal / f"folds-{reducer}.draft"
-        draft.write_bytes(msgspec.msgpack.encode(self, enc_hook=Samples.dump))
+        private(draft).write_bytes(msgspec.msgpack.encode(self, enc_hook=Samples.dump))
         draft.replace(journal / f"folds-{reducer}")
 
 
@@ -165,14 +166,16 @@ class Reducer:
 
     def __init__(
         self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
-        finishing: bool = False, slow: SlowGrading | None = None,
+        finishing: bool = False, slow: SlowGrading | None = None, secret_texts: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
         self._store = Store(directory)
         self._failures: dict[str, str] = {}
         # A report of columns alone counts no tokens, and may be made where the tokenizer is missing.
-        self._rows = RowMaker(plan, self._store, self._report, zero_ns=self._zero_ns, counting=durable)
+        self._rows = RowMaker(
+            plan, self._store, self._report, zero_ns=self._zero_ns, counting=durable, secret_texts=secret_texts
+        )
         self.live = self._rows.live
         self._pipeline = Pipeline(catalogue(plan, load(plan.plugins.endpoint)), directory, str(index), groupings(plan))
         self._outlets = Outlets(plan, directory, index, self._report, clock=clock, background=not durable)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.prepare.build import open_tokenizer
-from aiperf.redaction import shown_headers
+from aiperf.redaction import scrubbed, shown_headers
 from aiperf.reduce.answer import MARKED, Answer, read_answer, read_trailers
 from aiperf.reduce.batches import OpenBatch, Rows
 from aiperf.reduce.bulk import BulkRows, Ends
@@ -106,12 +106,15 @@ class TokenCounts(dict[str, int]):
 class RowMaker:
     """Makes rows of finished requests with the run's endpoint, tokenizer and grader.
 
-    *counting* False: the tokenizer is opened with the first request that needs it.
+    *counting* False: the tokenizer is opened with the first request that needs it.  *secret_texts*: removed from errors.
     """
 
-    def __init__(self, plan: Plan, store: Store, report: Report, *, zero_ns: int, counting: bool) -> None:
+    def __init__(
+        self, plan: Plan, store: Store, report: Report, *, zero_ns: int, counting: bool, secret_texts: Sequence[str] = ()
+    ) -> None:
         self.live = LiveMeans(streaming=plan.target.streaming)
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
+        self._secret_texts = secret_texts
         self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
         self._capabilities = self._endpoint.capabilities
         self._follows = follows(type(self._endpoint))
@@ -281,18 +284,31 @@ class RowMaker:
         _, outcome, status, *_ = request.done
         bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
         if outcome == journal.COMPLETED and bad is not None:
-            begin = bad.raw[:FIRST_BYTES].decode("utf-8", "replace") if bad.unreadable else None
-            message = _shortened(bad.message) + kind_of(request.texts.get("head"))
-            error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin)
+            begin = self._scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] if bad.unreadable else None
+            message = _shortened(self._scrubbed(bad.message)) + kind_of(request.texts.get("head"))
+            error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin).without(self._secret_texts)
         elif outcome == journal.COMPLETED and not answer.stamps:
             error = ErrorDetails(f"the answer has no content{kind_of(request.texts.get('head'))}", type=_INVALID)
         elif outcome in (journal.ERROR, journal.CANCELLED):
-            error = _failure(request, status)
+            error = self._failure(request, status)
         if bad is not None and bad.kind == ENDPOINT_ERROR:
-            self._report(str(endpoint), f"{endpoint} failed: {bad.message}")
+            self._report(str(endpoint), f"{endpoint} failed: {self._scrubbed(bad.message)}")
         elif error is not None and error.type == ENDPOINT_ERROR:
             self._report(str(endpoint), f"{endpoint} failed: {error.message}")
         return error
+
+    def _failure(self, request: JournalRequest, status: int) -> ErrorDetails:
+        """The error of a failed request: the transport's, else the status with the body."""
+        error, head = request.texts.get("error"), request.texts.get("head")
+        if error is not None:
+            return msgspec.convert(error, ErrorDetails)
+        body = self._scrubbed(b"".join(read[3] for read in request.reads).decode("utf-8", "replace"))
+        body = " ".join(filter(None, (redirect_of(status, head), body)))
+        kind = f"HTTP {status}" if head is None else head["reason"]
+        return ErrorDetails(_shortened(body), type=kind, code=status or None)
+
+    def _scrubbed(self, text: str) -> str:
+        return scrubbed(text, self._secret_texts)
 
     def _tokens(self, request: JournalRequest, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
         """Input, output and reasoning tokens.  A server's count of 0 for what is there is unknown."""
@@ -352,16 +368,6 @@ def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails) -> fl
 def _shortened(message: str) -> str:
     """A server may answer with megabytes: errors are counted by their text, and every request has its own."""
     return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}… ({len(message):,} characters)"
-
-
-def _failure(request: JournalRequest, status: int) -> ErrorDetails:
-    """The error of a failed request: the transport's, else the status with the body."""
-    error, head = request.texts.get("error"), request.texts.get("head")
-    if error is not None:
-        return msgspec.convert(error, ErrorDetails)
-    body = b"".join(read[3] for read in request.reads).decode("utf-8", "replace")
-    body = " ".join(filter(None, (redirect_of(status, head), body)))
-    return ErrorDetails(_shortened(body), type=head["reason"] if head is not None else f"HTTP {status}", code=status or None)
 
 
 class Leg(Struct, frozen=True, omit_defaults=True):

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf.processes.local import SideProcess, fate, ignore_endings, send_reply
+from aiperf.redaction import private
 from aiperf.reduce.grading import Graded, case_of, checked_grade
 from aiperf.registry.third_party import made, why
 from aiperf.rundir.store import Store
@@ -77,7 +78,7 @@ class SlowGrading:
         self._reasons: dict[str, int] = {}
         self._known: dict[tuple[int, int], _Outcome] = {}
         path = journal / (AGAIN if plan.plugins.grading_again else "grades")
-        self._file = path.open("ab")
+        self._file = private(path).open("ab")
         *lines, half = path.read_bytes().split(b"\n")
         for line in lines:
             outcome = msgspec.json.decode(line, type=_Outcome)

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from aiperf.errors import AiperfError, BadJournal
-from aiperf.redaction import without_secrets
+from aiperf.redaction import private, without_secrets
 from aiperf.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
 from aiperf.registry.third_party import isolated, load
 from aiperf.report.evidence import Loops, arrivals, asked_rate, delivered, evidence, measurement, planned, read_loops
@@ -131,7 +131,7 @@ def write_summary(
             parts = [_reduced_again(whole, clock, journal_path)]
     summary = _Merging(whole, clock, journal_path, parts).summary()
     draft = journal_path / "summary.draft"
-    draft.write_bytes(msgspec.msgpack.encode(summary))
+    private(draft).write_bytes(msgspec.msgpack.encode(summary))
     draft.replace(journal_path / "summary.msgpack")
     for spent in [*journal_path.glob("fold-*"), *journal_path.glob("folds-*")]:
         spent.unlink()  # a report makes them again from the columns

@@ -124,7 +124,7 @@ class ReducerProcess:
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
         # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
         self.crowded = (os.cpu_count() or 1) < plan.run.workers + plan.run.reducers + 2
-        self.reducer = Reducer(plan, self.journal, self.index, self.of, clock=clock)
+        self.reducer = Reducer(plan, self.journal, self.index, self.of, clock=clock, secret_texts=self.secrets.texts)
         if exporting:
             with contextlib.suppress(OSError), (self.journal / f"part-reserve.{self.index}").open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)

@@ -18,6 +18,8 @@ from aiperf.errors import AiperfError
 from aiperf.planning import configure
 from aiperf.planning.problems import Settings
 from aiperf.processes import control
+from aiperf.processes.title import hide
+from aiperf.redaction import private, scrubbed
 from aiperf.registry.hooks import Hooks
 from aiperf.run.children import POLL_MS, Children, Mailbox
 from aiperf.run.display import Display, display
@@ -71,9 +73,14 @@ def execute(settings: Settings, registry: Registry, signals: Signals, *, console
     plan, secrets = configure.plan(settings, registry)
     display = _display(plan, registry)
     if console:
+        hide(secrets.texts)
         logs.to_console(settings.log_level, display.log)
     try:
-        return _execute(plan, secrets, settings, Outcome(signals, console=console), display, registry.hooks())
+        outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
+        return _execute(plan, secrets, settings, outcome, display, registry.hooks())
+    except AiperfError as error:
+        error.message = scrubbed(error.message, secrets.texts)
+        raise
     finally:
         display.close()
 
@@ -95,6 +102,7 @@ def _execute(
     directories = Directories(plan.output)
     with directories.restored_unless_begun():
         clock = RunClock(*read_clocks())
+        logs.scrub(secrets.texts)
         save_run(directories.journal, plan, clock)
         with (
             contextlib.closing(Builder(plan)) as builder,  # forks: before any thread
@@ -198,7 +206,7 @@ class Run:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
         journal, mailbox = str(self.directories.journal), self.mailbox
-        reducer_secrets = Secrets(options=self.secrets.options)  # it sends nothing, and needs no header
+        reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
         loads = {"worker": control.Load(journal, self.secrets), "reducer": control.Load(journal, reducer_secrets)}
         mailbox.send_plan(loads)
         limit_s = environment.start_s()
@@ -303,7 +311,7 @@ class Run:
         artifacts.print_footer(written, self.directories.log_file)
         artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures))
         self.outcome.stamp("exported_ns")
-        (journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
+        private(journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
         self.hooks.call("aiperf_run_ended", summary=summary)
         return self._exit_code(summary, failed=bool(failures))
 

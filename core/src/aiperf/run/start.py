@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic_ns
 from types import FrameType
@@ -25,6 +25,7 @@ from aiperf.doors import on_demand
 from aiperf.errors import AiperfError, BadJournal, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
+from aiperf.redaction import scrubbed
 from aiperf.rundir.journal import hold
 from aiperf.rundir.previous_results import PreviousResults, journal_of
 from aiperf.sdk.plan import OutputPlan, Plan
@@ -96,8 +97,8 @@ class Outcome:
     times: monotonic ns by stage, the content of ``run-times.json``.
     """
 
-    def __init__(self, signals: Signals, *, console: bool = True) -> None:
-        self.signals, self.console = signals, console
+    def __init__(self, signals: Signals, *, console: bool = True, secret_texts: Sequence[str] = ()) -> None:
+        self.signals, self.console, self._secret_texts = signals, console, secret_texts
         self.warnings: list[str] = []
         self.incomplete: str | None = None
         self.lost: set[int] = set()
@@ -110,7 +111,8 @@ class Outcome:
         self.times[stage] = monotonic_ns()
 
     def warn(self, sentence: str) -> None:
-        """Log the sentence and put it into the report."""
+        """Log the sentence and put it into the report, without secrets."""
+        sentence = scrubbed(sentence, self._secret_texts)
         log.warning("%s", sentence)
         self.warnings.append(sentence)
 
@@ -150,7 +152,7 @@ class Directories:
         try:
             self._previous = PreviousResults(artifacts, output)
             try:
-                journal_of(artifacts).mkdir(parents=True)
+                journal_of(artifacts).mkdir(0o700, parents=True)
                 own = True
                 self._lock = hold(self.journal)
                 logs.to_file(self.log_file)

@@ -29,6 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from aiperf.errors import BadJournal
+from aiperf.redaction import private
 from aiperf.sdk.plan import Plan
 
 MARKER = b"\xf5\xf6\xf7\xf8"
@@ -214,8 +215,7 @@ class _Run(Struct, frozen=True):
 def save_run(directory: Path, plan: Plan, clock: RunClock, end: RunEnd | None = None) -> None:
     """Write ``run.json`` atomically, without the secrets of plugins."""
     draft = directory / "run.draft"
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock, end, _LAYOUT)), indent=2))
-    draft.chmod(0o600)
+    private(draft).write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock, end, _LAYOUT)), indent=2))
     draft.replace(directory / "run.json")
 
 
@@ -225,7 +225,7 @@ def hold(directory: Path) -> BinaryIO:
     Raises:
         BadJournal: Another process has the lock.
     """
-    file = (directory / "lock").open("ab")
+    file = private(directory / "lock").open("ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

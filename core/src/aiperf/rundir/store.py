@@ -33,7 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf.errors import BadJournal
-from aiperf.redaction import without_secrets
+from aiperf.redaction import private, without_secrets
 from aiperf.sdk.model import Conversation, HttpRequest
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class StoreWriter:
         self._about: tuple[int, ...] = ()
         self._sizes = dict.fromkeys(_NAMES, 0)
         (directory / "dataset.ready").unlink(missing_ok=True)
-        self._files: dict[str, BinaryIO] = {name: (directory / f"dataset.{name}").open("wb") for name in _NAMES}
+        self._files: dict[str, BinaryIO] = {name: private(directory / f"dataset.{name}").open("wb") for name in _NAMES}
         self._tables: list[list[int]] = [[] for _ in _TABLES]
         self._bodies: list[bytes] = []
         self._conversations: list[bytes] = []
@@ -186,7 +186,7 @@ class StoreWriter:
                 os.ftruncate(file.fileno(), self._sizes[name])
         if self._ready is None:
             path = self._directory / "dataset.ready"
-            path.write_bytes(bytes(8))
+            private(path).write_bytes(bytes(8))
             with path.open("r+b") as file:
                 self._ready = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
         self._revision += changed
@@ -215,7 +215,7 @@ class StoreWriter:
         self._about, draft = known, self._directory / ".dataset.json.draft"
         shapes = _with_path(self._shapes, self._path, without_secrets(self._path or ""))
         about = _About(shapes, self._models, self._max_turns, self._media, self.graded)
-        draft.write_bytes(msgspec.json.encode(about))
+        private(draft).write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")
         return True
 
@@ -387,7 +387,7 @@ def made(directory: Path) -> int:
 
 def write_ints(path: Path, numbers: Ints) -> str:
     """Write a file of int64 for workers to map, and return its path as plans name it."""
-    with path.open("wb") as file:
+    with private(path).open("wb") as file:
         append_ints(file, numbers)
     return str(path)
 

@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aiperf.redaction import REDACTED
 from aiperf.sdk.options import OptionsT
 
 if TYPE_CHECKING:
@@ -77,6 +79,25 @@ class Target(Struct, frozen=True):
     def file(self, kind: str) -> Path:
         """The path of the file of this kind: as an exporter of the run declares it, else ``{prefix_}KIND``."""
         return self.directory / file_name(self.files.get(kind, f"{{prefix_}}{kind}"), self.prefix)
+
+    def shown_body(self, body: bytes) -> bytes:
+        """The body of a request without the secret fields of ``--extra-inputs``; as it is where there are none, or no JSON."""
+        extra = self.config.get("endpoint", {}).get("extra")
+        if not extra or REDACTED not in str(extra):
+            return body
+        try:
+            return msgspec.json.encode(_redacted_like(extra, msgspec.json.decode(body)))
+        except msgspec.DecodeError:
+            return body
+
+
+def _redacted_like(shown: Any, value: Any) -> Any:
+    """*value* with what *shown* has redacted."""
+    if isinstance(shown, dict) and isinstance(value, dict):
+        return {name: _redacted_like(shown.get(name), each) for name, each in value.items()}
+    if isinstance(shown, list) and isinstance(value, list):
+        return [*map(_redacted_like, shown, value), *value[len(shown) :]]
+    return REDACTED if shown == REDACTED else value
 
 
 class Artifact(Struct, frozen=True):

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 from msgspec import Struct, field
 
+from aiperf.redaction import scrubbed
+
 LENGTH_FIELDS = frozenset(("ignore_eos", "min_tokens"))
 """Body fields with which some servers hold an answer to the requested length."""
 
@@ -265,6 +267,13 @@ class ErrorDetails(Struct, frozen=True, omit_defaults=True):
     type: str | None = None
     code: int | None = None
     cause: str | None = None
+
+    def without(self, secrets: Sequence[str]) -> ErrorDetails:
+        """The same without the exact *secrets*."""
+        if not secrets:
+            return self
+        kind, cause = (text and scrubbed(text, secrets) for text in (self.type, self.cause))
+        return ErrorDetails(scrubbed(self.message, secrets), kind, self.code, cause)
 
 
 def join_url(base: str, path: str) -> str:

@@ -333,7 +333,7 @@ class Secrets(Struct, frozen=True):
     """Values that must never be written.  They travel over the control channel only.
 
     headers: of every request.  options: secret options of plugins by ``category:name``.  urls, path, extra: of the target, as
-    given; no *urls* in a process that sends nothing.
+    given; no *urls* in a process that sends nothing.  texts: what is removed from headers, errors and logs, the longest first.
     """
 
     headers: dict[str, str] = field(default_factory=dict)
@@ -341,6 +341,7 @@ class Secrets(Struct, frozen=True):
     urls: tuple[str, ...] = ()
     path: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
 
     def restored(self, plan: Plan) -> Plan:
         """The plan before :meth:`Plan.public`; of the target only where *urls* are known."""

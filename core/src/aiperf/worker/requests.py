@@ -11,7 +11,7 @@ from typing import Any
 
 from aiperf import __version__, environment
 from aiperf.errors import ENDPOINT_ERROR
-from aiperf.redaction import shown_headers
+from aiperf.redaction import scrubbed, shown_headers
 from aiperf.registry.hooks import Prepare
 from aiperf.registry.third_party import made, why
 from aiperf.rundir import journal
@@ -238,6 +238,7 @@ class Requests:
         self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
         self._ending: int | None = None
         self._after = -1  # the request whose end the driver is told of
+        self._secret_texts = secrets.texts
         self._logs_requests, self._first_turns_stored = plan.output.keeps_requests, prepare is None
         self._request_prefix = journal.request_prefix(plan.run.run_id, shard)
         self._session_prefixes = [journal.session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
@@ -348,10 +349,15 @@ class Requests:
         self.chunk(exchange, data, kernel_ns, read_ns, journal.MESSAGE)
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
-        self.logbook.text(exchange.request, "trailers", trailers)
+        self.logbook.text(exchange.request, "trailers", self._without_secrets(trailers))
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
+        reason, headers = scrubbed(reason, self._secret_texts), self._without_secrets(headers)
         self.logbook.text(exchange.request, "head", {"status": status, "reason": reason, "headers": headers})
+
+    def _without_secrets(self, fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        texts = self._secret_texts
+        return [(scrubbed(name, texts), scrubbed(value, texts)) for name, value in fields] if texts else fields
 
     def written(self, exchange: Exchange) -> None:
         """The whole request is sent; the time to its cancellation begins."""
@@ -387,7 +393,7 @@ class Requests:
         session: Any = exchange.owner
         pause_s = 0.0
         if error is not None:
-            self.logbook.text(exchange.request, "error", error)
+            self.logbook.text(exchange.request, "error", error.without(self._secret_texts))
             if error.cause in (REFUSED, EXHAUSTED):
                 pause_s = self._pause_s(session.url, error)
         elif self._pauses:

@@ -24,7 +24,7 @@ class Inputs(DatasetExporter):
 
     def entry(self, conversation: Conversation, bodies: Sequence[bytes], *, first: bool) -> bytes:
         name = msgspec.json.encode(conversation.id)
-        whole = b'{"session_id":%b,"payloads":[%b]}' % (name, b",".join(map(_json, bodies)))
+        whole = b'{"session_id":%b,"payloads":[%b]}' % (name, b",".join(_json(self.target.shown_body(body)) for body in bodies))
         # JSON text has no line end inside a string, so that indenting the lines changes no value.
         text = msgspec.json.format(whole, indent=2).replace(b"\n", b"\n    ")
         return (b"\n    " if first else b",\n    ") + text

@@ -50,7 +50,7 @@ def lines(target: Target) -> Iterator[bytes]:
             record = read(text)
             key = read_key(record.metadata)
             one = found.observation(int(key.worker_id.rpartition("-")[2]), int(key.x_request_id[-12:], 16))
-            yield encode(_line(record, one, found.store)) + b"\n"
+            yield encode(_line(record, one, found.store, target)) + b"\n"
 
 
 class _Found:
@@ -74,7 +74,7 @@ class _Found:
         raise BadJournal(f"the segments in {self._journal} don't have request {request} of worker {shard}")
 
 
-def _line(record: _Record, one: Observation, store: Store) -> Line:
+def _line(record: _Record, one: Observation, store: Store, target: Target) -> Line:
     sent, request = one.sent, one.texts.get("request") or {"headers": {}, "body": None}
     body = request["body"]
     if body is None:
@@ -85,7 +85,7 @@ def _line(record: _Record, one: Observation, store: Store) -> Line:
         request_headers=request["headers"],
         status=one.done["status"] or None,
         responses=_responses(one),
-        payload=_payload(body),
+        payload=_payload(target.shown_body(body)),
         error=record.error if bytes(record.error) else None,
     )
 

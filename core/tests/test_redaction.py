@@ -1,0 +1,95 @@
+"""Secrets: which texts are removed from what a server says, and where."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiperf import logs
+from aiperf.planning.secret_texts import secret_texts
+from aiperf.redaction import private, scrubbed, shown_fields
+from aiperf.reduce.batches import read_batches
+from aiperf.reduce.reducer import Reducer
+from aiperf.reduce.rows import ERROR_CHARACTERS
+from aiperf.rundir import journal
+from aiperf.sdk.exporter import Target
+from aiperf.sdk.model import ErrorDetails
+from aiperf.testing.journals import CLOCK, Recording
+
+KEY = "sk-0123456789"
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(("given", "texts"), [
+    ({}, ()),
+    ({"headers": {"X-Key": "seven77"}}, ()),
+    ({"headers": {"Content-Type": "application/json", "accept": "text/event-stream"}}, ()),
+    ({"headers": {"X-Key": KEY}}, (KEY,)),
+    ({"headers": {"Authorization": f"Bearer {KEY}"}}, (f"Bearer%20{KEY}", f"Bearer {KEY}", KEY)),
+    ({"headers": {"Cookie": "a=b; session=0123456789"}},
+     ("a%3Db%3B%20session%3D0123456789", "a=b; session=0123456789", "0123456789")),
+    ({"options": {"endpoints:x": {"keys": ["short", 'quote"quote'], "none": None, "n": 5}}},
+     ("quote%22quote", 'quote\\"quote', 'quote"quote')),
+    ({"urls": ("http://h/?sig=abcdefgh%2B&api-version=2024-01-01", "/x?code=longer-code")},
+     ("abcdefgh%252B", "abcdefgh%2B", "longer-code", "abcdefgh+")),
+    ({"extra": {"max_tokens": 12345678, "auth": {"api_key": "12345678"}, "l": [{"password": "abcdefgh"}]}},
+     ("12345678", "abcdefgh")),
+])  # fmt: skip
+def test_long_secrets_are_looked_for_in_every_form(given: dict[str, Any], texts: tuple[str, ...]) -> None:
+    everything: dict[str, Any] = {"headers": {}, "options": {}, "urls": (), "extra": {}, **given}
+    assert secret_texts(**everything) == texts
+
+
+def test_an_error_is_scrubbed_in_each_of_its_texts() -> None:
+    error = ErrorDetails(f"{KEY} and {KEY}", type=f"Told {KEY}", code=401, cause=f"<{KEY}>")
+    shown = ErrorDetails("<redacted> and <redacted>", type="Told <redacted>", code=401, cause="<<redacted>>")
+    assert error.without((KEY,)) == shown
+    assert error.without(()) is error
+    assert ErrorDetails("m").without((KEY,)) == ErrorDetails("m")
+
+
+def test_a_body_is_scrubbed_before_it_is_shortened(tmp_path: Path) -> None:
+    made = Recording(tmp_path)
+    made.sent(0, MS, due_ns=-1)
+    made.read(0, 5 * MS, b"x" * (ERROR_CHARACTERS - 4) + KEY.encode())
+    made.done(0, 6 * MS, status=500, outcome=journal.ERROR)
+    made.flush(7 * MS)
+    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK, secret_texts=(KEY,)).finish()
+    ((batch, _),) = read_batches(made.journal / "columns-0.0")
+    message = msgspec.json.decode(batch.errors[0])["message"]
+    assert message.startswith("x" * (ERROR_CHARACTERS - 4) + "<red… (")
+
+
+def test_lines_of_a_log_are_scrubbed_with_their_tracebacks() -> None:
+    lines: list[str] = []
+    with logs.lent(logging.INFO):
+        logs.to_console(logging.INFO, lines.append)
+        logs.scrub((KEY,))
+        try:
+            raise ValueError(KEY)
+        except ValueError:
+            logging.getLogger("aiperf.x").exception("key %s", KEY)
+    assert "key <redacted>" in lines[0]
+    assert "ValueError: <redacted>" in lines[0]
+    assert KEY not in lines[0]
+
+
+def test_secret_fields_of_bodies_are_shown_without_their_values() -> None:
+    extra = {"api_key": KEY, "auth": {"password": KEY, "n": 1}, "list": [{"secret": KEY}, 2], "max_tokens": 5}
+    shown = shown_fields(extra)
+    assert KEY not in str(shown)
+    assert (shown["max_tokens"], shown["auth"]["n"], shown["list"][1]) == (5, 1, 2)
+    target = Target(Path(), config={"endpoint": {"extra": shown}})
+    body = msgspec.json.encode({"prompt": KEY, **extra})
+    assert msgspec.json.decode(target.shown_body(body)) == {"prompt": KEY, **shown}
+    assert target.shown_body(b"no JSON") == b"no JSON"
+    assert Target(Path()).shown_body(body) is body
+
+
+def test_a_private_file_is_its_owners_before_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "old").touch(0o644)
+    assert {private(tmp_path / name).stat().st_mode & 0o777 for name in ("old", "new")} == {0o600}
+    assert scrubbed("", (KEY,)) == ""
