@@ -337,6 +337,23 @@ HELD = {
         "test_exporter_records.py::test_a_fresh_connections_steps_follow_each_other",
         "test_trace.py::test_headers_that_look_like_credentials_are_not_shown",
     ),
+    "begin of the load": (
+        "test_build.py::test_a_load_begins_with_its_first_wave",
+        "test_build.py::test_other_loads_wait_for_the_whole",
+        "test_growing_store.py::test_requests_wait_for_their_entries_and_leave_in_order",
+        "test_kill.py::test_without_its_builder_a_run_ends_and_tells_what_was_never_sent",
+    ),
+    "`inputs.json` of a load that ends before its data set is made": (
+        "test_build.py::test_a_build_that_no_request_needs_ends_early",
+    ),
+    "URLs in files": (
+        "test_configure.py::test_a_saved_plan_has_no_query_and_no_secret_fields_and_gets_them_back",
+        "test_store.py::test_the_query_of_the_given_path_is_not_written",
+    ),
+    "API key": (
+        "test_configure.py::test_a_flag_with_the_key_wins_over_the_variable",
+        "test_configure.py::test_a_key_file_without_one_key_is_refused",
+    ),
     "headers in files": (
         "test_files.py::test_no_secret_is_in_any_file",
         "test_trace.py::test_headers_set_by_the_user_are_hidden_and_others_shown",
