@@ -97,7 +97,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, dict[str, str]]
             "-H", f"Cookie: session={CANARIES['cookie']}; a=b", "-H", f"Proxy-Authorization: Basic {CANARIES['basic']}",
             "--extra-inputs", f"api_key:{CANARIES['extra']}", "--tokenizer", "builtin", "--isl", 5, "--osl", 5,
             "--request-rate", 8, "--request-count", REQUESTS, "--warmup-request-count", 1, "--ui", "none", "-vv",
-            "--export-level", "raw", "--export-http-trace", "--random-seed", 1,
+            "--export-level", "raw", "--export-http-trace", "--private", "--random-seed", 1,
         )  # fmt: skip
         shown: dict[str, str] = {}
         while going.process.poll() is None and not any(going.artifacts.glob("journal/shard-*.seg")):
@@ -125,6 +125,13 @@ def but_answers(raw: str) -> str:
     return "".join(json.dumps({**json.loads(line), "responses": []}) for line in raw.splitlines())
 
 
+def readable(folder: Path) -> list[str]:
+    """The files that others may read."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    return [path.name for path in files if stat.S_IMODE(path.stat().st_mode) & 0o077]
+
+
 def test_every_kind_of_failure_was_met(run: tuple[Done, dict[str, str]]) -> None:
     errors = [line["error"] for line in run[0].lines("profile_export.jsonl") if line.get("error")]
     assert {error.get("code") for error in errors} >= {401, 500, 302}
@@ -145,16 +152,15 @@ def test_an_answer_is_as_it_came(run: tuple[Done, dict[str, str]]) -> None:
     assert all(json.loads(line["responses"][0]["text"]) == WHOLE for line in good)
 
 
-def test_the_journal_is_readable_by_its_owner_alone(run: tuple[Done, dict[str, str]]) -> None:
-    journal = run[0].artifacts / "journal"
-    assert {stat.S_IMODE(path.stat().st_mode) for path in journal.iterdir()} == {0o600}
-    assert stat.S_IMODE(journal.stat().st_mode) == 0o700
+def test_a_private_run_is_readable_by_its_owner_alone(run: tuple[Done, dict[str, str]]) -> None:
+    assert readable(run[0].artifacts) == []
 
 
 def test_a_report_without_the_secrets_has_none(run: tuple[Done, dict[str, str]], tmp_path: Path) -> None:
     done = Program(tmp_path)("report", run[0].artifacts, "--output", tmp_path / "again")
     texts = {**contents(tmp_path / "again"), "stdout": done.out, "stderr": done.err}
     assert "<redacted>" in texts["profile_export.jsonl"]
+    assert set(readable(tmp_path / "again")) <= {".aiperf_results_ready.json"}
     texts["profile_export_raw.jsonl"] = but_answers(texts.get("profile_export_raw.jsonl", ""))
     assert carriers(texts) == []
 

@@ -85,6 +85,12 @@ def at(ordered: list[float], percent: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
+def test_the_journal_is_readable_by_its_owner_alone(done: Done) -> None:
+    journal = done.artifacts / "journal"
+    assert {path.stat().st_mode & 0o777 for path in journal.iterdir()} == {0o600}
+    assert journal.stat().st_mode & 0o777 == 0o700
+
+
 # The summary as JSON
 
 

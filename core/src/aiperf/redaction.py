@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,17 @@ def private(path: Path) -> Path:
     path.touch(0o600)
     path.chmod(0o600)
     return path
+
+
+@contextlib.contextmanager
+def owner_alone(wanted: bool) -> Iterator[None]:
+    """Where *wanted*, nobody else may read the files that this process, and those that it starts, make in the block."""
+    mask = os.umask(0o077) if wanted else None
+    try:
+        yield
+    finally:
+        if mask is not None:
+            os.umask(mask)
 
 
 def redact(text: str) -> str:

@@ -25,6 +25,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
             "dir": _typed(draft, "artifact_dir"), "prefix": plan.output.export_prefix,
             "records": False if plan.output.export_level == ExportLevel.SUMMARY else ["jsonl"],
             "raw": plan.output.export_level == ExportLevel.RAW or None, "trace": plan.output.http_trace or None,
+            "private": plan.output.private or None,
             "slice_duration": draft.kernel.slice_duration_s,
         },
         "tokenizer": {"name": plan.data.tokenizer_name},

@@ -119,6 +119,8 @@ class KernelOptions(Options):
         place="artifacts.level", help="How much to write: summaries, also one row a request, also the raw journal.")
     export_http_trace: bool = option("--export-http-trace", default=False, group="Output", place="artifacts.trace",
         help="Show headers, stamps and reads of every request in the per-request file; values of secret headers are left out.")
+    private: bool = option("--private", default=False, group="Output", place="artifacts.private",
+        help="Let nobody else read the files of the run: they have prompts and answers, and errors that quote them.")
     slice_duration_s: Finite | None = option("--slice-duration", gt=0, group="Output", metavar="SECONDS", shown="no slices",
         place="artifacts.slice_duration", help="Report every so many seconds of the profiling phase apart, too.")
 

@@ -40,7 +40,7 @@ def output_plan(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> O
     return OutputPlan(
         journal=str(artifacts / "journal"), artifacts=str(artifacts), export_prefix=prefix, export_level=kernel.export_level,
         slice_ns=None if kernel.slice_duration_s is None else max(1, round(kernel.slice_duration_s * NS_PER_S)),
-        http_trace=kernel.export_http_trace, files=files,
+        http_trace=kernel.export_http_trace, private=kernel.private, files=files,
         early_files=tuple(kind for can in capabilities if can.get("before_load") for kind in can.get("files", {})),
     )
 

@@ -19,7 +19,7 @@ from aiperf.planning import configure
 from aiperf.planning.problems import Settings
 from aiperf.processes import control
 from aiperf.processes.title import hide
-from aiperf.redaction import private, scrubbed
+from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
 from aiperf.run.children import POLL_MS, Children, Mailbox
 from aiperf.run.display import Display, display
@@ -77,7 +77,8 @@ def execute(settings: Settings, registry: Registry, signals: Signals, *, console
         logs.to_console(settings.log_level, display.log)
     try:
         outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
-        return _execute(plan, secrets, settings, outcome, display, registry.hooks())
+        with owner_alone(plan.output.private):
+            return _execute(plan, secrets, settings, outcome, display, registry.hooks())
     except AiperfError as error:
         error.message = scrubbed(error.message, secrets.texts)
         raise

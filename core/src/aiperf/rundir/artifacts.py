@@ -105,7 +105,10 @@ def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple
     failures += [sentence for sentence in failed if sentence not in failures]
     datasets = exporters(plan, target, DatasetExporter, lambda told: None)  # they wrote before the load
     early = [Artifact(exporter.label, exporter.target.file(exporter.kind)) for _, exporter in datasets]
-    return [*(artifact for artifact in early if artifact.path.exists()), *joined, *written], failures
+    everything = [*(artifact for artifact in early if artifact.path.exists()), *joined, *written]
+    for artifact in everything if plan.output.private else ():
+        artifact.path.chmod(0o600)
+    return everything, failures
 
 
 def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple[list[Artifact], list[str]]:

@@ -210,6 +210,7 @@ class OutputPlan(Struct, frozen=True):
     journal: directory of segments and columns.  artifacts: directory of results.  export_prefix: base name of exported
     files, None is the default.  export_level: ``summary``, ``records`` or ``raw``.  http_trace: records have headers,
     stamps and reads.  slice_ns: width of time slices, None reports none.
+    private: all files of the run are readable by their owner alone.
     files: names with placeholders, by kind, that the run's exporters declare (:func:`aiperf.sdk.exporter.file_name`).
     early_files: kinds of the files among them that are written before load.
     """
@@ -219,6 +220,7 @@ class OutputPlan(Struct, frozen=True):
     export_prefix: str | None = None
     export_level: ExportLevel = ExportLevel.RECORDS
     http_trace: bool = False
+    private: bool = False
     slice_ns: int | None = None
     files: dict[str, str] = {}
     early_files: tuple[str, ...] = ()
