@@ -13,6 +13,7 @@ from aiperf.sdk.metric import Metric, RunMetric
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml") if "aiperf.metrics" in path.read_text())
+OURS = ("aiperf_metric_", "aiperf_endpoint_")
 TABLE = "WORKED"
 """What a test module calls its values worked out by hand: a dict with a key for each tag."""
 
@@ -53,7 +54,7 @@ def test_every_metric_has_a_value_computed_by_hand(package: Path) -> None:
 
 
 def test_every_metric_that_is_installed_is_looked_at() -> None:
-    installed = {each.name for each in entry_points(group="aiperf.metrics") if each.value.startswith("aiperf_metric_")}
+    installed = {each.name for each in entry_points(group="aiperf.metrics") if each.value.startswith(OURS)}
     assert {name for package in PACKAGES for name in names(package)} == installed
 
 

@@ -69,7 +69,7 @@ def test_a_report_scores_with_other_objectives(aiperf: Program, done: Done) -> N
 @pytest.mark.parametrize(
     ("slo", "sentence"),
     [
-        ("ttft:20", "there is no metric 'ttft'"),
+        ("ttfb:20", "there is no metric 'ttfb'"),
         ("request_throughput:5", "request_throughput is a number of the whole run"),
         ("time_to_first_token:20", "time_to_first_token doesn't apply to this run: it needs --streaming"),
     ],

@@ -76,6 +76,8 @@ class Shared:
         return {worker: self._standing.requests(worker)[0] for worker in range(self._workers)}
 
     def close(self) -> None:
+        if self.fds:
+            self._standing.close()
         for fd in self.fds:
             if fd >= 0:
                 os.close(fd)

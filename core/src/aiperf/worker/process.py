@@ -282,7 +282,13 @@ class Worker:
         driver.begin(message.start_ns)
 
     def _call_at(self, at_ns: int, call: Callable[[], None]) -> None:
-        self._timers.append(self.loop.call_later(max(0, at_ns - monotonic_ns()) / NS_PER_S, call))
+        def due() -> None:
+            if monotonic_ns() < at_ns:  # a timer of the loop may end up to a millisecond early
+                self._call_at(at_ns, call)
+            else:
+                call()
+
+        self._timers.append(self.loop.call_later(max(0, at_ns - monotonic_ns()) / NS_PER_S, due))
 
     def _cancel_timers(self) -> None:
         for timer in self._timers:

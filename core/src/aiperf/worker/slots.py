@@ -228,7 +228,8 @@ class Progress:
 
     def __init__(self, fd: int, phases: int, workers: int) -> None:
         self._row = 1 + phases * _CELLS
-        self._table = memoryview(mmap.mmap(fd, workers * self._row * 8)).cast("q")
+        self._map = mmap.mmap(fd, workers * self._row * 8)
+        self._table = memoryview(self._map).cast("q")
 
     def requests(self, worker: int) -> MutableSequence[int]:
         """One cell: the number of requests that the worker has numbered."""
@@ -239,6 +240,11 @@ class Progress:
         """The worker's cells of a phase: ARRIVALS, SESSIONS, SLOTS and PREFILLS."""
         at = worker * self._row + 1 + phase * _CELLS
         return self._table[at : at + _CELLS]  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """Drop the table and its descriptor; no cells of it may be in use."""
+        self._table.release()
+        self._map.close()
 
 
 def make_progress_fd(phases: int, workers: int) -> int:

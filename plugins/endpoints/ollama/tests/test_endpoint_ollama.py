@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf import BadResponse, Delta, HttpRequest, Media, Message, Metric, Turn
+from aiperf import BadResponse, Delta, HttpRequest, Media, Message, Metric, RecordBatch, Turn
 from aiperf.sdk.sse import MOST_EVENT_BYTES
 from aiperf.testing import MetricContract
 from aiperf.testing.batches import sample_batch
@@ -157,3 +157,24 @@ def test_a_prompt_counted_below_ours_was_cut() -> None:
     wanted = [np.nan if np.isnan(a) or np.isnan(b) else float(b < a) for a, b in zip(sent, counted, strict=True)]
     assert 1.0 in wanted
     np.testing.assert_array_equal(TruncatedPromptCount().column(batch), wanted)
+
+
+# Two answers: 2 s in all of which 1.5 s load, 100 ms prompt and 400 ms answer, with a prompt of 20 tokens of which the server
+# counts 16; and one without durations whose prompt is whole.
+WORKED = {
+    "server_timing_total_duration": [2e9, None],
+    "server_timing_load_duration": [1.5e9, None],
+    "server_timing_prompt_eval_duration": [1e8, None],
+    "server_timing_eval_duration": [4e8, None],
+    "truncated_prompt_count": [1.0, 0.0],
+}
+
+
+def test_values_are_those_worked_out_by_hand() -> None:
+    numbers = {
+        "server_total_ns": [2e9, np.nan], "server_load_ns": [1.5e9, np.nan], "server_prompt_eval_ns": [1e8, np.nan],
+        "server_eval_ns": [4e8, np.nan], "usage_prompt_tokens": [16.0, 20.0], "input_tokens": [20.0, 20.0],
+    }  # fmt: skip
+    batch = RecordBatch({name: np.array(values) for name, values in numbers.items()}, np.ones(2, dtype=bool), {})
+    found = {each.tag: [None if np.isnan(value) else value for value in each.column(batch)] for each in METRICS}
+    assert found == WORKED

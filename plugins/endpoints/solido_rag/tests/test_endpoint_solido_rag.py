@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from aiperf import BadResponse, Delta, HttpRequest, Turn
+from aiperf import BadResponse, Delta, HttpRequest, RecordBatch, Turn
 from aiperf.testing import MetricContract
 from aiperf_endpoint_solido_rag import SolidoRag
 from aiperf_endpoint_solido_rag.contract import SolidoRagContract
@@ -52,3 +53,13 @@ class TestSolidoRagKeepsTheContract(SolidoRagContract):
 
 class TestSourceCountKeepsTheContract(MetricContract):
     metric = SourceCount()
+
+
+# Answers with three sources, with none, and one that names no list of them.
+WORKED = {"source_count": [3.0, 0.0, None]}
+
+
+def test_values_are_those_worked_out_by_hand() -> None:
+    batch = RecordBatch({"sources": np.array([3.0, 0.0, np.nan])}, np.ones(3, dtype=bool), {})
+    found = [None if np.isnan(value) else value for value in SourceCount().column(batch)]
+    assert {SourceCount.tag: found} == WORKED

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aiperf import Finding
+import numpy as np
+from aiperf import Finding, RecordBatch
 from aiperf.testing import MetricContract, sample_evidence
 from aiperf_metric_embeddings import EmbeddingDimensions
 from aiperf_metric_embeddings.contract import EmbeddingsContract, lengths
@@ -22,3 +23,13 @@ def test_the_warning_names_both_lengths() -> None:
     assert isinstance(finding, Finding)
     assert "from 384 to 768 dimensions" in finding.sentence
     assert finding.numbers == {"least": 384, "most": 768}
+
+
+# Two answers with vectors of 384 and 768 numbers, and one without vectors.
+WORKED = {"embedding_dimensions": [384.0, 768.0, None]}
+
+
+def test_values_are_those_worked_out_by_hand() -> None:
+    batch = RecordBatch({"dimensions": np.array([384.0, 768.0, np.nan])}, np.ones(3, dtype=bool), {})
+    found = [None if np.isnan(value) else value for value in EmbeddingDimensions().column(batch)]
+    assert {EmbeddingDimensions.tag: found} == WORKED
