@@ -14,7 +14,7 @@ from itertools import chain, compress, pairwise, product, repeat
 from typing import Any, TypeAlias
 
 from aiperf.errors import ENDPOINT_ERROR, BadResponse
-from aiperf.reduce.envelopes import EventFields, MiscountedError, decode_events, one_delta, read_envelopes, tells
+from aiperf.reduce.envelopes import EventFields, MiscountedError, decode_events, is_heartbeat, one_delta, read_envelopes, tells
 from aiperf.reduce.usage import merged_usage
 from aiperf.registry.third_party import why
 from aiperf.rundir.journal import MESSAGE
@@ -38,8 +38,6 @@ _KINDS = {
 """A chunk's kind, by whether it has text, reasoning, a tool call, items."""
 _END = (0, 0, 0, None)
 """Behind the last read: the end of the stream completes an event that lacks its blank line."""
-_HEARTBEATS = (b"ping", b"heartbeat", b"keepalive", b"keep-alive")
-"""Names, or data, of events that servers and proxies send through a quiet stream, where they send no comment."""
 _DATA = repeat(b"data: ")
 _SPACES = repeat(b" ")
 _MARKED = bytes(kind | MARKED if kind else 0 for kind in range(256))
@@ -392,7 +390,7 @@ def _take_events(
             except BadResponse as bad:
                 if not bad.unreadable:
                     raise
-                if _is_heartbeat(event):
+                if is_heartbeat(event):
                     count -= 1
                 else:
                     unreadable = unreadable or bad
@@ -434,10 +432,6 @@ def _note_unreadable(answer: Answer, now: int) -> None:
     answer.unreadable += 1
     if not answer.stamps and answer.unreadable_ns is None:
         answer.unreadable_ns = now
-
-
-def _is_heartbeat(event: Event) -> bool:
-    return event.event.lower() in _HEARTBEATS or event.data.strip().lower() in (b"", *_HEARTBEATS)
 
 
 def _in_band_error(event: Event, read_one: Callable[[Event], Delta | None]) -> BadResponse:

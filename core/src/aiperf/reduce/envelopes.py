@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 
 from aiperf.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.model import Delta
+from aiperf.sdk.sse import Event
 
 Feed: TypeAlias = Callable[[Sequence[bytes], Sequence[str | None]], Sequence[Delta | None]]
 """The ``feed`` of a Reader."""
@@ -25,9 +26,15 @@ _MISSES = 3
 """After so many events whose neighbour has another envelope, every event is decoded."""
 _LAST = 4
 """Events that may close a stream in other envelopes: a reason, usage, an end marker."""
+_HEARTBEATS = (b"ping", b"heartbeat", b"keepalive", b"keep-alive")
+"""Names, or data, of events that servers and proxies send through a quiet stream, where they send no comment."""
 NOTHING = Delta()
 _strings = msgspec.json.Decoder(list[str]).decode
 _encoded = msgspec.json.Encoder().encode
+
+
+def is_heartbeat(event: Event) -> bool:
+    return event.event.lower() in _HEARTBEATS or event.data.strip().lower() in (b"", *_HEARTBEATS)
 
 
 class EventFields(NamedTuple):

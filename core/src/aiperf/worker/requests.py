@@ -26,10 +26,10 @@ from aiperf.sdk.model import Answers, Delta, ErrorDetails, HttpRequest, Message,
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Exchange, Shape, Transport
-from aiperf.sdk.url_strategy import RoundRobin, UrlStrategy
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.unready import Late, Unready
+from aiperf.worker.url_balance import UrlBalance
 
 
 class Turns:
@@ -174,36 +174,6 @@ class _FirstToken:
 
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
-
-
-class UrlBalance:
-    """Which of several URLs each session uses, by the plan's strategy.
-
-    If the strategy fails, *warn* gets one sentence and sessions take the URLs in turn.  in_flight: requests per URL, counted by
-    the owner.
-    """
-
-    def __init__(self, plan: Plan, warn: Callable[[str], None]) -> None:
-        ref, count = plan.plugins.url_strategy, len(plan.target.urls)
-        weights = plan.target.url_weights or (1.0,) * count
-        self._name = "round_robin" if ref is None else ref.name
-        self._strategy: UrlStrategy = RoundRobin(weights) if ref is None else made(ref, weights)
-        self._warn = warn
-        self.in_flight = [0] * count
-        self._no_load = (0,) * count
-
-    def choose(self, session: int) -> int:
-        """The index of the URL for a session's number."""
-        strategy = self._strategy
-        try:
-            url = strategy.choose(session, self.in_flight if strategy.uses_load else self._no_load)
-            if not 0 <= url < len(self._no_load):
-                raise IndexError(f"it chose URL {url} of {len(self._no_load)}")
-        except Exception as error:  # noqa: BLE001  # code of a plugin, per session: cheaper than isolated()
-            self._warn(f"the URL strategy {self._name} failed, and sessions take turns: {type(error).__name__}: {error}")
-            self._strategy = RoundRobin(strategy.weights)
-            return self._strategy.choose(session, self._no_load)
-        return url
 
 
 class Requests:
