@@ -106,6 +106,7 @@ class PromisedOptions(Options):
     there: int = option("--there", default=50, help="Conversations that there are.")
     turns: int = option("--turns", default=1, help="Turns of the last one.")
     fails: int | None = option("--fails", help="Number of a bad row.")
+    several: int | None = option("--several", help="Number of a row that asks for two answers.")
     hangs: bool = option("--hangs", default=False, help="Never ends.")
 
 
@@ -121,7 +122,8 @@ class Promised(Dataset):
             if number == options.fails:
                 raise BadDataset("rows.jsonl:1000001: no JSON", "write one JSON object per line")
             turns = options.turns if number == options.there - 1 else 1
-            yield Conversation(f"c{number}", (Turn((f"t{number}",), timestamp_ms=7.0 * number),) * turns)
+            extra = {"n": 2} if number == options.several else {}
+            yield Conversation(f"c{number}", (Turn((f"t{number}",), timestamp_ms=7.0 * number, extra=extra),) * turns)
         while options.hangs:
             time.sleep(0.01)
 
@@ -794,6 +796,32 @@ def test_a_bad_row_behind_the_first_wave_is_told_with_its_line(tmp_path: Path) -
     with contextlib.closing(grown(promised(tmp_path, data={"fails": 30}))[0]) as builder:
         assert failure(builder) == ("the data set is not whole: rows.jsonl:1000001: no JSON; write one JSON object per line")
         assert builder.failure() is None
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_row_that_asks_for_several_answers_behind_the_begin_of_the_load_ends_it(tmp_path: Path) -> None:
+    with contextlib.closing(grown(promised(tmp_path, data={"several": 30}))[0]) as builder:
+        said = failure(builder)
+    assert "conversation 31 asks for several answers (n) behind the begin of the load" in said
+    assert "--check-data" in said
+    whole = build(promised(tmp_path / "whole", whole=True, data={"several": 30}))
+    assert whole.data.several_answers
+
+
+@pytest.mark.parametrize(
+    ("turns", "limits", "said"),
+    [
+        (2, {}, r"\(Accept-Encoding: gzip\) can't be repeated in later turns"),
+        (1, {"prefill_concurrency": 2}, "can't be watched for their first token"),
+    ],
+)
+def test_encoded_answers_that_a_worker_would_have_to_read_are_refused(
+    tmp_path: Path, turns: int, limits: dict[str, Any], said: str
+) -> None:
+    plan = promised(tmp_path, phase(request_count=50, entries=50, **limits), whole=True, data={"turns": turns})
+    with pytest.raises(ConfigError, match=said):
+        build(plan.replacing(accept_encoding="gzip"))
+    build(plan.replacing(accept_encoding="identity"))
 
 
 @pytest.mark.usefixtures("at_once")

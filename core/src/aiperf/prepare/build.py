@@ -79,6 +79,7 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
             plan = _with_entries(plan, order, entries.whole().entries if promised is None else promised)
             plan = plan.replacing(several_answers=encoder.several_answers)
             store = entries.whole() if promised is None else SingleTurns(entries.whole)
+            _check_encoding(plan, store.max_turns)
             log_reuse(plan.load.phases, store)
             hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
             phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
@@ -108,6 +109,21 @@ def _promised(plan: Plan, dataset: Dataset, order: str) -> int | None:
     with blamed(plan.plugins.dataset, "can't be used"):
         count = dataset.single_turns()
     return None if count is None else min(count, plan.data.first or count) or None
+
+
+def _check_encoding(plan: Plan, turns: int) -> None:
+    """
+    Raises:
+        ConfigError: Workers, which don't decompress, would have to read encoded answers beside the load.
+    """
+    prefills = any(phase.prefill_concurrency is not None for phase in plan.load.phases)
+    if plan.target.accept_encoding in ("", "identity") or (turns == 1 and not prefills):
+        return
+    what = "repeated in later turns" if turns > 1 else "watched for their first token (--prefill-concurrency)"
+    raise ConfigError(
+        f"answers that are encoded (Accept-Encoding: {plan.target.accept_encoding}) can't be {what}",
+        "drop that header, or use single turns without a limit of prefills",
+    )
 
 
 def _with_entries(plan: Plan, order: str, entries: int) -> Plan:
@@ -187,10 +203,16 @@ class Entries:
         Raises:
             BadDataset, PluginError: With a message for the user.
         """
-        plan = self._plan
+        plan, several = self._plan, self._encoder.several_answers
         if len(os.sched_getaffinity(0)) <= plan.run.workers + plan.run.reducers:
             os.nice(_YIELD)
-        if not self._write(stop):
+        whole = self._write(lambda: stop() or self._encoder.several_answers != several)
+        if self._encoder.several_answers != several:  # its metrics were chosen for one answer to a request
+            raise BadDataset(
+                f"{plan.data.source or plan.plugins.dataset}: conversation {self._store.entries} asks for several answers (n)"
+                " behind the begin of the load", "--check-data reads all of it before"
+            )  # fmt: skip
+        if not whole:
             log.info("the load has ended: %d of %d entries of the data set were made", self._store.entries, self._promised)
         elif self._store.entries != self._promised:
             raise self._broken(f"{self._store.entries} conversations")
