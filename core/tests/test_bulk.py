@@ -19,7 +19,7 @@ from aiperf.rundir import journal
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.metric import Unit
-from aiperf.sdk.model import Delta
+from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
 from aiperf.testing.journals import CLOCK, Plain, Recording, Words
 from aiperf.testing.plans import sample_ref
@@ -84,6 +84,7 @@ MORE = st.sampled_from(
     [
         event(text="", finish="stop"), event(usage={"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}), END,
         event(usage={"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}), event(extra={"joules": 1.0}),
+        event(reasoning=HIDDEN), event(reasoning=f"hm{HIDDEN}"),
         event(tool="call"), event(items=2), event(text="other", n=1), b": here\n\n", b"event: named\n" + event(text="named"),
         b'data: {"error":"no more"}\n\n', b"data: nonsense\n\n", event(text="a").replace(b"\n", b"\r\n"),
         b'data: {"id":"a1",\ndata: "text":"two lines","created":1}\n\n', event(text="raw").replace(b"raw", b"\xff"),
@@ -224,16 +225,22 @@ class Counting(Promising):
     numbers = MappingProxyType({"items": Unit.COUNT})
 
 
+class Asking(Promising):
+    def items_of(self, body: bytes) -> int | None:
+        return None
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"endpoint": sample_ref("endpoints", f"{__name__}:Asking")},
         {"endpoint": sample_ref("endpoints", f"{__name__}:WithEnd")},
         {"endpoint": sample_ref("endpoints", f"{__name__}:OfLines")},
         {"endpoint": sample_ref("endpoints", f"{__name__}:Counting")},
         {"use_server_token_count": True},
         {"http_trace": True},
     ],
-    ids=["a reader with an end", "another framing", "numbers", "the server's counts", "traces"],
+    ids=["items that are asked for", "a reader with an end", "another framing", "numbers", "the server's counts", "traces"],
 )
 def test_what_needs_each_answer_by_itself_is_finished_alone(tmp_path: Path, alone: list[int], changes: dict[str, Any]) -> None:
     made = recording(tmp_path, **changes)

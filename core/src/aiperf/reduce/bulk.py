@@ -24,7 +24,7 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, NUMBERS, Floats, Ints, JournalColumns
 from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
-from aiperf.sdk.model import Delta
+from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.transport import END_MARKER, RECONNECTED, REUSED, STREAMED
 
 _BETWEEN = b"\n\ndata: "
@@ -155,7 +155,7 @@ class BulkRows:
 
     def _body(self, bodies: list[bytes]) -> Content | None:
         delta = self._endpoint.decode(bodies[0] if len(bodies) == 1 else b"".join(bodies))
-        if type(delta) is not Delta or not delta.content or delta.extra:
+        if type(delta) is not Delta or not delta.content or delta.extra or HIDDEN in delta.reasoning:
             return None
         kind = TEXT * bool(delta.text) | REASONING * bool(delta.reasoning) | TOOL * bool(delta.tool) | ITEM * bool(delta.items)
         return Content(
@@ -174,14 +174,17 @@ class BulkRows:
         if fields is None or any(fields.extras):
             return None
         texts, reasonings = fields.texts, fields.reasonings
+        reasoning = "".join(reasonings)
         kinds = bytes(map(bool, texts))  # TEXT is 1
-        if any(reasonings):
+        if reasoning:
+            if HIDDEN in reasoning:
+                return None
             kinds = bytes(kind | REASONING * bool(text) for kind, text in zip(kinds, reasonings, strict=True))
         if not any(kinds):
             return None
         finish = 2.0 if any(each is not None for each in fields.finishes) else float(events[-1] == END_MARKER)
         return Content(
-            self._count("".join(texts)), self._count("".join(reasonings)), kinds, list(map(len, events)),
+            self._count("".join(texts)), self._count(reasoning), kinds, list(map(len, events)),
             fields.telling, finish, _counts(merged_usage(list(filter(None, fields.usages)))),
         )  # fmt: skip
 

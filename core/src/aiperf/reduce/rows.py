@@ -130,7 +130,7 @@ class RowMaker:
         self.ends = Ends()
         self._bulk: BulkRows | None = None
         grades, numbers = plan.plugins.grader is not None, bool(self.numbers)
-        self._usual = not (self._traces or self._server_counts or self._follows or grades or numbers)
+        self._usual = not (self._traces or self._server_counts or self._follows or self._counts_items or grades or numbers)
         self._usual = self._usual and BulkRows.can_read(self._endpoint)
 
     def finish(self, requests: Sequence[JournalRequest], shard: int, batch: OpenBatch) -> None:
