@@ -200,6 +200,13 @@ def test_where_many_are_unusual_all_are_finished_alone(tmp_path: Path, alone: li
     assert alone == list(range(20))
 
 
+def test_hidden_reasoning_is_no_text_either_way(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    stream = [(0, piece) for piece in (event(reasoning=HIDDEN), event(text="one"), event(text=" two"), END)]
+    recorded(made, [{**plain(i), "reads": stream} for i in range(3)])
+    assert set(same(made).columns()["output_tokens"]) == {2.0}
+
+
 def test_a_tokenizer_that_fails_leaves_the_counts_of_others(tmp_path: Path) -> None:
     made = recording(tmp_path, tokenizer=sample_ref("tokenizers", f"{__name__}:Failing"))
     recorded(made, [plain(i) for i in range(20)])
