@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.grader import Case, Grade, Grader
-from aiperf.sdk.model import Conversation, Turn
+from aiperf.sdk.model import Conversation, Delta, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
-from aiperf.testing.journals import CLOCK, Recording, event, plan_for
+from aiperf.testing.journals import CLOCK, Plain, Recording, event, plan_for
 from aiperf.testing.plans import sample_ref
 
 MS = 1_000_000
@@ -79,9 +81,9 @@ class Ask(Dataset):
         yield QUESTIONS
 
 
-class Plain(Dataset):
+class Hello(Dataset):
     def __iter__(self) -> Any:
-        yield Conversation("plain", (Turn(("hello",)),))
+        yield Conversation("hello", (Turn(("hello",)),))
 
 
 def ref(category: str, plugin: type) -> PluginRef:
@@ -143,6 +145,36 @@ def test_a_grader_of_cases_gets_all_that_is_known_of_an_answer(tmp_path: Path) -
         ["questions", 0, "sums", "two and two", "4", "", "length", {"completion_tokens": 1}],
         ["questions", 1, "towns", "capital of France", "", "Paris", "stop", None],
     ]
+
+
+class Pairs(DecodingReader):
+    """The text of an event is several answers, with commas between."""
+
+    def __init__(self) -> None:
+        super().__init__(Plain().decode)
+        self.text = ""
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        deltas = list(map(self.decode, events))
+        self.text += "".join(delta.text for delta in deltas if delta is not None)
+        return deltas
+
+    def choices(self) -> Sequence[Delta] | None:
+        return list(map(Delta, self.text.split(",")))
+
+
+class Several(Plain):
+    def reader(self) -> Pairs:
+        return Pairs()
+
+
+@pytest.mark.parametrize("grader", [Same, Cut])
+def test_of_several_answers_the_first_is_graded(tmp_path: Path, grader: type[Grader]) -> None:
+    _, batch = answered(
+        tmp_path, grader, {"text": "4,5"}, {"text": "Lyon,Paris"}, endpoint=ref("endpoints", Several), several_answers=True
+    )
+    assert columns(batch, "correct") == [[1, 0]]
+    assert [each["response"] for each in grades(batch)] == ["4", "Lyon"]
 
 
 def test_a_failed_request_is_not_a_wrong_answer(tmp_path: Path) -> None:
@@ -315,8 +347,8 @@ def built(directory: Path, grader: type[Grader], data: type[Dataset]) -> None:
 
 
 def test_a_data_set_with_nothing_to_grade_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadDataset, match="--accuracy-grader same has nothing to grade: the data set 'plain'"):
-        built(tmp_path, Same, Plain)
+    with pytest.raises(BadDataset, match="--accuracy-grader same has nothing to grade: the data set 'hello'"):
+        built(tmp_path, Same, Hello)
 
 
 def test_a_data_set_with_something_to_grade_is_built(tmp_path: Path) -> None:

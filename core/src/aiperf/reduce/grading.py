@@ -54,7 +54,7 @@ class Grading:
         self._takes_case = self._grader is not None and takes_case(self._grader)
 
     def of(self, entry: int, turn: int, answer: Answer, failed: str | None) -> Graded | None:
-        """The answer's grade; None where nothing is expected.
+        """The grade of the answer, or of its first choice; None where nothing is expected.
 
         *failed*: why there is no answer.  A missing answer says nothing about the model, and counts apart.
         """
@@ -65,13 +65,12 @@ class Grading:
             return None
         if failed is not None:
             return Graded(asked.expected, asked.task, ungraded=failed)
-        response = answer.text or answer.reasoning
+        text, reasoning = answer.choices[0] if answer.choices else (answer.text, answer.reasoning)
+        response, pending = text or reasoning, Pending(text, reasoning, answer.finish, answer.usage)
         if self._grader is None:
-            pending = Pending(answer.text, answer.reasoning, answer.finish, answer.usage)
             return Graded(asked.expected, asked.task, response, ungraded=NOT_YET, pending=pending)
         try:
             if self._takes_case:
-                pending = Pending(answer.text, answer.reasoning, answer.finish, answer.usage)
                 grade = checked(self._grader.grade(case_of(self._store, entry, turn, pending)))
             else:
                 grade = checked(self._grader.grade(asked.expected, response))
