@@ -67,6 +67,10 @@ TYPES = {
     "classify": Row("", ("/classify",), data=BATCH, inputs=60, texts=3, heading="Classification Metrics"),
     "cohere_rankings": rankings("/v2/rerank", heading="Ranking Metrics", words="--extra-inputs top_n:2"),
     "completions": Row("--osl 6", ("/v1/completions",), 6, absent=("time_to_first_token",), inputs=20),
+    "completions with prompts": Row(
+        "--streaming --osl 6", ("/v1/completions",), 18, present=("time_to_first_token",), data=BATCH, inputs=60, texts=3,
+        absent=("inter_token_latency", "output_token_throughput_per_user", "e2e_output_token_throughput"),
+    ),
     "embeddings": embeddings("--extra-inputs encoding_format:base64"),
     "generate": Row("--streaming --osl 6", ("/v2/models/m/generate_stream",), 6, present=("time_to_first_token",)),
     "hf_tei_rankings": rankings("/rerank", heading="Ranking Metrics"),

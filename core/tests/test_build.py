@@ -47,6 +47,10 @@ class Echo(Endpoint):
         return HttpRequest("/echo", msgspec.json.encode(body), {"X-Kind": "echo"})
 
 
+class EachText(Echo):
+    answers_each_text = True
+
+
 class Roads(Echo):
     """Sends each turn and model another way."""
 
@@ -819,10 +823,27 @@ def test_a_bad_row_behind_the_first_wave_is_told_with_its_line(tmp_path: Path) -
 def test_a_row_that_asks_for_several_answers_behind_the_begin_of_the_load_ends_it(tmp_path: Path) -> None:
     with contextlib.closing(grown(promised(tmp_path, data={"several": 30}))[0]) as builder:
         said = failure(builder)
-    assert "conversation 31 asks for several answers (n) behind the begin of the load" in said
+    assert "conversation 31 asks for several answers (n, or several prompts) behind the begin of the load" in said
     assert "--check-data" in said
     whole = build(promised(tmp_path / "whole", whole=True, data={"several": 30}))
     assert whole.data.several_answers
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("concurrency", [4, 50])
+def test_several_answers_to_the_first_wave_are_known_ahead_of_the_load(tmp_path: Path, concurrency: int) -> None:
+    publisher = Publisher()
+    plan = build(promised(tmp_path, phase(concurrency=concurrency, entries=50), data={"several": 2}), publisher)
+    assert plan.data.several_answers
+    assert all(each.data.several_answers for each in publisher.plans)
+
+
+@pytest.mark.parametrize(("endpoint", "several"), [("EachText", True), ("Echo", False)])
+def test_several_texts_are_several_answers_where_the_endpoint_says_so(
+    tmp_path: Path, endpoint: str, several: bool
+) -> None:
+    plan = listed(tmp_path, {"id": "two", "turns": [{"texts": ["a", "b"]}]}, endpoint=endpoint)
+    assert build(plan).data.several_answers is several
 
 
 @pytest.mark.parametrize(

@@ -510,6 +510,9 @@ def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
         ({"extra": {"n": 2}}, Needs.STREAMING | Needs.CLIENT_TOKENS),
         ({"extra": {"sampling_params": {"n": 2}}}, Needs.STREAMING | Needs.CLIENT_TOKENS),
         ({"extra": {"sampling_params": 2, "parameters": {"n": "2"}}}, Needs.STREAMING | Needs.CLIENT_TOKENS | Needs.ONE_ANSWER),
+        ({"extra": {"prompt": ["a", "b"]}}, Needs.STREAMING | Needs.CLIENT_TOKENS),
+        ({"extra": {"prompt": [[1, 2], [3]]}}, Needs.STREAMING | Needs.CLIENT_TOKENS),
+        ({"extra": {"prompt": [1, 2]}}, Needs.STREAMING | Needs.CLIENT_TOKENS | Needs.ONE_ANSWER),
         ({"several_answers": True}, Needs.STREAMING | Needs.CLIENT_TOKENS),
     ],
 )

@@ -87,14 +87,14 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
             with blamed(plugins.dataset, "can't tell of its source"):
                 facts = dataset.source_facts() if promised is None else {}
             plan = _with_entries(plan, order, count).replacing(facts=facts)
-            plan = plan.replacing(several_answers=encoder.several_answers)
             store = entries.whole() if promised is None else SingleTurns(entries.whole)
             _check_encoding(plan, store.max_turns)
             log_reuse(plan.load.phases, store)
             hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
             phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
-            plan = plan.replacing(phases=phases)
-            if publish is not None and promised is not None and not entries.head(first_wave(phases[0])):
+            whole = publish is None or promised is None or entries.head(first_wave(phases[0]))
+            plan = plan.replacing(phases=phases, several_answers=encoder.several_answers)
+            if publish is not None and promised is not None and not whole:
                 entries.publish()
                 pace.tell(entries.pace, phases[0], promised)
                 entries.rest(publish(plan))
@@ -222,8 +222,8 @@ class Entries:
         whole = self._write(lambda: stop() or self._encoder.several_answers != several)
         if self._encoder.several_answers != several:  # its metrics were chosen for one answer to a request
             raise BadDataset(
-                f"{plan.data.source or plan.plugins.dataset}: conversation {self._store.entries} asks for several answers (n)"
-                " behind the begin of the load", "--check-data reads all of it before"
+                f"{plan.data.source or plan.plugins.dataset}: conversation {self._store.entries} asks for several answers (n, or"
+                " several prompts) behind the begin of the load", "--check-data reads all of it before"
             )  # fmt: skip
         if not whole:
             log.info("the load has ended: %d of %d entries of the data set were made", self._store.entries, self._promised)
@@ -302,8 +302,8 @@ class Entries:
         self._warned = self._unenforced_length or self._useless_length or self._encoder.several_answers
         if self._encoder.several_answers:
             log.warning(
-                "n asks for several answers to a request: the output length sums them, the first token is the first of any,"
-                " and inter-token latency and throughput per user are left out"
+                "a request asks for several answers (n, or several prompts): the output length sums them, the first token is"
+                " the first of any, and inter-token latency and throughput per user are left out"
             )
         if self._useless_length:
             log.warning("the endpoint type %r makes no tokens: output lengths are not sent", self._plan.plugins.endpoint.name)
@@ -398,7 +398,8 @@ class Encoder:
         """Keep in mind that a turn asks for several answers."""
         if not self.several_answers and self.capabilities.produces_tokens:
             for turn in conversation.turns:
-                if (turn.extra or turn.payload) and (asks_several(turn.extra) or asks_several(turn.payload)):
+                texts = len(turn.texts) > 1 and self._endpoint.answers_each_text and turn.payload is None
+                if texts or (turn.extra or turn.payload) and (asks_several(turn.extra) or asks_several(turn.payload)):
                     self.several_answers = True
 
     def unenforced_length(self, conversation: Conversation) -> bool:

@@ -183,6 +183,8 @@ class Endpoint(WithOptions[OptionsT]):
     encodes the new messages of a later turn alone, and puts them behind those of the turn before.  An instance may set it,
     where its options decide.
 
+    *answers_each_text*: a turn's several texts are prompts with an answer each (``Reader.choices``).
+
     *numbers*: names and units of the numbers in its answers that metrics may read, each a column (``batch["joules"]``) of the
     metrics that have it in ``needs``.  ``items`` is the sum of ``Delta.items``; any other is the last value of that name in
     ``Delta.extra``.  NaN where an answer has none.  A name that isn't declared is ignored, with one
@@ -199,6 +201,7 @@ class Endpoint(WithOptions[OptionsT]):
     repeats_envelope: ClassVar[bool] = False
     plain_prompts: ClassVar[bool] = False
     splices_text: ClassVar[bool] = False
+    answers_each_text: ClassVar[bool] = False
     appends_messages: bool = False
 
     def path(self, *, streaming: bool) -> str:

@@ -74,6 +74,7 @@ class Completions(Endpoint):
     repeats_envelope = True
     plain_prompts = True
     splices_text = True
+    answers_each_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         """The request for a turn.

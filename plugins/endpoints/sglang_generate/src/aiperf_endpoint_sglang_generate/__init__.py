@@ -124,6 +124,7 @@ class SglangGenerate(Endpoint):
     )
     plain_prompts = True
     splices_text = True
+    answers_each_text = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         sampling: dict[str, Any] = {} if turn.max_tokens is None else {"max_new_tokens": turn.max_tokens}
