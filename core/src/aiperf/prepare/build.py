@@ -399,7 +399,7 @@ class Encoder:
         if not self.several_answers and self.capabilities.produces_tokens:
             for turn in conversation.turns:
                 texts = len(turn.texts) > 1 and self._endpoint.answers_each_text and turn.payload is None
-                if texts or (turn.extra or turn.payload) and (asks_several(turn.extra) or asks_several(turn.payload)):
+                if texts or ((turn.extra or turn.payload) and (asks_several(turn.extra) or asks_several(turn.payload))):
                     self.several_answers = True
 
     def unenforced_length(self, conversation: Conversation) -> bool:
