@@ -222,8 +222,8 @@ class Entries:
         whole = self._write(lambda: stop() or self._encoder.several_answers != several)
         if self._encoder.several_answers != several:  # its metrics were chosen for one answer to a request
             raise BadDataset(
-                f"{plan.data.source or plan.plugins.dataset}: conversation {self._store.entries} asks for several answers (n, or"
-                " several prompts) behind the begin of the load", "--check-data reads all of it before"
+                f"{plan.data.source or plan.plugins.dataset}: conversation {self._store.entries} asks for several answers (n,"
+                " or several prompts) behind the begin of the load", "--check-data reads all of it before"
             )  # fmt: skip
         if not whole:
             log.info("the load has ended: %d of %d entries of the data set were made", self._store.entries, self._promised)
