@@ -163,7 +163,7 @@ def read_records(path: Path) -> list[tuple[Metadata, dict[str, Any], ErrorDetail
     rows = []
     for text in path.read_text(encoding="utf-8").splitlines():
         record = json.loads(text)
-        assert set(record) <= {"metadata", "metrics", "trace_data", "spec_decode_acceptance", "error"}
+        assert set(record) <= {"metadata", "metrics", "trace_data", "spec_decode_acceptance", "server_timing", "error"}
         error = known(ErrorDetails, record["error"]) if "error" in record else None
         values = {tag: found["value"] for tag, found in record["metrics"].items() if isinstance(found["unit"], str)}
         rows.append((known(Metadata, record["metadata"]), values, error, record.get("trace_data", {})))

@@ -65,7 +65,8 @@ class Choice:
 class Answer:
     """Sends what the engine makes, and keeps the request's row of the truth.
 
-    *ended* is called once with the outcome, after the last write and before the connection goes on.
+    *ended* is called once with the outcome, after the last write and before the connection goes on.  *timed*: an answer of one
+    choice says its times.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Answer:
         *,
         tokens_per_chunk: int,
         framing: str,
+        timed: bool,
     ) -> None:
         self.connection = connection
         self.record = record
@@ -99,6 +101,7 @@ class Answer:
         self._ended = ended
         self._tokens_per_chunk = tokens_per_chunk
         self._framing = framing
+        self._timed = timed
         self._unfinished = 0
 
     def start(self, choices: ListOf[Choice]) -> None:
@@ -119,6 +122,8 @@ class Answer:
         if self.over:  # ended by a fault earlier in the same batch of tokens
             return
         choice.tokens_done += 1
+        if self.record.made_mono_ns is None:
+            self.record.made_mono_ns = time.monotonic_ns()
         last = choice.tokens_done == choice.length.tokens
         if last:
             self._unfinished -= 1
@@ -256,7 +261,11 @@ class Answer:
     def _usage(self) -> Usage:
         record = self.record
         drafts = None if self._unfinished else record.drafts
-        return Usage(record.prompt_tokens, record.completion_tokens, record.cached_tokens, record.reasoning_tokens, drafts)
+        if self._timed and not self._unfinished and len(self.choices) == 1 and record.timing is None:
+            record.timing = record.timed(time.monotonic_ns())
+        return Usage(
+            record.prompt_tokens, record.completion_tokens, record.cached_tokens, record.reasoning_tokens, drafts, record.timing
+        )
 
     def _closing(self) -> bytes:
         return self._writer.closing(self._usage() if self.ask.include_usage and self.faults.usage else None) + self._done()

@@ -54,7 +54,8 @@ class Ask(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True):
     """Token counts of an answer so far; *reasoning* is a part of *completion*, *cached* one of *prompt*.
 
-    drafts: at its end, the account of its speculative decoding, for the dialects that have a place for it.
+    drafts, timing: at its end, the accounts of its speculative decoding and of its times, for the dialects that have a place
+    for them.
     """
 
     prompt: int
@@ -62,6 +63,7 @@ class Usage(Struct, frozen=True):
     cached: int = 0
     reasoning: int = 0
     drafts: dict[str, Any] | None = None
+    timing: dict[str, float] | None = None
 
     def written(self) -> dict[str, Any]:
         """As OpenAI's older APIs write them."""

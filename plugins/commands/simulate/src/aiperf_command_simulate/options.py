@@ -64,6 +64,8 @@ class SimulateOptions(Options):
     spec_decode: str | None = option("--spec-decode", group="Answers", metavar="DRAFTS[:RATE]", shown="nothing",
         help="Say of each answer of one choice how a decoder with so many draft tokens a step, each accepted at RATE (0.7),"
         " made it, as vLLM does; the engine's times stay.")
+    request_metrics: bool = option("--request-metrics", default=False, group="Answers",
+        help="Say of each answer of one choice how long it took the engine, as vLLM does with --enable-per-request-metrics.")
     lines: Word = option("--line-ends", default="lf", group="Answers", choices=("lf", "crlf", "cr", "mixed"),
         help="Line ends of the event stream.")
     framing: Word = option("--framing", default="chunked", group="Answers", choices=("chunked", "eof"),

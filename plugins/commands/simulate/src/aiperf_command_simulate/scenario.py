@@ -31,6 +31,7 @@ class Scenario(Struct, frozen=True):
     reasoning_tokens: int
     tokens_per_chunk: int
     drafts: Drafts | None
+    request_metrics: bool
     lines: str
     framing: str
     odds: tuple[Odds, ...]
@@ -90,6 +91,7 @@ def scenario(options: Any) -> Scenario:
         reasoning_tokens=options.reasoning_tokens,
         tokens_per_chunk=options.tokens_per_chunk,
         drafts=drafts,
+        request_metrics=options.request_metrics,
         lines=options.lines,
         framing=options.framing,
         odds=tuple(odds),

@@ -194,7 +194,7 @@ class Server:
             connection, record, ask, faults, dialect, frame, dialect.writer(opened),
             self._meters[ask.model if scenario.models else ANY_MODEL], self.truth, self._ended,
             tokens_per_chunk=faults.tokens_per_chunk or scenario.tokens_per_chunk,
-            framing=faults.framing or scenario.framing,
+            framing=faults.framing or scenario.framing, timed=scenario.request_metrics,
         )  # fmt: skip
         choices = []
         sequences = []

@@ -31,7 +31,7 @@ class Record(Struct):
     received: the read that completed the request.  admitted: it left the queue.  first, last: just before the first and
     last piece of content was handed to the socket (for an answer that doesn't stream, the answer).
     ended: the answer was complete, or given up.  body: as text, where bodies are kept.
-    drafts: what the answer says of speculative decoding.
+    drafts, timing: what the answer says of speculative decoding and of its times.  made: the engine made the first token.
     """
 
     number: int
@@ -59,6 +59,22 @@ class Record(Struct):
     chunks: int = 0
     body: str | None = None
     drafts: dict[str, Any] | None = None
+    timing: dict[str, float] | None = None
+    made_mono_ns: int | None = None
+
+    def timed(self, now_ns: int) -> dict[str, float]:
+        """The times of an answer whose last token was made at *now_ns*, as vLLM counts them: from when it left the queue."""
+        first_ns = now_ns if self.made_mono_ns is None else self.made_mono_ns
+        admitted_ns = first_ns if self.admitted_mono_ns is None else self.admitted_mono_ns
+        times = {
+            "time_to_first_token_ms": (first_ns - admitted_ns) / 1e6, "generation_time_ms": (now_ns - first_ns) / 1e6,
+            "queue_time_ms": max(0, admitted_ns - self.received_mono_ns) / 1e6,
+        }  # fmt: skip
+        if self.completion_tokens > 1:
+            times["mean_itl_ms"] = times["generation_time_ms"] / (self.completion_tokens - 1)
+        if now_ns > admitted_ns:
+            times["tokens_per_second"] = self.completion_tokens / ((now_ns - admitted_ns) / 1e9)
+        return times
 
     @property
     def ttft_ns(self) -> int | None:

@@ -22,7 +22,7 @@ from aiperf import (
 from aiperf.sdk.chat_messages import chat_messages
 from aiperf.sdk.endpoint import Prompt
 from aiperf.sdk.prompts import prompt_of
-from aiperf.sdk.spec_decode import NO_METRICS, SPEC_DECODE, spec_decode
+from aiperf.sdk.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -92,7 +92,7 @@ class Chat(Endpoint[ChatOptions]):
         verbatim=True,
         cache_bust=True,
     )
-    texts = (SPEC_DECODE,)
+    texts = (SPEC_DECODE, SERVER_TIMING)
     repeats_envelope = True
     plain_prompts = True
     splices_text = True
@@ -138,7 +138,7 @@ class Chat(Endpoint[ChatOptions]):
                 return None
             raise in_band_error(event) or unreadable("chat", event, error) from error
         choices = answer.choices
-        extra = spec_decode(answer.metrics) if answer.metrics else None
+        extra = server_metrics(answer.metrics) if answer.metrics else None
         if answer.error or not choices:
             failure = None if answer.usage and not answer.error else in_band_error(event)
             if failure is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
 from aiperf.sdk.endpoint import DecodingReader, Prompt
-from aiperf.sdk.spec_decode import NO_METRICS, SPEC_DECODE, spec_decode
+from aiperf.sdk.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 
 
@@ -70,7 +70,7 @@ class Completions(Endpoint):
         produces_tokens=True,
         tokenizes_input=True,
     )
-    texts = (SPEC_DECODE,)
+    texts = (SPEC_DECODE, SERVER_TIMING)
     repeats_envelope = True
     plain_prompts = True
     splices_text = True
@@ -121,7 +121,7 @@ class Completions(Endpoint):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise in_band_error(event) or unreadable("completions", event, error) from error
         choices = answer.choices
-        extra = spec_decode(answer.metrics) if answer.metrics else None
+        extra = server_metrics(answer.metrics) if answer.metrics else None
         if answer.error or not choices:
             failure = None if answer.usage and not answer.error else in_band_error(event)
             if failure is not None:

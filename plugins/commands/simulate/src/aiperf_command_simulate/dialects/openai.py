@@ -99,8 +99,10 @@ class _Lines:
 
 
 def _metrics(usage: Usage) -> bytes:
-    """What vLLM has behind the usage of an answer whose decoding was speculative."""
-    return b"" if usage.drafts is None else b',"metrics":%b' % to_json({"speculative_decoding": usage.drafts})
+    """What vLLM has behind the usage of an answer: its times, and how its decoding was speculative."""
+    drafts = {} if usage.drafts is None else {"speculative_decoding": usage.drafts}
+    said = {**(usage.timing or {}), **drafts}
+    return b',"metrics":%b' % to_json(said) if said else b""
 
 
 class _ChatWriter(Writer):
