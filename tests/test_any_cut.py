@@ -20,7 +20,7 @@ from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.metric import Metric, Needs, RunMetric
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Replay
-from aiperf.sdk.spec_decode import SPEC_DECODE
+from aiperf.sdk.spec_decode import SERVER_TIMING, SPEC_DECODE
 from aiperf.sdk.summary import Summary
 from aiperf.statistics import fold
 from aiperf.statistics.catalogue import catalogue
@@ -61,6 +61,7 @@ def requests() -> RecordBatch:
     texts = {
         **batch.texts, "error": [_error(row, text) for row, text in enumerate(batch.texts["error"])],
         SPEC_DECODE: [_drafts(row) for row in range(len(batch))],
+        SERVER_TIMING: [_timing(row) for row in range(len(batch))],
     }  # fmt: skip
     return RecordBatch(columns, batch.valid, texts)
 
@@ -77,6 +78,12 @@ def _drafts(row: int) -> str | None:
         "mean_acceptance_length": 1.75, "draft_acceptance_rate": 0.75,
     }  # fmt: skip
     return None if steps is None else json.dumps(said)
+
+
+def _timing(row: int) -> str | None:
+    """What a server says of its own times: nothing, or more with each row."""
+    said = {"time_to_first_token_ms": row, "generation_time_ms": 7, "queue_time_ms": 0.5, "mean_itl_ms": row / 2}
+    return json.dumps({**said, "tokens_per_second": 100 + row}) if row % 2 else None
 
 
 def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary:
