@@ -24,7 +24,7 @@ def cpu_s(entries: int, isl: int) -> float:
         command = [
             sys.executable, "-m", "aiperf", "profile", "-m", "none", "--url", "http://127.0.0.1:9", "--tokenizer", "builtin",
             "--isl", str(isl), "--osl", "16", "--random-seed", "1", "--request-count", "1", "--ui", "none",
-            "--num-dataset-entries", str(entries), "--dataset-sampling-strategy", "shuffle", "--artifact-dir", folder,
+            "--num-dataset-entries", str(entries), "--check-data", "--artifact-dir", folder,
         ]  # fmt: skip
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

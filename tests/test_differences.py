@@ -395,6 +395,7 @@ HELD = {
     ),
     "begin of the load": (
         "test_build.py::test_a_load_begins_with_its_first_wave",
+        "test_build.py::test_a_load_begins_with_the_entries_that_it_uses_first",
         "test_build.py::test_other_loads_wait_for_the_whole",
         "test_growing_store.py::test_requests_wait_for_their_entries_and_leave_in_order",
         "test_kill.py::test_without_its_builder_a_run_ends_and_tells_what_was_never_sent",

@@ -97,16 +97,27 @@ def report(directory: Path) -> tuple[int, dict[str, object]]:
     return done.returncode, json.loads((directory / "profile_export_aiperf.json").read_text())
 
 
-def test_without_its_builder_a_run_ends_and_tells_what_was_never_sent(server: object, tmp_path: Path) -> None:
-    run = start(server, tmp_path, "--request-rate", "40", tokens=1, requests=20_000, isl=2000)
-    wait_for(lambda: server.summary()["requests"] > 10, 120)  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), ("--dataset-sampling-strategy", "shuffle", "--warmup-request-count", "3"),
+        ("--session-turns-mean", "3", "--dataset-sampling-strategy", "random"),
+    ],
+    ids=["in order", "shuffled, behind a warmup", "sessions by chance"],
+)
+def test_without_its_builder_a_run_ends_and_tells_what_was_never_sent(
+    server: object, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    run = start(server, tmp_path, "--request-rate", "40", *words, tokens=1, requests=20_000, isl=2000)
+    wait_for(lambda: server.summary()["requests"] > 13, 120)  # type: ignore[attr-defined]
     os.kill(child_of(run.pid, " profile "), signal.SIGKILL)
     _, said = run.communicate(timeout=120)
     assert run.returncode == 1
     assert "Traceback" not in said, said
     assert "the data set is not whole: its process was killed by signal 9" in said
     arrivals = json.loads((tmp_path / "profile_export_aiperf.json").read_text())["measurement"]["arrivals"]
-    assert arrivals["completed"] == arrivals["sent"] == server.summary()["requests"]  # type: ignore[attr-defined]
+    warmup = 3 if "--warmup-request-count" in words else 0
+    assert arrivals["completed"] == arrivals["sent"] == server.summary()["requests"] - warmup  # type: ignore[attr-defined]
     assert arrivals["never_sent"] == 20_000 - arrivals["sent"]
     assert [path.name for path in tmp_path.glob("*inputs*")] == []  # half a file is none
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiperf.rundir.store import Store
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
 
@@ -66,6 +67,43 @@ def test_a_load_that_begins_before_its_data_is_whole_is_the_same_for_any_workers
         assert [row["n"] for row in rows] == list(range(60))
         found.append((sent, bytes_of(done, "journal/due-0.bin"), [prompts[row["x_request_id"]] for row in rows]))
     assert found[0] == found[1] == found[2]
+
+
+EARLY = {
+    "sessions, shuffled behind a warmup": (
+        "--dataset-sampling-strategy", "shuffle", "--num-warmup-sessions", "4", "--session-turns-mean", "2",
+        "--session-turns-stddev", "1", "--request-rate", "100", "--num-sessions", "30", "--num-dataset-entries", "20000",
+    ),
+    "users": (
+        "--session-turns-mean", "3", "--num-users", "20", "--user-centric-rate", "100", "--request-count", "60",
+        "--num-dataset-entries", "20000",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", EARLY.values(), ids=EARLY)
+def test_early_loads_of_other_orders_are_the_same_for_any_workers(
+    aiperf: Program, simulator: Simulator, words: tuple[str, ...]
+) -> None:
+    found = []
+    for workers in SHARDS:
+        simulator.reset()
+        done = run(aiperf, simulator, workers, *words, dataset=("--isl", "900", "--isl-stddev", "100", "--osl", "1"))
+        journal = done.artifacts / "journal"
+        store, due = Store(journal), [bytes_of(done, f"journal/{file.name}") for file in sorted(journal.glob("due-*.bin"))]
+        assert 0 < len(list(store.readable())) < 20_000
+        prompts = {row["request_id"]: row["prompt_tokens"] for row in simulator.truth()["requests"]}
+        sent = {
+            (about["conversation_id"], about["turn_index"]): prompts[about["x_request_id"]]
+            for about in (line["metadata"] for line in done.lines("profile_export.jsonl"))
+        }  # fmt: skip
+        firsts = {key: tokens for key, tokens in sent.items() if key[1] == 0}  # later prompts repeat answers
+        inputs = json.loads(bytes_of(done, "inputs.json"))["data"]
+        assert [one["session_id"] for one in inputs] == [store.id(entry) for entry in store.readable()]
+        found.append((sorted(sent), firsts, due))
+    assert len(found[0][1]) >= 20
+    for part in zip(*found, strict=True):
+        assert part[0] == part[1] == part[2]
 
 
 def test_five_workers_together_keep_a_ceiling_of_three(aiperf: Program) -> None:

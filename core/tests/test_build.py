@@ -21,16 +21,19 @@ from aiperf.prepare.build import build
 from aiperf.prepare.tokenizers import open_tokenizer
 from aiperf.run.start import Builder
 from aiperf.rundir.store import Store
+from aiperf.schedule.samplers import random, shuffle
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan, Replay
 from aiperf.testing.plans import sample_plan, sample_ref
+from msgspec.structs import replace
 
 FAKES = '''
 import time
 import msgspec
 import numpy as np
 from aiperf import BadDataset, BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest
+from aiperf.sdk.dataset import Promise
 from aiperf import Media, Options, Turn, hookimpl, option, uniforms
 
 
@@ -107,28 +110,43 @@ class Listed(Dataset):
 
 
 class PromisedOptions(Options):
-    promise: int | None = option("--promise", default=50, help="Single turns that it promises.")
+    promise: int | None = option("--promise", default=50, help="Conversations that it promises.")
     there: int = option("--there", default=50, help="Conversations that there are.")
     turns: int = option("--turns", default=1, help="Turns of the last one.")
+    each: int | None = option("--each", default=1, help="Turns of the others, and promised for all; 0 promises none.")
+    any_order: bool = option("--any", default=False, help="Gives them in any order.")
+    timed: bool = option("--timed", default=False, help="Promises their times.")
+    back: bool = option("--back", default=False, help="Their times go back.")
+    expects: int | None = option("--expects", help="Number of the row that has an expected answer.")
     fails: int | None = option("--fails", help="Number of a bad row.")
     several: int | None = option("--several", help="Number of a row that asks for two answers.")
     hangs: bool = option("--hangs", default=False, help="Never ends.")
 
 
 class Promised(Dataset):
-    """Says how many single turns it has."""
+    """Says how many conversations it has."""
 
-    def single_turns(self):
-        return self.options.promise
+    def promise(self):
+        options = self.options
+        times = self.at_ms if options.timed else None
+        return options.promise and Promise(options.promise, options.each or None, times, options.any_order)
+
+    def at_ms(self, number):
+        return 100.0 * (self.options.there - number if self.options.back else number)
 
     def __iter__(self):
+        return self.chosen(range(self.options.there))
+
+    def chosen(self, numbers):
         options = self.options
-        for number in range(options.there):
+        for number in numbers:
             if number == options.fails:
                 raise BadDataset("rows.jsonl:1000001: no JSON", "write one JSON object per line")
-            turns = options.turns if number == options.there - 1 else 1
+            turns = options.turns if number == options.there - 1 and options.turns > 1 else options.each or 1 + number % 3
             extra = {"n": 2} if number == options.several else {}
-            yield Conversation(f"c{number}", (Turn((f"t{number}",), timestamp_ms=7.0 * number, extra=extra),) * turns)
+            expected = "yes" if number == options.expects else None
+            turn = Turn((f"t{number}",), timestamp_ms=self.at_ms(number), extra=extra, expected=expected)
+            yield Conversation(f"c{number}", (turn,) * turns)
         while options.hangs:
             time.sleep(0.01)
 
@@ -184,6 +202,13 @@ class WordSource:
         if name == "broken":
             raise ZeroDivisionError("a bug of its own")
         return Words()
+
+
+class Any:
+    """A grader that is never asked."""
+
+    def __init__(self, options=None):
+        pass
 
 
 class Lines(DatasetExporter):
@@ -710,11 +735,13 @@ class Publisher:
     def __init__(self, *, stop: bool = False) -> None:
         self.stop = stop
         self.plans: list[Plan] = []
+        self.readable: list[int] = []
         self.ready = -1
 
     def __call__(self, plan: Plan) -> Callable[[], bool]:
         self.plans.append(plan)
-        self.ready = Store(Path(plan.output.journal)).entries
+        self.readable = list(Store(Path(plan.output.journal)).readable())
+        self.ready = len(self.readable)
         return lambda: self.stop
 
 
@@ -740,22 +767,89 @@ def test_a_load_begins_with_its_first_wave(tmp_path: Path, phases: tuple[PhasePl
         assert not (late / name).exists() or (early / name).read_bytes() == (late / name).read_bytes()
 
 
-WARM = (phase(name="warmup", kind="warmup", request_count=3), phase(index=1, request_count=3))
+WARM = (
+    phase(name="warmup", kind="warmup", concurrency=2, request_count=3, first_entry=47, entries=3),
+    phase(index=1, concurrency=4, request_count=47, entries=47),
+)
+SAMPLERS = {name: ref("samplers", f"aiperf.schedule.samplers:{name}") for name in ("sequential", "shuffle", "random")}
+REPLAY = phase(schedule="fixed_schedule", replay=Replay(), entries=50)
+USERS = phase(schedule="user_centric", rate=10.0, users=4, request_count=60, entries=50)
+
+
+def used(sampling: Callable[[int, int, int], int], count: int) -> list[int]:
+    return list(dict.fromkeys(sampling(7, session, 50) for session in range(count)))
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("phases", "changes", "first"),
+    [
+        (WARM, {}, [47, 48, 0, 1, 2, 3]),
+        ((phase(concurrency=4, request_count=50, entries=50),), {"sampling": "shuffle"}, used(shuffle, 4)),
+        ((rate(rate=5.0, request_count=90, entries=50),), {"sampling": "random"}, used(random, 90)[:9]),
+        ((phase(concurrency=4, request_count=50, entries=50),), {"data": {"each": 3}}, [0, 1, 2, 3]),
+        ((phase(concurrency=4, request_count=50, entries=50),), {"data": {"each": 0}}, [0, 1, 2, 3]),
+        ((rate(rate=5.0, session_count=50, entries=50),), {"data": {"each": 3}}, [*range(9)]),
+        ((REPLAY,), {"data": {"timed": True}}, [*range(20)]),
+        ((REPLAY,), {"data": {"timed": True, "back": True}}, [*range(30, 50)]),
+        ((USERS,), {"data": {"each": 3}}, [*range(10)]),
+    ],
+)  # fmt: skip
+def test_a_load_begins_with_the_entries_that_it_uses_first(
+    tmp_path: Path, phases: tuple[PhasePlan, ...], changes: dict[str, Any], first: list[int]
+) -> None:
+    publisher = Publisher()
+    data = {"any_order": True, **changes.pop("data", {})}
+    changes = {"samplers": SAMPLERS, "data": data, **LINES, **changes}
+    plan = build(promised(tmp_path / "early", *phases, **changes), publisher)
+    assert publisher.readable == sorted(first)
+    whole = build(promised(tmp_path / "whole", *phases, **changes))
+    early, late = (Path(one.output.journal) for one in (plan, whole))
+    for name in ("due-0.bin", "due-1.bin", "sessions-0.bin", "../artifacts/lines.txt"):
+        assert (early / name).exists() is (late / name).exists()
+        assert not (late / name).exists() or (early / name).read_bytes() == (late / name).read_bytes()
+    found, wanted = Store(early), Store(late)
+    assert (found.entries, found.max_turns) == (wanted.entries, wanted.max_turns)
+    for entry in range(50):
+        assert found.conversation(entry) == wanted.conversation(entry)
+        assert found.turns(entry) == wanted.turns(entry)
+        for turn in range(found.turns(entry)):
+            assert found.body(entry, turn) == wanted.body(entry, turn)
+            assert found.timestamp_ns(entry, turn) == wanted.timestamp_ns(entry, turn)
+    assert [replace(one, due_file=None, sessions_file=None) for one in plan.load.phases] == [
+        replace(one, due_file=None, sessions_file=None) for one in whole.load.phases
+    ]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("expects", [2, 30])
+def test_a_load_that_is_graded_begins_once_an_answer_is_expected(tmp_path: Path, expects: int) -> None:
+    publisher = Publisher()
+    build(promised(tmp_path, data={"expects": expects}, grader=ref("graders", "Any")), publisher)
+    assert publisher.ready == max(4, expects)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_grader_without_expected_answers_is_refused_before_the_load(tmp_path: Path) -> None:
+    publisher = Publisher()
+    with pytest.raises(BadDataset, match="has nothing to grade"):
+        build(promised(tmp_path, grader=ref("graders", "Any")), publisher)
+    assert publisher.plans == []
 
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
     ("phases", "changes"),
     [
-        ((), {"data": {"promise": None}}), ((), {"whole": True}), ((), {"sampling": "shuffle"}), (WARM, {}),
-        ((phase(schedule="fixed_schedule", replay=Replay(), entries=50),), {}),
+        ((), {"data": {"promise": None}}), ((), {"whole": True}), ((), {"sampling": "shuffle"}), (WARM, {}), ((REPLAY,), {}),
+        ((REPLAY,), {"data": {"timed": True, "back": True}}),
+        ((rate(rate=5.0, session_count=50, entries=50),), {"data": {"each": 0}}),
         ((phase(concurrency=50, request_count=50, entries=50),), {}),
     ],
 )  # fmt: skip
 def test_other_loads_wait_for_the_whole(tmp_path: Path, phases: tuple[PhasePlan, ...], changes: dict[str, Any]) -> None:
     publisher = Publisher()
-    samplers = {name: ref("samplers", f"aiperf.schedule.samplers:{name}") for name in ("sequential", "shuffle")}
-    plan = build(promised(tmp_path, *phases, samplers=samplers, **changes), publisher)
+    plan = build(promised(tmp_path, *phases, samplers=SAMPLERS, **changes), publisher)
     assert publisher.plans == []
     assert Store(Path(plan.output.journal)).entries == 50
 
@@ -781,13 +875,16 @@ def test_a_file_that_is_read_soon_is_checked_whole(
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
-    ("data", "what"), [({"there": 49}, "49 conversations"), ({"there": 51}, "51 conversations"), ({"turns": 2}, "2 turns")]
+    ("data", "what"), [
+        ({"there": 49}, "50 conversations, and gave 49"), ({"there": 51}, "50 conversations, and gave 51"),
+        ({"turns": 2}, "1 turn in conversation 'c49', and gave 2 turns"),
+    ],
 )
 @pytest.mark.parametrize("concurrency", [4, 50])
-def test_a_broken_promise_of_single_turns_is_an_error(
+def test_a_broken_promise_is_an_error(
     tmp_path: Path, data: dict[str, Any], what: str, concurrency: int
 ) -> None:
-    with pytest.raises(PluginError, match=f"promised 50 single turns, and gave {what}"):
+    with pytest.raises(PluginError, match=f"promised {what}"):
         build(promised(tmp_path, phase(concurrency=concurrency, entries=50), data=data), Publisher())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -29,7 +29,7 @@ from aiperf import (
 from aiperf.registry.manifest import read_row
 from aiperf.run.display import Simple
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
-from aiperf.sdk.dataset import DatasetContext
+from aiperf.sdk.dataset import DatasetContext, Promise
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Follow, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
@@ -631,6 +631,27 @@ class Counting(Numbers):
             yield msgspec.structs.replace(each, id=f"{self.round}-{each.id}")
 
 
+def promising(promise: Promise, *, turns: int = 1, backwards: bool = True) -> type[Dataset]:
+    """A data set with a promise; it gives any order where *backwards*."""
+
+    class Promising(Numbers):
+        def promise(self) -> Promise:
+            return msgspec.structs.replace(promise, count=promise.count or self.context.entries)
+
+        def __iter__(self) -> Iterator[Conversation]:
+            for each in super().__iter__():
+                yield msgspec.structs.replace(each, turns=each.turns * turns)
+
+        def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+            everything = list(self)
+            return (everything[number] for number in (numbers if backwards else sorted(numbers)))
+
+    return Promising
+
+
+_PROMISE = "test_its_promise_is_kept"
+
+
 def writing(**contents: Any) -> type[Dataset]:
     """A data set whose turns have these contents."""
 
@@ -660,6 +681,12 @@ _CONTRADICTS = "test_conversations_send_requests_and_contradict_nothing"
         (Listed, {"test_it_streams"}),
         (Alike, {"test_conversations_can_be_told_apart_and_have_turns"}),
         (Counting, {"test_going_through_it_twice_gives_the_same_conversations"}),
+        (promising(Promise(0, any_order=True)), set()),
+        (promising(Promise(0, lambda number: 2), turns=2), set()),
+        (promising(Promise(0, any_order=True), backwards=False), {_PROMISE}),
+        (promising(Promise(5)), {_PROMISE}),
+        (promising(Promise(0), turns=2), {_PROMISE}),
+        (promising(Promise(0, timestamp_ms=float)), {_PROMISE}),
     ],
 )
 def test_a_bad_data_set_is_caught(dataset: type[Dataset], caught: set[str]) -> None:

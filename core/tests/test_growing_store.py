@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
@@ -16,7 +17,7 @@ BODY = b"x" * 3000
 
 def add(writer: StoreWriter, number: int, path: str = "/a") -> None:
     turn = Turn((f"t{number}",), max_tokens=number, expected="yes" if number == 3 else None)
-    writer.add(Conversation(f"c{number}", (turn,)), [[HttpRequest(path, b"%d" % number + BODY)]])
+    writer.add(Conversation(f"c{number}", (turn,)), [[HttpRequest(path, b"%d" % number + BODY)]], number=number)
 
 
 def seen(store: Store, entry: int) -> tuple[Any, ...]:
@@ -57,7 +58,7 @@ def test_a_reader_that_asks_for_a_later_entry_looks_for_it(tmp_path: Path) -> No
         add(writer, 1)
         add(writer, 2)
         writer.publish()
-        assert (store.body(0, 0)[:1], store.id(1), store.turns(7)) == (b"0", "c1", 1)
+        assert (store.body(0, 0)[:1], store.id(1), store.turns(7)) == (b"0", "c1", 0)
 
 
 def test_new_shapes_reach_readers(tmp_path: Path) -> None:
@@ -94,6 +95,41 @@ def test_a_new_data_set_leaves_nothing_of_a_dead_one(tmp_path: Path) -> None:
     assert Store(tmp_path).entries == 1
 
 
+def test_entries_made_in_another_order_are_found_by_their_numbers(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        writer.out_of_order(1000)
+        add(writer, 500)
+        add(writer, 3)
+        writer.publish()
+        store = Store(tmp_path)
+        assert (store.entries, list(store.readable()), store.turns(3)) == (0, [500], 0)
+        for number in [*range(3), *range(4, 500), *range(501, 1000)]:  # some maps are too short on the way
+            add(writer, number)
+        writer.publish()
+        assert (store.grow(), store.has(3), store.has(999)) == (True, True, False)
+        assert [seen(store, entry) for entry in (3, 500, 998)] == [
+            (f"c{number}", 1, b"%d" % number, number) for number in (3, 500, 998)
+        ]
+    assert store.grow()
+    for whole in (store, Store(tmp_path)):
+        assert (whole.entries, seen(whole, 999), seen(whole, 0)) == (1000, ("c999", 1, b"999", 999), ("c0", 1, b"0", 0))
+        numbers = whole.numbers(np.array([999, 0, 3]), np.zeros(3, dtype=np.int64))
+        assert numbers[1].tolist() == [999, 0, 3]
+    with StoreWriter(tmp_path) as writer:
+        add(writer, 0)
+    assert seen(Store(tmp_path), 0) == ("c0", 1, b"0", 0)
+
+
+def test_of_entries_in_another_order_a_dead_writer_leaves_those_it_published(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path)
+    writer.out_of_order(5)
+    for number in (4, 2, 0):
+        add(writer, number)
+    writer.publish()
+    store = Store(tmp_path)
+    assert (list(store.readable()), seen(store, 4)) == ([2, 4], ("c4", 1, b"4", 4))
+
+
 # The worker
 
 
@@ -105,6 +141,9 @@ class Growing(FakeStore):
     def grow(self) -> bool:
         grown, self.entries = self.more > self.entries, self.more
         return grown
+
+    def turns(self, entry: int) -> int:
+        return self._turns if self.has(entry) else 0
 
 
 def test_requests_wait_for_their_entries_and_leave_in_order(tmp_path: Path) -> None:
@@ -122,6 +161,45 @@ def test_requests_wait_for_their_entries_and_leave_in_order(tmp_path: Path) -> N
             transport.answer()
         engine.logbook.close()
         assert (engine.sent, engine.unready.count) == (10, 2)
+
+    asyncio.run(check())
+
+
+def test_a_session_has_its_turns_once_its_conversation_is_made(tmp_path: Path) -> None:
+    async def check() -> None:
+        store = Growing(turns=3)
+        engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), turns=3, store=store)
+        transport: Any = engine.transport
+        engine.driver.begin(1)
+        assert transport.sent == []
+        store.more = 3
+        while engine.unready:
+            await asyncio.sleep(0.001)
+        assert {exchange.owner.turns for exchange in transport.sent} == {3}
+        while transport.open or engine.open:
+            if transport.open:
+                transport.answer()
+            await asyncio.sleep(0)
+        engine.logbook.close()
+        assert engine.sent == 10
+
+    asyncio.run(check())
+
+
+def test_new_shapes_are_known_to_whoever_looks_first(tmp_path: Path) -> None:
+    async def check() -> None:
+        with StoreWriter(tmp_path) as writer:
+            add(writer, 0)
+            writer.publish()
+            store = Store(tmp_path)
+            engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), store=store)
+            for number, path in enumerate(("/b", "/c", "/a"), 1):
+                add(writer, number, path)
+            writer.publish()
+            assert store.turns(1) == 1
+            transport: Any = engine.transport
+            engine.driver.begin(1)
+            assert [exchange.shape.url[-2:] for exchange in transport.sent] == ["/a", "/b"]
 
     asyncio.run(check())
 

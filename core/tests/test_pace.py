@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
 from aiperf.prepare import pace
 from aiperf.prepare.pace import Pace, tell
-from aiperf.rundir.int_files import write_ints
-from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.columns import Ints
 
 
 def made(rate: float, entries: int, monkeypatch: pytest.MonkeyPatch) -> Pace:
@@ -24,9 +22,8 @@ def made(rate: float, entries: int, monkeypatch: pytest.MonkeyPatch) -> Pace:
     return done
 
 
-def phase(due_s: list[float], folder: Path) -> PhasePlan:
-    due = write_ints(folder / "due.bin", (np.array(due_s) * 1e9).astype(np.int64))
-    return PhasePlan("profiling", "profiling", 0, "request_rate", due_file=due)
+def due_ns(due_s: list[float]) -> Ints:
+    return (np.array(due_s) * 1e9).astype(np.int64)
 
 
 def test_the_cost_of_the_first_entry_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,10 +38,10 @@ def test_the_cost_of_the_first_entry_is_left_out(monkeypatch: pytest.MonkeyPatch
     (22.0, None), (5.0, None),
 ])  # fmt: skip
 def test_a_load_that_outruns_the_builder_is_told(
-    load: float, told: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    load: float, told: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        tell(made(20.0, 10, monkeypatch), phase([at / load for at in range(100)], tmp_path), 100)
+        tell(made(20.0, 10, monkeypatch), due_ns([at / load for at in range(100)]), 100)
     assert len(caplog.messages) == (told is not None)
     for message in caplog.messages:
         assert told is not None
@@ -54,16 +51,16 @@ def test_a_load_that_outruns_the_builder_is_told(
 
 
 def test_what_is_made_soon_needs_no_word(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        tell(made(20.0, 10, monkeypatch), phase([0.0] * 29, tmp_path), 29)
-        tell(made(20.0, 1, monkeypatch), phase([0.0] * 900, tmp_path), 900)
+        tell(made(20.0, 10, monkeypatch), due_ns([0.0] * 29), 29)
+        tell(made(20.0, 1, monkeypatch), due_ns([0.0] * 900), 900)
     assert caplog.messages == []
 
 
 def test_without_due_times_only_the_pace_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        tell(made(2.5, 3, monkeypatch), PhasePlan("profiling", "profiling", 0, "burst"), 100)
+        tell(made(2.5, 3, monkeypatch), None, 100)
     (record,) = caplog.records
     assert (record.levelname, "about 2.5 entries/s" in record.getMessage()) == ("INFO", True)

@@ -54,6 +54,12 @@ class FakeStore:
         self.max_turns = turns
         self.shapes = [StoredShape("/v1/x")]
 
+    def grow(self) -> bool:
+        return False
+
+    def has(self, entry: int) -> bool:
+        return entry < self.entries
+
     def turns(self, entry: int) -> int:
         return self._turns
 

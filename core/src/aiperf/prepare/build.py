@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice, tee
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from aiperf.errors import AiperfError, BadDataset, ConfigError, PluginError
 from aiperf.prepare import pace
 from aiperf.prepare.conversations import DatasetExport, check_tools, has_items, with_inlined_media, without_silent_turns
-from aiperf.prepare.due_times import SingleTurns, first_wave, with_due_times, with_limits
+from aiperf.prepare.due_times import with_due_times, with_limits
+from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Templates
 from aiperf.prepare.tokenizers import open_tokenizer
@@ -30,7 +31,7 @@ from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.journal import RunClock
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker_tokens
-from aiperf.sdk.dataset import Dataset, DatasetContext
+from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.framing import framing_of
@@ -80,24 +81,28 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
         order = data.sampling or dataset.preferred_sampling
         if order not in plugins.samplers:
             raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {names(sorted(plugins.samplers))}")
-        promised = None if publish is None else _promised(plan, dataset, order)
+        promise = None if publish is None else _promise(plan, dataset)
         encoder = Encoder(plan, endpoint, tokenizer)
-        with Entries(plan, dataset, encoder, promised) as entries:
-            count = entries.whole().entries if promised is None else promised
+        with Entries(plan, dataset, encoder, promise) as entries:
+            store = entries.whole() if promise is None else Promised(promise, entries.whole)
+            total = entries.whole().entries if promise is None else promise.count
             with blamed(plugins.dataset, "can't tell of its source"):
-                facts = dataset.source_facts() if promised is None else {}
-            plan = _with_entries(plan, order, count).replacing(facts=facts)
-            store = entries.whole() if promised is None else SingleTurns(entries.whole)
+                facts = dataset.source_facts() if promise is None else {}
+            plan = _with_entries(plan, order, total).replacing(facts=facts)
             _check_encoding(plan, store.max_turns)
-            log_reuse(plan.load.phases, store)
+            if promise is None or promise.turns is not None:
+                log_reuse(plan.load.phases, store)
             hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
             phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
-            whole = publish is None or promised is None or entries.head(first_wave(phases[0]))
+            use = None if promise is None else first_use(plan.replacing(phases=phases), promise)
+            whole = use is None or entries.head(use)
             plan = plan.replacing(phases=phases, several_answers=encoder.several_answers)
-            if publish is not None and promised is not None and not whole:
-                entries.publish()
-                pace.tell(entries.pace, phases[0], promised)
+            if publish is not None and use is not None and not whole:
+                entries.publish(store.max_turns)
+                pace.tell(entries.pace, use.due_ns, total)
                 entries.rest(publish(plan))
+            elif promise is not None and promise.turns is None:
+                log_reuse(phases, entries.whole())
         return plan
     except OSError as error:
         raise ConfigError(
@@ -106,20 +111,16 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
         ) from error
 
 
-def _promised(plan: Plan, dataset: Dataset, order: str) -> int | None:
-    """How many single turns the data set promises, where these are sent in their order from the first one on; else None.
-
-    A warmup takes the last entries, other orders take any, a grader is refused where no answer is expected, and an engine's
-    workers may be on another machine.
-    """
-    in_order = order == "sequential" and all(phase.kind != "warmup" for phase in plan.load.phases)
+def _promise(plan: Plan, dataset: Dataset) -> Promise | None:
+    """What the data set promises; None where it must be whole before the load: an engine's workers may be elsewhere."""
     engine = plan.plugins.engine
-    here = engine is None or load(engine).shares_memory
-    if plan.data.whole or not in_order or plan.plugins.grader is not None or not here:
+    if plan.data.whole or not (engine is None or load(engine).shares_memory):
         return None
     with blamed(plan.plugins.dataset, "can't be used"):
-        count = dataset.single_turns()
-    return None if count is None else min(count, plan.data.first or count) or None
+        promise = dataset.promise()
+    if promise is None or promise.count < 1:
+        return None
+    return replace(promise, count=min(promise.count, plan.data.first or promise.count))
 
 
 def _check_encoding(plan: Plan, turns: int) -> None:
@@ -148,13 +149,11 @@ def _with_entries(plan: Plan, order: str, entries: int) -> Plan:
 
 
 class Entries:
-    """Writes the conversations of *dataset*; use as a context manager.
+    """Writes the conversations of *dataset*; use as a context manager.  promise: of the data set, None for none."""
 
-    promised: how many conversations, each of one turn, the data set says it has; None where it doesn't say.
-    """
-
-    def __init__(self, plan: Plan, dataset: Dataset, encoder: Encoder, promised: int | None) -> None:
-        self._plan, self._dataset, self._encoder, self._promised = plan, dataset, encoder, promised
+    def __init__(self, plan: Plan, dataset: Dataset, encoder: Encoder, promise: Promise | None) -> None:
+        self._plan, self._dataset, self._encoder, self._promise = plan, dataset, encoder, promise
+        self._count, self._shuffled = promise.count if promise is not None else 0, False
         self._stack = contextlib.ExitStack()
         self._whole: Store | None = None
         self.pace = pace.Pace()
@@ -167,7 +166,7 @@ class Entries:
             journal, target = Path(plan.output.journal), plan.target
             self._store = stack.enter_context(StoreWriter(journal, len(target.models), target.given_path))
             self._exports = [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in chosen]
-            self._conversations = self._given()
+            self._conversations = self._numbered(count(), islice(self._dataset, plan.data.first))
             self._stack = stack.pop_all()
         return self
 
@@ -182,24 +181,35 @@ class Entries:
         """
         if self._whole is None:
             self._write(lambda: False)
-            if self._promised not in (None, self._store.entries):
-                raise self._broken(f"{self._store.entries} conversations")
             self._finish()
             self._whole = Store(Path(self._plan.output.journal))
         return self._whole
 
-    def head(self, wave: int) -> bool:
-        """Write the first entries, at least *wave*: for a moment, or all of a file that is read soon; whether that is all."""
-        began_s, store, promised, source = monotonic(), self._store, self._promised or 0, self._plan.data.source
+    def head(self, use: FirstUse) -> bool:
+        """Write the first entries in their order of use, at least its wave: for a moment, or all of a file that is read soon.
+
+        Returns:
+            Whether that is all.
+        """
+        if self._whole is not None:
+            return True
+        began_s, store, plan, promised = monotonic(), self._store, self._plan, self._count
+        source, graded = plan.data.source, plan.plugins.grader is not None
+        if use.numbers is not None:
+            self._shuffled = True
+            store.out_of_order(promised)
+            numbers, asked = tee(use.numbers())
+            self._conversations = self._numbered(numbers, self._dataset.chosen(asked))
 
         def enough() -> bool:
             self.pace.note(store.entries)
             passed_s = monotonic() - began_s
-            if store.entries <= wave or passed_s < _HEAD_S:  # the last entry can't be read yet
+            # The last entry can't be read yet, and a grader is refused where no answer is expected.
+            if store.entries <= use.wave or passed_s < _HEAD_S or graded > store.graded:
                 return False
             return source is None or passed_s > _CHECK_S or passed_s * promised > _CHECK_S * store.entries
 
-        if self._whole is None and not self._write(enough):
+        if not self._write(enough):
             self._warn_of_lengths()
             if source is not None:
                 log.warning(
@@ -226,31 +236,28 @@ class Entries:
                 " or several prompts) behind the begin of the load", "--check-data reads all of it before"
             )  # fmt: skip
         if not whole:
-            log.info("the load has ended: %d of %d entries of the data set were made", self._store.entries, self._promised)
-        elif self._store.entries != self._promised:
-            raise self._broken(f"{self._store.entries} conversations")
-        self._finish()
+            log.info("the load has ended: %d of %d entries of the data set were made", self._store.entries, self._count)
+        self._finish(whole=whole)
 
-    def publish(self) -> None:
-        """Let readers see the entries from now on."""
+    def publish(self, max_turns: int) -> None:
+        """Let readers see the entries from now on.  max_turns: promised, of the longest conversation."""
+        self._store.max_turns = max(self._store.max_turns, max_turns)
         self._store.publish()
 
-    def _given(self) -> Iterator[Conversation]:
-        plan = self._plan
-        conversations: Iterator[Conversation] = islice(self._dataset, plan.data.first)
+    def _numbered(self, numbers: Iterable[int], conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int]]:
         if self._encoder.capabilities.inline_media:
-            conversations = with_inlined_media(conversations, plan.data.source)
-        yield from conversations
+            conversations = with_inlined_media(iter(conversations), self._plan.data.source)
+        yield from zip(conversations, numbers, strict=False)
 
     def _write(self, enough: Callable[[], bool]) -> bool:
         """Write entries until *enough*, asked behind each; whether there are no more."""
-        plan, store, encoder, end = self._plan, self._store, self._encoder, object()
-        models = len(plan.target.models)
+        plan, store, encoder, promise = self._plan, self._store, self._encoder, self._promise
         while True:
             try:
-                conversation = next(self._conversations, end)
-                if conversation is end:
+                pair = next(self._conversations, None)
+                if pair is None:
                     return True
+                conversation, number = pair
                 if not isinstance(conversation, Conversation):
                     raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
             except AiperfError:
@@ -262,8 +269,8 @@ class Entries:
                 turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
                 conversation = replace(conversation, turns=turns)
             conversation = without_silent_turns(conversation)
-            if self._promised is not None and len(conversation.turns) != 1:
-                raise self._broken(f"{len(conversation.turns)} turns in conversation {conversation.id!r}")
+            if promise is not None:
+                self._check_turns(promise, number, conversation)
             if plan.data.cache_bust is not CacheBust.NONE:
                 marked(conversation, plan.data.cache_bust, "")  # refuses one without a place for the marker
             requests = encoder.requests(conversation)
@@ -272,16 +279,32 @@ class Entries:
             self._unenforced_length = self._unenforced_length or encoder.unenforced_length(conversation)
             self._useless_length = self._useless_length or encoder.useless_length(conversation)
             encoder.note_answers(conversation)
-            # With models in turn and entries in order, this is the body that is sent first.
-            model = store.entries % models if plan.target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
-            store.add(conversation, requests, [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)])
-            for export in self._exports:
-                export.entry(conversation, [by_model[model].body for by_model in requests])
+            tokens = [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)]
+            store.add(conversation, requests, tokens, number)
+            if not self._shuffled:
+                model = self._exported_model(number)
+                for export in self._exports:
+                    export.entry(conversation, [by_model[model].body for by_model in requests])
             if enough():
                 return False
 
-    def _finish(self) -> None:
-        plan, store, grader = self._plan, self._store, self._plan.plugins.grader
+    def _exported_model(self, number: int) -> int:
+        """With models in turn and entries in order, the entry's first body has this one."""
+        target = self._plan.target
+        return number % len(target.models) if target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
+
+    def _check_turns(self, promise: Promise, number: int, conversation: Conversation) -> None:
+        turns, at_ms, found = promise.turns, promise.timestamp_ms, len(conversation.turns)
+        expected = turns if turns is None or isinstance(turns, int) else turns(number)
+        if expected not in (None, found):
+            raise self._broken(f"{_turns(expected)} in conversation {conversation.id!r}", _turns(found))
+        if at_ms is not None and found and at_ms(number) != conversation.turns[0].timestamp_ms:
+            raise self._broken(f"the time {at_ms(number)} ms", f"{conversation.turns[0].timestamp_ms} in {conversation.id!r}")
+
+    def _finish(self, *, whole: bool = True) -> None:
+        plan, store, grader, promise = self._plan, self._store, self._plan.plugins.grader, self._promise
+        if whole and promise is not None and store.entries != promise.count:
+            raise self._broken(f"{promise.count} conversations", f"{store.entries}")
         if store.entries == 0:
             raise BadDataset("the data set is empty: there is nothing to send")
         if grader is not None and not store.graded:
@@ -290,9 +313,15 @@ class Entries:
                 " has no expected answers",
                 f"remove --accuracy-grader {grader.name}, or use a data set with expected answers",
             )
+        store.close()
+        if self._shuffled:  # the files have the entries by their numbers
+            stored = Store(Path(plan.output.journal))
+            for number in stored.readable() if self._exports else ():
+                turns, model = range(stored.turns(number)), self._exported_model(number)
+                for export in self._exports:
+                    export.entry(stored.conversation(number), [stored.body(number, turn, model) for turn in turns])
         for export in self._exports:
             export.finish()
-        store.close()
         self._warn_of_lengths()
 
     def _warn_of_lengths(self) -> None:
@@ -313,8 +342,12 @@ class Entries:
                 " it, --extra-inputs ignore_eos:true prevents that"
             )
 
-    def _broken(self, what: str) -> PluginError:
-        return PluginError(f"{self._plan.plugins.dataset} promised {self._promised} single turns, and gave {what}")
+    def _broken(self, promised: str, given: str) -> PluginError:
+        return PluginError(f"{self._plan.plugins.dataset} promised {promised}, and gave {given}")
+
+
+def _turns(count: int | None) -> str:
+    return "1 turn" if count == 1 else f"{count} turns"
 
 
 class Encoder:

@@ -10,7 +10,7 @@ Integers are little-endian int64.  Sessions are in the order of their starts; th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -21,8 +21,7 @@ from aiperf.errors import ConfigError, PluginError
 from aiperf.redaction import private
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load
-from aiperf.rundir.int_files import append_ints, read_ints, write_ints
-from aiperf.rundir.store import Store
+from aiperf.rundir.int_files import append_ints, write_ints
 from aiperf.schedule.ramps import levels_ns
 from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.columns import Floats, Ints
@@ -36,7 +35,6 @@ from aiperf.sdk.schedule import Conversations, DrivenSchedule, Schedule, Schedul
 _TOLERANCE = 1e-9
 _SPARE_NS = 3600 * 10**9
 _MOST_SPARE = 1 << 22
-_WAVE_NS = 2_000_000_000
 
 
 class StoredTurns(Protocol):
@@ -49,28 +47,6 @@ class StoredTurns(Protocol):
 
     def timestamp_ns(self, entry: int, turn: int) -> int:
         """The send time in a recorded trace, -1 outside traces."""
-
-
-class SingleTurns:
-    """The store of a data set of single turns that is not whole yet, as far as schedules ask; *whole* makes it whole."""
-
-    max_turns = 1
-
-    def __init__(self, whole: Callable[[], Store]) -> None:
-        self._made_whole = whole
-
-    def turns(self, entry: int) -> int:
-        return 1
-
-    def timestamp_ns(self, entry: int, turn: int) -> int:
-        return self._made_whole().timestamp_ns(entry, turn)
-
-
-def first_wave(phase: PhasePlan) -> int:
-    """How many entries a phase takes at its begin: for its slots, or the first two seconds of its arrivals."""
-    if phase.due_file is not None:
-        return int(np.searchsorted(read_ints(Path(phase.due_file)), _WAVE_NS))
-    return phase.concurrency or phase.prefill_concurrency or 1
 
 
 class PhaseConversations:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from aiperf.rundir.int_files import read_ints
-from aiperf.sdk.plan import PhasePlan
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Ints
 
 log = logging.getLogger(__name__)
 
@@ -33,20 +33,20 @@ class Pace:
         self.rate = (entries - before) / (now_s - began_s) if entries > before and now_s > began_s else 0.0
 
 
-def tell(pace: Pace, phase: PhasePlan, entries: int) -> None:
-    """Log whether the other entries of *entries* will be there when the phase, the first one, takes them."""
+def tell(pace: Pace, due_ns: Ints | None, entries: int) -> None:
+    """Log whether the other entries of *entries* will be there when they are due, which is None where that is not known."""
     left = entries - pace.entries
     if not pace.rate or left / pace.rate < _SOON_S:
         return
     rate = f"{pace.rate:,.0f}" if pace.rate >= 10 else f"{pace.rate:.1f}"
     before = f"--check-data makes all of it before the load, in about {entries / pace.rate:,.0f} s"
-    if phase.due_file is None:
+    if due_ns is None:
         log.info(
             "the data set is made beside the load, about %s entries/s: where the server is faster, requests wait for them; %s",
             rate, before,
         )  # fmt: skip
         return
-    first, worst_s = _late(pace, phase.due_file, entries)
+    first, worst_s = _late(pace, due_ns, entries)
     if first is not None:
         log.warning(
             "the data set is made more slowly than the load takes it, about %s entries/s: from request %s on requests wait for"
@@ -54,11 +54,11 @@ def tell(pace: Pace, phase: PhasePlan, entries: int) -> None:
         )  # fmt: skip
 
 
-def _late(pace: Pace, due_file: str, entries: int) -> tuple[int | None, float]:
+def _late(pace: Pace, due_ns: Ints, entries: int) -> tuple[int | None, float]:
     """The first request that is due before its entry is made, None where there is none, and the longest wait in s."""
     import numpy as np  # a phase with due times has computed with it
 
-    due_s = read_ints(Path(due_file))[pace.entries : entries] / 1e9
+    due_s = due_ns[pace.entries : entries] / 1e9
     waits_s = np.arange(1, len(due_s) + 1) / pace.rate - due_s
     late = np.flatnonzero(waits_s > _LATE_S)
     return (None, 0.0) if not len(late) else (pace.entries + int(late[0]), float(waits_s.max()))

@@ -20,7 +20,8 @@ def log_reuse(phases: Sequence[PhasePlan], store: StoredTurns) -> None:
         sessions = phase.session_count
         if sessions is None and phase.request_count is not None:
             entries = range(phase.first_entry, phase.first_entry + phase.entries)
-            turns = len(entries) if store.max_turns == 1 else sum(map(store.turns, entries))
+            one = store.max_turns == 1 or phase.request_count <= phase.entries  # then the turns don't decide
+            turns = len(entries) if one else sum(map(store.turns, entries))
             sessions = -(-phase.request_count * phase.entries // max(1, turns))
         if phase.kind == "profiling" and sessions is not None and sessions > phase.entries:
             log.info(

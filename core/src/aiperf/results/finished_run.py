@@ -208,7 +208,7 @@ class FinishedRun(PlotRun):
         from aiperf.rundir.store import Store
 
         store, models = Store(self._journal), range(len(self.plan.target.models))
-        for entry in range(store.entries):
+        for entry in store.readable():
             turns = range(store.turns(entry))
             yield store.conversation(entry), [[bytes(store.body(entry, turn, model)) for model in models] for turn in turns]
 

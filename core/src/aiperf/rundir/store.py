@@ -11,6 +11,7 @@ Files in the journal's directory, integers little-endian int64:
 ``dataset.splices``        where these stood, and ``dataset.media`` themselves: :mod:`aiperf.rundir.media`
 ``dataset.conversations``  per entry: its id, then the conversation as msgpack, with places for its media
 ``dataset.ready``          one number: how many entries can be read, and in the upper bits the revision of the files
+``dataset.places``         per entry: its place in the other files, -1 before it is made; where they are not made in their order
 
 While a data set grows its files have room behind what is written, and each entry that another one follows can be read.  A new
 revision says that files are longer, or ``dataset.json`` another one: readers map them again.
@@ -24,7 +25,7 @@ import math
 import mmap
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -55,6 +56,8 @@ _ROOM = 1 << 20
 """The least size of a growing file."""
 _REVISION = 40
 """Bits of the number of entries."""
+_IN_ORDER = range(1 << 62)
+"""The places of entries that are made in their order."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
 
@@ -98,7 +101,9 @@ class StoreWriter:
         self._revision, self._publish_at_s = 0, 0.0
         self._about: tuple[int, ...] = ()
         self._sizes = dict.fromkeys(_NAMES, 0)
-        (directory / "dataset.ready").unlink(missing_ok=True)
+        self._places: memoryview | None = None
+        for name in ("ready", "places"):
+            (directory / f"dataset.{name}").unlink(missing_ok=True)
         self._files: dict[str, BinaryIO] = {name: private(directory / f"dataset.{name}").open("wb") for name in _NAMES}
         self._tables: list[list[int]] = [[] for _ in _TABLES]
         self._bodies: list[bytes] = []
@@ -106,7 +111,7 @@ class StoreWriter:
         self._shapes: list[StoredShape] = []
         self._known: dict[bytes, int] = {}
         self._latest: tuple[Sequence[HttpRequest], int] = (), 0
-        self._turns = self._body_end = self._conversation_end = self._max_turns = self._flushed_bytes = self._splices_end = 0
+        self._turns = self._body_end = self._conversation_end = self._flushed_bytes = self._splices_end = 0
         self._media = False
         self._pool = MediaWriter(directory)
         self.graded = False
@@ -114,6 +119,8 @@ class StoreWriter:
         self.counts_add_up = False
         """Whether the run's tokenizer promises so."""
         self.entries = 0
+        self.max_turns = 0
+        """Turns of the longest conversation; more where the data set promises one."""
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -126,13 +133,20 @@ class StoreWriter:
                 file.close()
         self._pool.close()
 
+    def out_of_order(self, entries: int) -> None:
+        """So many entries will be added, each with its number."""
+        path = self._directory / "dataset.places"
+        private(path).write_bytes(b"\xff" * 8 * entries)
+        self._places = _shared(path)
+
     def add(
-        self, conversation: Conversation, requests: Sequence[Sequence[HttpRequest]], input_tokens: Sequence[int | None] = ()
-    ) -> None:
+        self, conversation: Conversation, requests: Sequence[Sequence[HttpRequest]], input_tokens: Sequence[int | None] = (),
+        number: int = 0,
+    ) -> None:  # fmt: skip
         """Append an entry.
 
         *requests*: per turn, per model, the turn encoded by itself.  *input_tokens*: per turn, None where unknown;
-        turns beyond its end keep the data set's number.
+        turns beyond its end keep the data set's number.  *number*: of the entry, only :meth:`out_of_order`.
         """
         entries, turns, offsets, splices = self._tables
         stored, kept, images, sound_ns = conversation, dict[str, Kept](), list[int](), list[int]()
@@ -167,7 +181,9 @@ class StoreWriter:
                 offsets.append(self._body_end)
             turns.append(self._splices_end)
         self._turns += len(conversation.turns)
-        self._max_turns = max(self._max_turns, len(conversation.turns))
+        self.max_turns = max(self.max_turns, len(conversation.turns))
+        if self._places is not None:
+            self._places[number] = self.entries
         self.entries += 1
         if self._ready is not None and monotonic() > self._publish_at_s:
             self.publish()
@@ -200,8 +216,7 @@ class StoreWriter:
         if self._ready is None:
             path = self._directory / "dataset.ready"
             private(path).write_bytes(bytes(8))
-            with path.open("r+b") as file:
-                self._ready = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
+            self._ready = _shared(path)
         self._revision += changed
         self._ready[0] = self._revision << _REVISION | max(0, self.entries - 1)
         # Each shape costs every reader time.
@@ -223,12 +238,12 @@ class StoreWriter:
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""
-        known = len(self._shapes), self._max_turns, self._media, self.graded, bool(self._pool)
+        known = len(self._shapes), self.max_turns, self._media, self.graded, bool(self._pool)
         if known == self._about:
             return False
         self._about, draft = known, self._directory / ".dataset.json.draft"
         shapes = with_path(self._shapes, self._path, without_secrets(self._path or ""))
-        about = _About(shapes, self._models, self._max_turns, self._media, self.graded, _TURN, self.counts_add_up)
+        about = _About(shapes, self._models, self.max_turns, self._media, self.graded, _TURN, self.counts_add_up)
         private(draft).write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")
         return True
@@ -256,12 +271,16 @@ class Store:
     def __init__(self, directory: Path, path: str | None = None) -> None:
         self._directory, self._path, self._revision = directory, path, -1
         self._ready: memoryview | None = None
+        self._places: range | memoryview = _IN_ORDER
         self._images: dict[tuple[int, int], int] = {}
         self._pool: MediaReader | None = None
         self._maps: list[object] = []
+        self._made = 0
         self.shapes: list[StoredShape] = []
+        self.on_shapes: Callable[[], None] = lambda: None
+        """Called when *shapes* may have new ones."""
         self.entries = 0
-        """How many entries can be read; more after :meth:`grow`."""
+        """Every entry below this number can be read; more after :meth:`grow`."""
         try:
             with suppress(FileNotFoundError), (directory / "dataset.ready").open("rb") as file:
                 self._ready = memoryview(mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)).cast("q")
@@ -274,13 +293,27 @@ class Store:
         """Look for new entries; whether there are any."""
         if self._ready is None:
             return False
-        revision, entries = divmod(self._ready[0], 1 << _REVISION)
-        if entries == self.entries and revision == self._revision:
+        revision, made = divmod(self._ready[0], 1 << _REVISION)
+        if made == self._made and revision == self._revision:
             return False
         if revision != self._revision:
             self._map()
-        self._revision, grown, self.entries = revision, entries > self.entries, entries
+        self._revision, grown = revision, made > self._made
+        self._see(made)
         return grown
+
+    def _see(self, made: int) -> None:
+        """So many entries were made by now."""
+        self._made, places = made, self._places
+        self.entries = made if places is _IN_ORDER or made == len(places) else 0
+
+    def has(self, entry: int) -> bool:
+        """Whether the entry could be read at the last look."""
+        return 0 <= self._places[entry] < self._made
+
+    def readable(self) -> Iterator[int]:
+        """The entries that can be read, in their order."""
+        return filter(self.has, range(self._made if self._places is _IN_ORDER else len(self._places)))
 
     def _map(self) -> None:
         about = msgspec.json.decode((self._directory / "dataset.json").read_bytes(), type=_About)
@@ -296,26 +329,33 @@ class Store:
         self._width = about.turn_fields
         self.counts_add_up = about.counts_add_up
         self._rows = len(self._entries) // _ENTRY
+        with suppress(FileNotFoundError):
+            self._places = memoryview(_mapped(self._directory / "dataset.places")).cast("q")
         if self._ready is None:
-            self.entries = self._rows
+            self._see(self._rows)
+        self.on_shapes()
 
     def turns(self, entry: int) -> int:
-        """Number of turns of the entry's conversation; 1 where that is still to come, because only single turns grow."""
-        if entry >= self.entries and not (self.grow() and entry < self.entries):
-            return 1
-        after = self._entries[(entry + 1) * _ENTRY] if entry + 1 < self._rows else len(self._turns) // self._width
-        return after - self._entries[entry * _ENTRY]
+        """Number of turns of the entry's conversation; 0 where that is still to come."""
+        if entry >= self.entries:
+            self.grow()
+            if not self.has(entry):
+                return 0
+        row = self._places[entry]
+        after = self._entries[(row + 1) * _ENTRY] if row + 1 < self._rows else len(self._turns) // self._width
+        return after - self._entries[row * _ENTRY]
 
     def body(self, entry: int, turn: int, model: int = 0) -> bytes:
         """The encoded body of the turn by itself, without earlier turns."""
         if entry >= self.entries:
             self.grow()
-        at = (self._entries[entry * _ENTRY] + turn) * self._models + model
+        number = self._entries[self._places[entry] * _ENTRY] + turn
+        at = number * self._models + model
         start = self._offsets[at - 1] if at else 0
         body = self._bodies[start : self._offsets[at]]
         if self._pool is None:
             return body
-        row = (self._entries[entry * _ENTRY] + turn) * self._width
+        row = number * self._width
         first, last = self._turns[row - 1] if row else 0, self._turns[row + self._width - 1]
         return self._pool.joined(body, start, self._splices[first:last]) if first < last else body
 
@@ -337,7 +377,8 @@ class Store:
 
         if int(entries.max()) >= self.entries:
             self.grow()
-        rows, table = (np.asarray(self._entries)[entries * _ENTRY] + turns) * self._width, np.asarray(self._turns)
+        places = entries if self._places is _IN_ORDER else np.asarray(self._places)[entries]
+        rows, table = (np.asarray(self._entries)[places * _ENTRY] + turns) * self._width, np.asarray(self._turns)
         nothing = np.zeros(len(entries), dtype=np.int64)
         if self._width > _OLD_TURN:
             images = table[rows + 5]
@@ -357,8 +398,8 @@ class Store:
 
     def id(self, entry: int) -> str:
         """The conversation's id."""
-        self._reach(entry)
-        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
+        row = self._row(entry)
+        _, at, length = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
         return self._conversations[at : at + length].decode()
 
     def conversation(self, entry: int) -> Conversation:
@@ -402,20 +443,21 @@ class Store:
 
     def _packed(self, entry: int) -> memoryview:
         """The entry's conversation as msgpack."""
-        self._reach(entry)
-        _, at, length = self._entries[entry * _ENTRY : entry * _ENTRY + _ENTRY]
-        after = self._entries[(entry + 1) * _ENTRY + 1] if entry + 1 < self._rows else len(self._conversations)
+        row = self._row(entry)
+        _, at, length = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
+        after = self._entries[(row + 1) * _ENTRY + 1] if row + 1 < self._rows else len(self._conversations)
         return memoryview(self._conversations)[at + length : after]
 
-    def _reach(self, entry: int) -> None:
-        """See the entry where it was added since the last look."""
+    def _row(self, entry: int) -> int:
+        """The place of the entry, which may have been added since the last look."""
         if entry >= self.entries:  # body and _turn say the same without a call: every request asks them
             self.grow()
+        return self._places[entry]
 
     def _turn(self, entry: int, turn: int, field: int) -> int:
         if entry >= self.entries:
             self.grow()
-        return self._turns[(self._entries[entry * _ENTRY] + turn) * self._width + field]
+        return self._turns[(self._entries[self._places[entry] * _ENTRY] + turn) * self._width + field]
 
 
 def _mask(bits: int) -> int:
@@ -427,6 +469,12 @@ def made(directory: Path) -> int:
     with suppress(FileNotFoundError):
         return (directory / "dataset.entries").stat().st_size // (8 * _ENTRY)
     return 0
+
+
+def _shared(path: Path) -> memoryview:
+    """The integers of a file, which others see as soon as they are written."""
+    with path.open("r+b") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal
 
@@ -71,6 +71,22 @@ class DatasetContext(Struct, frozen=True):
     replay: bool = False
 
 
+class Promise(Struct, frozen=True):
+    """What a data set knows of its conversations before it makes them; a broken promise ends the run.
+
+    count: how many the iteration gives, at least 1.
+    turns: how many turns each has that send requests, or by number where they differ; None where only the making tells.
+    timestamp_ms: by number, when the only turn was recorded, None where a row has no time; None where that is unknown, or
+    conversations have several turns.
+    any_order: ``chosen`` gives any of them.
+    """
+
+    count: int
+    turns: int | Callable[[int], int] | None = 1
+    timestamp_ms: Callable[[int], float | None] | None = None
+    any_order: bool = False
+
+
 class Dataset(Generic[OptionsT]):
     """A source of conversations.  It streams: a data set may be larger than memory.
 
@@ -100,13 +116,23 @@ class Dataset(Generic[OptionsT]):
         """
         raise BadDataset(f"{path}: its format ({cls.__name__}) records no lengths of prompts and answers")
 
-    def single_turns(self) -> int | None:
-        """How many conversations, of one turn each, the iteration will give; None where some have more, or none can know.
+    def promise(self) -> Promise | None:
+        """What is known before the iteration; None where only all conversations tell how many there are.
 
-        With a number, requests may be sent while later conversations are still made.  Asked once, before the iteration; a quick
-        scan of a file is fine.
+        With a promise, requests may be sent while later conversations are still made.  Asked at most once, before the
+        iteration; a quick scan of a file is fine.
         """
         return None
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        """The conversations with these numbers, from 0, in the order of the numbers; each as the iteration gives it.
+
+        Asked only behind a promise of any order.
+
+        Raises:
+            BadDataset: As the iteration.
+        """
+        raise NotImplementedError(f"{type(self).__name__} promises any order, and must define chosen(numbers)")
 
     def source_facts(self) -> dict[str, Any]:
         """What the results tell of the source, JSON values by name: revision, files, rows that were skipped.  {} is nothing.
@@ -124,4 +150,4 @@ class Dataset(Generic[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
 
-__all__ = ["Dataset", "DatasetContext", "DatasetFacts"]
+__all__ = ["Dataset", "DatasetContext", "DatasetFacts", "Promise"]

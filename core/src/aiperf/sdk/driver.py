@@ -26,7 +26,8 @@ class Session:
     """One execution of a conversation.  All its turns share entry, model, URL and id.
 
     number: of the session in its phase.  entry: of the data set.  turns: how many the session makes, at most those of its
-    conversation.  turn: the next or current turn, from 0; the driver counts it up.  first, base_ns: for the driver's own use.
+    conversation; 0 until the first request where the data set is still made.  turn: the next or current turn, from 0; the
+    driver counts it up.  first, base_ns: for the driver's own use.
     prefilling: the current request holds a prefill slot.
     script, state, collected, listen: for the kernel alone: what was said so far, the values of the last answer, the bytes of
     the answer that a later turn needs, and the callback for each piece of the answer.
@@ -125,7 +126,7 @@ class DriverContext(Struct, frozen=True):
     sessions: entry, turns and number of the first arrival of each session, flat; int64, empty where the schedule starts none.
     arrival_numbers, session_numbers: for a driver that draws its arrivals and sessions instead of owning a share.
     share: slots that this worker takes before other workers had their turn, None takes any number.
-    max_turns: most turns of a conversation in the data set.
+    max_turns: most turns of a conversation in the data set; 2 or more where that is still made, and some may have several.
     progress: the cells ARRIVALS and SESSIONS.  They outlive the process: the worker that replaces a dead one goes on from them.
     timer: makes a timer for a callback.
     """

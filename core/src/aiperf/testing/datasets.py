@@ -67,6 +67,22 @@ class DatasetContract:
         if self.endless:
             assert len(self._first(6, 11)) == 6
 
+    def test_its_promise_is_kept(self) -> None:
+        dataset = self.make(6, 11)
+        promise = dataset.promise()
+        if promise is None:
+            return
+        conversations = self._first(_MANY, 11, entries=6)
+        assert len(conversations) == promise.count
+        for number, conversation in enumerate(conversations):
+            turns = without_silent_turns(conversation).turns
+            promised = promise.turns(number) if callable(promise.turns) else promise.turns
+            assert promised in (None, len(turns)), f"{conversation.id!r} has {len(turns)} turns, not {promised}"
+            if promise.timestamp_ms is not None:
+                assert [turn.timestamp_ms for turn in turns] == [promise.timestamp_ms(number)]
+        if promise.any_order:
+            assert list(dataset.chosen(reversed(range(promise.count)))) == conversations[::-1]
+
     def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
         conversations = self._first(6, 11)
         assert conversations

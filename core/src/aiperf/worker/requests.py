@@ -57,7 +57,7 @@ class Requests:
         self._turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self._shapes = self._turns.shapes
         self._url_balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
-        self.unready = Unready(store, loop, self._send_late, self._add_shapes)
+        self.unready, store.on_shapes = Unready(store, loop, self._send_late), self._add_shapes
         self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
         self._ending: int | None = None
         self._after = -1  # the request whose end the driver is told of
@@ -149,6 +149,7 @@ class Requests:
 
     def _send_late(self, late: Late) -> None:
         session, n, due_ns, held_ns, self._after = late
+        session.turns = session.turns or self.store.turns(session.entry)
         self.send(session, n, due_ns, held_ns)
         self._after = -1
 

@@ -19,14 +19,11 @@ Late = tuple[Session, int, int, int, int]
 class Unready:
     """The requests that wait, in the order in which they were to be sent.
 
-    count: how many ever waited.  send: sends one.  on_grown: called when the store has new entries.
-    on_empty: called once, when none waits any more.
+    count: how many ever waited.  send: sends one.  on_empty: called once, when none waits any more.
     """
 
-    def __init__(
-        self, store: Store, loop: asyncio.AbstractEventLoop, send: Callable[[Late], None], on_grown: Callable[[], None]
-    ) -> None:
-        self._store, self._loop, self._send, self._on_grown = store, loop, send, on_grown
+    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, send: Callable[[Late], None]) -> None:
+        self._store, self._loop, self._send = store, loop, send
         self._waiting: deque[Late] = deque()
         self.count = 0
         self.on_empty: Callable[[], None] | None = None
@@ -36,9 +33,8 @@ class Unready:
 
     def reaches(self, entry: int) -> bool:
         """Whether the data set has the entry by now."""
-        if self._store.grow():
-            self._on_grown()
-        return entry < self._store.entries
+        self._store.grow()
+        return self._store.has(entry)
 
     def put_off(self, late: Late) -> None:
         """Send the request once its entry is there."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
+from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import SingleTurn, grouped
 from aiperf_dataset_single_turn.contract import SingleTurnContract
 from aiperf_dataset_single_turn.options import SingleTurnOptions
@@ -57,7 +58,7 @@ def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
 def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path, text: str, count: int | None) -> None:
     (tmp_path / "rows.jsonl").write_text(text)
     source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
-    assert source.single_turns() == count
+    assert source.promise() == (None if count is None else Promise(count))
     assert list(source) == read(tmp_path, text)
     assert count in (None, len(list(source)))
 
@@ -65,7 +66,7 @@ def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path,
 def test_a_session_behind_escapes_is_an_error_where_rows_were_counted(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n{"text": "b", "session\\u005fid": "s"}\n')
     source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
-    assert source.single_turns() == 2
+    assert source.promise() == Promise(2)
     with pytest.raises(BadDataset, match=":2: the key session_id is written with escapes"):
         list(source)
 
@@ -73,7 +74,7 @@ def test_a_session_behind_escapes_is_an_error_where_rows_were_counted(tmp_path: 
 @pytest.mark.parametrize("name", ["rows.jsonl.gz", ""])
 def test_rows_of_other_files_are_not_counted(tmp_path: Path, name: str) -> None:
     (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}'))
-    assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / name)).single_turns() is None
+    assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / name)).promise() is None
 
 
 def test_the_text_field_of_genai_perf_is_accepted(tmp_path: Path) -> None:

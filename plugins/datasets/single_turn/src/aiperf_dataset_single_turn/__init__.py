@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext
+from aiperf.sdk.dataset import Promise
 from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_single_turn.options import SingleTurnOptions
@@ -31,10 +32,10 @@ class SingleTurn(Dataset[SingleTurnOptions]):
         trace = "timestamp" in first_row or "session_id" in first_row
         return any(key in first_row for key in MODALITIES if key != "text_input" or not trace)
 
-    def single_turns(self) -> int | None:
+    def promise(self) -> Promise | None:
         lines = lone_rows(self._defaults.path)
         self._alone = lines is not None
-        return lines
+        return None if lines is None else Promise(lines)
 
     def __iter__(self) -> Iterator[Conversation]:
         path = self._defaults.path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
 
 from aiperf_dataset_synthetic.draws import positive_normal
@@ -66,12 +67,15 @@ class Synthetic(Dataset[SyntheticOptions]):
             isl, osl = window(options.isl, ratios.input, options.style), window(options.osl, ratios.output, options.style)
             self._windows = isl, osl
 
-    def single_turns(self) -> int | None:
-        return self.context.entries if self._turns == 1 else None
+    def promise(self) -> Promise:
+        turns = 1 if self._ranks and self._writer is not None else self._turns or self._drawn_turns
+        return Promise(self.context.entries, turns, any_order=True)
 
     def __iter__(self) -> Iterator[Conversation]:
-        for number in range(self.context.entries):
-            yield self.entry(number)
+        return self.chosen(range(self.context.entries))
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        yield from map(self.entry, numbers)
         if self._writer is not None:
             self._writer.warn()
 
@@ -85,8 +89,7 @@ class Synthetic(Dataset[SyntheticOptions]):
         if options.prefix_pool:
             prefix = self._prefix(int(uniform(seed, "synthetic.prefix", number) * options.prefix_pool))
         turns = []
-        count = self._turns or positive_normal(options.turns_mean, options.turns_stddev, seed, "synthetic.turns", number)
-        for index in range(count):
+        for index in range(self._turns or self._drawn_turns(number)):
             texts = [self._text(number, index, part, None if index else prefix) for part in self._parts]
             answer, delay_ms = self._answer(number, index), None
             if index and options.turn_delay_mean_ms > 0:
@@ -104,6 +107,10 @@ class Synthetic(Dataset[SyntheticOptions]):
                 )
             )
         return Conversation(conversation_id(self.context, number), tuple(turns), system, context)
+
+    def _drawn_turns(self, number: int) -> int:
+        options = self.options
+        return positive_normal(options.turns_mean, options.turns_stddev, self.context.seed, "synthetic.turns", number)
 
     def _answer(self, number: int, index: int) -> int | None:
         """The answer length of turn *index*, in tokens; None where the model decides."""
