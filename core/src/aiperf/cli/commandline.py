@@ -69,12 +69,19 @@ class Scan(Struct):
     configuration: PluginRef | None = None
 
     def add(self, values: Iterable[OptionValue | UsageError]) -> None:
-        """Add a file's values of options that are not on the line, and the file's errors."""
+        """Add a file's values of options that are not on the line, and the file's errors.
+
+        A mean on the line replaces the file's distribution of the same quantity, and a distribution its mean and spread.
+        """
         typed = {value.option.spec for value in self.given}
+        places = {spec.place for spec in typed if spec.place}
         for value in values:
             if isinstance(value, UsageError):
                 self.errors.append(value)
-            elif value.option.spec not in typed:
+                continue
+            quantity, _, key = value.option.spec.place.rpartition(".")
+            rivals = {"distribution": "mean", "mean": "distribution", "stddev": "distribution"}
+            if value.option.spec not in typed and f"{quantity}.{rivals.get(key)}" not in places:
                 self.given.append(value)
 
     def values(self) -> Values:

@@ -417,3 +417,23 @@ def test_a_distribution_of_more_than_a_mean_and_a_spread_is_an_option_of_its_own
     (value,) = [one for one in values if isinstance(one, OptionValue) and one.option.spec.field == "shape"]
     assert json.loads(value.values[0]) == read
     assert value.typed == "benchmark.dataset.isl (run.yaml:3)"
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "left"),
+    [
+        ("{mean: 500, median: 300}", "--isl 30", {"isl": "30"}),
+        ("{mean: 500, median: 300}", "--isl 30 --isl-stddev 4", {"isl": "30", "isl_stddev": "4"}),
+        ("{mean: 500, stddev: 9}", "--shape {}", {"shape": "{}"}),
+        ("{mean: 500, stddev: 9}", "--isl 30", {"isl": "30", "isl_stddev": "9"}),
+        ("{mean: 500, median: 300}", "--isl-stddev 4", {"shape": '{"mean":500,"median":300}', "isl_stddev": "4"}),  # refused
+    ],
+)
+def test_a_typed_length_wins_over_a_distribution(tmp_path: Path, written: str, line: str, left: dict[str, str]) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(f"{START}  dataset: {{isl: {written}}}")
+    plugin = Descriptor("datasets", "d", "m:D", "acme", "1", options=(ISL, SPREAD, SHAPE))
+    known = options_of((*Registry([]).kernel_options, *FIRST), (plugin,))
+    read = CommandLine(line.split()).resolve(known)
+    read.add(Yaml(path).values(known))
+    assert {field: str(text).replace(" ", "") for field, text in read.values()["datasets:d"].items()} == left
