@@ -14,8 +14,8 @@ from aiperf.testing.server import chunk, chunked_head
 from program import Program
 
 PIECES = {
-    "chat": (b"text/event-stream", b'data: {"choices":[{"index":0,"delta":{"content":" a"}}]}\n\n'),
-    "ollama": (b"application/x-ndjson", b'{"message":{"role":"assistant","content":" a"},"done":false}\n'),
+    "chat": ("text/event-stream", b'data: {"choices":[{"index":0,"delta":{"content":" a"}}]}\n\n'),
+    "ollama": ("application/x-ndjson", b'{"message":{"role":"assistant","content":" a"},"done":false}\n'),
 }
 REQUESTS, BATCH, STEP_S = 4, 100, 0.002
 MOST_MB = 200
