@@ -46,6 +46,8 @@ def written(path: Path, content: Any) -> Path:
     ("x.jsonl", {"text": "a"}, "single_turn"), ("x.jsonl", {"text": "a", "input_length": 5}, "single_turn"),
     ("x.jsonl", {"image": "a.png", "timestamp": 5}, "single_turn"), ("x.jsonl", {"text_input": "a"}, "single_turn"),
     ("x.jsonl.gz", {"texts": ["a"], "session_id": "s"}, "single_turn"), ("x.csv", "text,output_length\na,5\n", "single_turn"),
+    ("long.jsonl", {"text": "a" * 2_000_000}, "single_turn"),
+    ("cut in an escape.jsonl", {"text": "a" + "\n" * 600_000}, "single_turn"),
     ("x.jsonl", {"turns": [{"text": "a"}]}, "multi_turn"), ("x.jsonl", {"input_length": 5}, "mooncake_trace"),
     ("x.csv", "timestamp;input_length;hash_ids\n1;5;[1]\n", "mooncake_trace"),
     ("x.jsonl", {"text_input": "a", "timestamp": 0}, "mooncake_trace"), ("x.jsonl", MESSAGES, "mooncake_trace"),

@@ -28,7 +28,7 @@ _HEAD_BYTES, _LINE_BYTES = 1 << 16, 1 << 20
 """What is looked at of JSON over several lines, and of a first line."""
 _MOST_NEAR, _NEAR = 3, 0.5
 """Near misses that are named, and the share of a list's keys that makes one."""
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*("|\Z)|[\[\]{},]', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:(")|\\?\Z)|[\[\]{},]', re.DOTALL)
 _CLOSING = {"[": "]", "{": "}"}
 
 
