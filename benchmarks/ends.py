@@ -53,7 +53,7 @@ def measured(load: Load, entries: int, *, memory: bool) -> Ends:
         before, began = os.times(), time.monotonic()
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         watch = Watch(process.pid) if memory else None
-        printed = _when(process, _SUMMARY)
+        printed = printed_at(process)
         code, ended = process.wait(), time.monotonic()
         after, peak_mb = os.times(), watch.end() if watch else None
         seen = truth.stats()
@@ -65,7 +65,7 @@ def measured(load: Load, entries: int, *, memory: bool) -> Ends:
         return Ends(begin - began, last - begin, printed - last, ended - last, cpu_s, peak_mb)
 
 
-def _when(process: subprocess.Popen[bytes], line: str) -> float | None:
+def printed_at(process: subprocess.Popen[bytes], line: str = _SUMMARY) -> float | None:
     """The monotonic time at which the program printed *line*; None where it ends without."""
     assert process.stdout is not None
     found, text = None, b""

@@ -221,10 +221,11 @@ class Watch:
 
     def _watch(self) -> None:
         while not self._over.wait(0.25):
-            self._peak_kb = max(self._peak_kb, sum(_pss_kb(pid) for pid in _tree(self._pid)))
+            self._peak_kb = max(self._peak_kb, sum(_pss_kb(pid) for pid in tree(self._pid)))
 
 
-def _tree(root: int) -> list[int]:
+def tree(root: int) -> list[int]:
+    """A process and all that descend from it."""
     found, waiting = [], [root]
     while waiting:
         pid = waiting.pop()

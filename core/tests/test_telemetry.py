@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,9 @@ from aiperf.telemetry.samples import (
     read_samples,
     sample_path,
 )
-from aiperf.telemetry.windows import Window, _Level, _Samples, telemetry
+from aiperf.telemetry.levels import Levels
+from aiperf.telemetry.summaries import telemetry
+from aiperf.telemetry.windows import Window, Windows
 from aiperf.testing.journals import CLOCK, Recording, event, plan_for
 from aiperf.testing.plans import sample_ref
 
@@ -304,7 +307,7 @@ def folded(path: Path, windows: list[Window], samples: list[tuple[float, list[Po
 
 
 def over(begin_s: float, end_s: float, phase: int = 0) -> Window:
-    return Window(phase, begin_s * S, end_s * S)
+    return Window(phase, round(begin_s * S), round(end_s * S))
 
 
 def only(found: SourceSummary) -> SeriesSummary:
@@ -395,11 +398,17 @@ def test_percentiles_of_long_runs_are_within_half_a_percent_and_bounded(tmp_path
     samples = [(float(at), [Point("g", 1000.0 + at)]) for at in range(9001)]
     found = folded(tmp_path, [over(0, 9000)], samples)
     assert only(found).stats["p50"] == pytest.approx(5500, rel=0.005)
-    level = _Level(SeriesHeader(0, "g", SeriesKind.GAUGE))
-    for at in range(0, 20_000, 100):
-        instants = np.arange(at, at + 101.0)
-        level.add(_Samples(instants, instants[:, None] + 1000, carried=at > 0), Window(0, 0, 20_000))
-    assert len(level.weights()) <= 4096 and level.count == 20_001
+
+
+def test_what_is_held_of_a_gauge_is_bounded() -> None:
+    levels, gauges = Levels([Windows([over(0, 6000)])]), np.arange(100)
+    levels.grow(100)
+    for at in range(6000):
+        assert not [*levels.take(gauges, np.full(100, at * S), 1000.0 + at + gauges / 128)]
+    assert len(pickle.dumps(levels)) < 12_000_000, "all values would take twice as much"
+    ((_, finished),) = levels.close()
+    assert [result.stats["count"] for result in finished.results] == [6000] * 100
+    assert finished.results[0].stats["p50"] == pytest.approx(4000, rel=0.005)
 
 
 def test_histograms_have_estimates_with_bounds(tmp_path: Path) -> None:
@@ -463,7 +472,7 @@ def test_slices_add_up_to_their_phase(tmp_path: Path) -> None:
 def test_too_many_slices_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("aiperf.telemetry.windows.MOST_PARTS", 3)
+    monkeypatch.setattr("aiperf.telemetry.folds.MOST_PARTS", 3)
     writer = SampleWriter(sample_path(tmp_path, 0), SourceHeader(sample_ref("telemetry", name="t"), 1.0))
     for at_s in (0, 10):
         writer.add([Point("a", 1.0), Point("b", 1.0)], Moment(at_s * S, 0, 0, 0))

@@ -40,12 +40,12 @@ from aiperf.statistics.phase_counts import PhaseCounts, listed
 from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
 from aiperf.statistics.plugin_folds import MergedFolds
 from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
-from aiperf.telemetry.windows import Window, telemetry
+from aiperf.telemetry.stored import MOST_SLICES
+from aiperf.telemetry.summaries import telemetry
+from aiperf.telemetry.windows import Window
 
 log = logging.getLogger(__name__)
 
-MOST_SLICES = 100_000
-"""Time slices of one run: a report with more would be unreadable."""
 _LEDGER_ROWS = 4096
 _NO_VERDICTS = "no plugin of the category verdicts is in use; aiperf-verdict-measurement is one"
 
@@ -212,13 +212,20 @@ class _Merging:
     def _telemetry(self) -> tuple[SourceSummary, ...]:
         """The telemetry sources, their series by phase and by time slice."""
         zero, phases = self.clock.started_mono_ns, self.plan.load.phases
-        windows = [Window(each.index, *(zero + at for at in self._window(each))) for each in phases]
+        windows = [Window(each.index, *(zero + round(at) for at in self._window(each))) for each in phases]
         main = next(phase for phase in phases if phase.kind == "profiling")
         return telemetry(self.journal, windows, [Window(main.index, zero + a, zero + b) for a, b in self._slice_windows(main)])
 
     def _late_warnings(self) -> list[str]:
-        """Sentences on analyses and folds that failed while the summary was made."""
-        return [*self.plugin_folds.off.values(), *self.analyses.warnings]
+        """Sentences on analyses and folds that failed while the summary was made, and on sources that stopped early."""
+        names = {phase.index: phase.name for phase in self.plan.load.phases}
+        partial = [
+            f"telemetry {source.name} of {source.distribution} has no sample at the end of phase {names[index]}:"
+            " its series are of the part before"
+            for source in self._telemetry
+            for index in source.partial
+        ]
+        return [*self.plugin_folds.off.values(), *self.analyses.warnings, *partial]
 
     def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
         """The summary with what the verdicts find."""

@@ -72,6 +72,7 @@ class Phase:
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self._running():
             mailbox.send(child, control.Begin(phase.index, self._start_ns))
+        self._run.sources.begun(phase.index, self._start_ns)
         self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase, servers=self._run.servers)
 
     def _judge_failures(self) -> None:
@@ -141,7 +142,7 @@ class Phase:
     def _end(self) -> None:
         phase = self._phase
         self._mailbox.catch_up = no_messages
-        self._run.sources.sample(phase.index, END)
+        self._run.sources.sample(phase.index, END, max(self._mailbox.phase_end_ns, self._start_ns))
         self._judge_failures()
         completed, errors = self._mailbox.totals()
         elapsed_s = ((self._mailbox.phase_end_ns or monotonic_ns()) - self._start_ns) / NS_PER_S

@@ -143,10 +143,11 @@ class Run:
             if self.outcome.signals.count or self.outcome.incomplete:
                 break
             Phase(phase, self).run()
-        self.sources.close()
+        self.sources.finish()
         self._end_workers()
         builder.stop()
         self._reduce()
+        self.sources.close()
         summary = self._summarize()
         # Exporters and hooks print as they like; a calling program's standard output is its own.
         with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):

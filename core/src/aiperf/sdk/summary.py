@@ -226,6 +226,7 @@ class SourceSummary(Struct, frozen=True):
     """A telemetry source: counts of samples taken, failed, and missed for want of time.
 
     slices: the series that have samples in each of :attr:`Summary.slices`, by its number.
+    partial: phases at whose end there was no sample for a second and two intervals: their series are of the part before.
     """
 
     name: str
@@ -237,6 +238,7 @@ class SourceSummary(Struct, frozen=True):
     missed: int
     series: tuple[SeriesSummary, ...] = ()
     slices: tuple[tuple[SeriesSummary, ...], ...] = ()
+    partial: tuple[int, ...] = ()
 
 
 class Summary(Struct, frozen=True):

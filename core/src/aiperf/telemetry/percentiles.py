@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
+
+from aiperf.sdk.columns import Floats, Ints
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _BOUNDED = (50, 90, 95, 99)
@@ -12,23 +16,27 @@ _BOUNDED = (50, 90, 95, 99)
 _STEPS = 60
 _STEEPEST = 700.0
 """The largest tilt over a bucket: its exponential is still a number."""
+_NOISE = 1e-12
+"""A share of the observations that comes from rounding."""
 _UNIFORM = 1e-6
 """A tilt below this leaves the density of a bucket even."""
 
 
-def by_weight(weights: Mapping[float, float]) -> dict[str, float]:
-    """The smallest value that holds for the share of all weight; halfway to the next one where it holds for exactly that."""
-    ordered, total = sorted(weights.items()), sum(weights.values())
-    found, place, below = {}, 0, ordered[0][1]
-    for percent in PERCENTILES:
-        rank = total * percent / 100
-        while below < rank * (1 - 1e-12) and place < len(ordered) - 1:
-            place += 1
-            below += ordered[place][1]
-        value = ordered[place][0]
-        if math.isclose(below, rank, rel_tol=1e-12) and place < len(ordered) - 1:
-            value = (value + ordered[place + 1][0]) / 2
-        found[f"p{percent}"] = value
+def by_time(owners: Ints, values: Floats, times: Ints, count: int) -> Floats:
+    """A row for each of PERCENTILES, a column for each of *count* owners; NaN for an owner without values.
+
+    Each is the smallest value that holds for the share of the owner's time; halfway to the next one where it holds for exactly
+    that.  owners, values: in ascending order, no pair twice.  times: above 0, in any unit.
+    """
+    passed = np.concatenate([[0], np.cumsum(times)])
+    edges = owners.searchsorted(np.arange(count + 1))
+    before, total = passed[edges[:-1]], np.diff(passed[edges])
+    known, found = total > 0, np.full((len(PERCENTILES), count), math.nan)
+    before, total, last = before[known], total[known], edges[1:][known] - 1
+    for row, percent in zip(found, PERCENTILES, strict=True):
+        places = passed[1:].searchsorted(before + (total * percent + 99) // 100)
+        after = np.where((passed[places + 1] - before) * 100 == total * percent, np.minimum(places + 1, last), places)
+        row[known] = (values[places] + values[after]) / 2
     return found
 
 
@@ -70,10 +78,11 @@ def _buckets(bounds: Sequence[float], cumulative: Sequence[float], total: float)
     """The buckets that have observations."""
     if not bounds or cumulative[-1] <= 0:
         return []
+    none = cumulative[-1] * _NOISE
     lows, before = [min(0.0, bounds[0]), *bounds], [0.0, *cumulative]
     counts = [count - less for count, less in zip(cumulative, before, strict=False)]
-    buckets = [_Bucket(*each) for each in zip(lows, bounds, counts, strict=False) if each[2] > 0]
-    if (beyond := counts[-1]) > 0:
+    buckets = [_Bucket(*each) for each in zip(lows, bounds, counts, strict=False) if each[2] > none]
+    if (beyond := counts[-1]) > none:
         last = bounds[-1]
         mean = (total - sum((low + high) / 2 * count for low, high, count, _ in buckets)) / beyond
         buckets.append(_Bucket(last, math.inf, beyond, mean if mean > last else last + abs(last) / 2))
@@ -116,6 +125,8 @@ def _within(bucket: _Bucket, share: float, tilt: float) -> float:
     if high == math.inf:
         return low - (mean - low) * math.log1p(-min(share, 1 - 1e-12))
     lean = tilt * (high - low)
+    if share == 1:
+        return high
     if abs(lean) < _UNIFORM:
         return low + (high - low) * share
     if lean > 0:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -26,35 +26,52 @@ from aiperf.sdk.plan import Plan
 from aiperf.sdk.telemetry import Absent, Point, TelemetryContext, TelemetrySource
 from aiperf.telemetry.samples import Moment, SampleWriter, SourceHeader, sample_path
 
+if TYPE_CHECKING:
+    from aiperf.telemetry.stored import RunningFold
+
 log = logging.getLogger(__name__)
 
 BEGIN, END = "begin", "end"
 _NS = 1_000_000_000
 _MIN_INTERVAL_S = 0.01
 _START_S, _EDGE_S, _END_S = 10.0, 2.0, 2.0
+_FOLDS_S = 10.0
+"""Longest time for the last folds of a source that answers; without them its samples are folded again, which takes longer."""
 
 
 class SourceStart(Struct, frozen=True, tag=True):
-    """The first message: the source with its options, the file of samples, and the hooks plugins with their options."""
+    """The first message: the source with its options, the file of samples, and the hooks plugins with their options.
+
+    slices: the phase that has time slices, and their length in ns; None without them.
+    """
 
     ref: PluginRef
     options: EncodedOptions | None
     context: TelemetryContext
     path: str
     hooks: tuple[tuple[PluginRef, EncodedOptions | None], ...] = ()
+    slices: tuple[int, int] | None = None
 
 
 class Edge(Struct, frozen=True, tag=True):
-    """A phase is about to begin, or has ended.  *edge*: BEGIN or END.
+    """A phase is about to begin, or has ended at the monotonic instant *at_ns*.  *edge*: BEGIN or END.
 
     The process returns it when the sample at that edge is on disk, or has failed.
     """
 
     phase: int
     edge: str
+    at_ns: int = 0
 
 
-Message: TypeAlias = SourceStart | Edge
+class Begun(Struct, frozen=True, tag=True):
+    """The phase begins at the monotonic instant *at_ns*."""
+
+    phase: int
+    at_ns: int
+
+
+Message: TypeAlias = SourceStart | Edge | Begun
 
 
 class SourceTrouble(Struct, frozen=True, tag=True):
@@ -80,6 +97,7 @@ class SourceProcess:
         self._reply, self._clocks = reply, clocks
         self._source: TelemetrySource | None = None
         self._writer: SampleWriter
+        self._fold: RunningFold | None = None
         self._who = self._name = ""
         self._hooks = Hooks(self._report)
         self._failed = False
@@ -98,11 +116,15 @@ class SourceProcess:
                     self._report(error.message)
                 except Absent as absent:
                     self._reply(SourceTrouble(f"{self._who}: {absent.message}", absent=True))
-            case Edge(phase, edge) as reached:
+            case Edge(phase, edge, at_ns) as reached:
                 self._sample(phase, edge)
                 self._phase = phase if edge == BEGIN else None
                 self._due_ns = self._clocks()[0] + self._interval_ns
                 self._reply(reached)
+                if edge == END:
+                    self._folding(lambda fold: fold.end(phase, at_ns))
+            case Begun(phase, at_ns):
+                self._folding(lambda fold: fold.begin(phase, at_ns))
 
     def rest_s(self) -> float | None:
         """Time until the next sample is due; None while no phase is running."""
@@ -124,6 +146,7 @@ class SourceProcess:
         if source is None:
             return
         self._writer.close()
+        self._folding(lambda fold: fold.close())
         with isolated(self._who, self._report, "failed at its end"):
             source.stop()
 
@@ -134,7 +157,11 @@ class SourceProcess:
         interval_s = max(_MIN_INTERVAL_S, float(source.interval_s))
         listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in opened.hooks]
         self._hooks = Hooks.load(listening, self._report)
-        self._writer = SampleWriter(Path(opened.path), SourceHeader(opened.ref, interval_s))
+        from aiperf.telemetry.stored import RunningFold  # numpy, which the run's own process doesn't need
+
+        path, origin = Path(opened.path), SourceHeader(opened.ref, interval_s)
+        self._fold = RunningFold(path, opened.slices)
+        self._writer = SampleWriter(path, origin, lambda line: self._folding(lambda fold: fold.take(line)))
         self._source, self._interval_ns = source, round(interval_s * _NS)
 
     def _sample(self, phase: int, edge: str | None) -> None:
@@ -172,6 +199,17 @@ class SourceProcess:
             self.close()
             return None
 
+    def _folding(self, step: Callable[[RunningFold], None]) -> None:
+        """Go on with the folds; after a disk error the samples are folded when the summary is made."""
+        if self._fold is None:
+            return
+        try:
+            step(self._fold)
+        except OSError as error:
+            log.warning("%s: its folds can't be written: %s", self._who, why(error))
+            self._fold.drop()
+            self._fold = None
+
     def _report(self, message: str) -> None:
         self._reply(SourceTrouble(message))
 
@@ -189,35 +227,53 @@ class Sources:
         self._patience_s = _START_S  # the first answer includes the start of the source
         self._running: dict[str, SideProcess] = {}
         self._late: set[str] = set()
+        self._finish_s: float | None = None
         hooks = tuple((ref, plan.plugins.options.get(ref.key)) for ref, _ in plan.plugins.hooked("aiperf_samples_arrived"))
         target, urls = plan.target, tuple(without_secrets(url) for url in plan.target.urls)
         context = TelemetryContext(urls, target.models, target.tls, dict(headers or {}))
+        main = next(phase.index for phase in plan.load.phases if phase.kind == "profiling")
+        slices = None if plan.output.slice_ns is None else (main, plan.output.slice_ns)
         for number, ref in enumerate(plan.plugins.telemetry):
             process = SideProcess("aiperf.telemetry.process", log=log_file)
             path = str(sample_path(Path(plan.output.journal), number))
-            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks))
+            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks, slices))
             self._running[str(ref)] = process
+
+    def finish(self) -> None:
+        """Let the processes write their last folds and end; doesn't wait for them."""
+        for process in self._running.values():
+            if not process.backlogged:
+                process.let_go()
+        self._finish_s = time.monotonic()
 
     def close(self) -> None:
         """End all processes; a process that doesn't end in time is killed."""
+        since_s = time.monotonic() if self._finish_s is None else self._finish_s
         for name, process in self._running.items():
-            process.end(_END_S)
+            patience_s = _END_S if name in self._late else _FOLDS_S
+            process.end(max(0.0, since_s + patience_s - time.monotonic()))
             self._listen(name, process, 0.0, None)
             process.close()
         self._running.clear()
 
-    def sample(self, phase: int, edge: str) -> None:
+    def begun(self, phase: int, at_ns: int) -> None:
+        """The phase begins at that monotonic instant."""
+        for process in self._running.values():
+            process.send(Begun(phase, at_ns))
+
+    def sample(self, phase: int, edge: str, at_ns: int = 0) -> None:
         """Take samples at an edge of the phase (BEGIN or END); returns when each source has answered or is too slow.
 
-        A source that was too slow is not waited for until it has answered.
+        A source that was too slow is not waited for until it has answered.  *at_ns*: when the phase ended.
         """
+        reached = Edge(phase, edge, at_ns)
         for process in self._running.values():
-            process.send(Edge(phase, edge))
+            process.send(reached)
         until = time.monotonic() + self._patience_s
         self._patience_s = _EDGE_S
         for name, process in list(self._running.items()):
             known_late = name in self._late
-            if self._listen(name, process, 0.0 if known_late else until, Edge(phase, edge)):
+            if self._listen(name, process, 0.0 if known_late else until, reached):
                 continue
             code = process.poll()
             if code is None and known_late:

@@ -6,7 +6,7 @@ Writers append whole lines, so a file that ``kill -9`` left can be read to its l
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,9 +82,10 @@ _decode = msgspec.json.Decoder(Line).decode
 
 
 class SampleWriter:
-    """Appends samples to the file of one source."""
+    """Appends samples to the file of one source.  *written* gets each line that is on disk."""
 
-    def __init__(self, path: Path, origin: SourceHeader) -> None:
+    def __init__(self, path: Path, origin: SourceHeader, written: Callable[[Line], None] = lambda line: None) -> None:
+        self._written = written
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._ids: dict[tuple[object, ...], int] = {}
         self._shapes: dict[str, dict[tuple[object, ...], int]] = {}
@@ -142,6 +143,8 @@ class SampleWriter:
         data = b"".join(_encode(line) + b"\n" for line in lines)
         while data:
             data = data[os.write(self._fd, data) :]
+        for line in lines:
+            self._written(line)
 
 
 def _plain(points: Iterable[Point]) -> Iterator[Point]:

@@ -1,0 +1,162 @@
+"""Folds the samples of one source over phases and time slices, all series side by side, in one pass that holds few samples.
+
+Between two samples a gauge is a straight line, and a counter (each of a histogram's, too) grows evenly, so the result of a
+phase doesn't depend on the position of its edges between samples.  What is held of a series does not grow with
+samples or slices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from msgspec import Struct
+
+from aiperf.sdk.telemetry import SeriesKind
+from aiperf.telemetry.growths import Bounds, Growths
+from aiperf.telemetry.levels import Levels
+from aiperf.telemetry.samples import FailedSample, Line, Sample, SeriesHeader, Value
+from aiperf.telemetry.windows import UNSEEN, Finished, Result, Windows
+
+MOST_PARTS = 200_000
+"""Series times slices of one source; series beyond have no slices."""
+PHASES, SLICES = range(2)
+
+
+class Part(Struct, frozen=True, array_like=True):
+    """A series over one window, by its number in the list of phases or, if *sliced*, of slices."""
+
+    series: int
+    window: int
+    sliced: bool
+    stats: dict[str, float]
+    buckets: dict[str, float] = {}
+    estimates: dict[str, float] = {}
+
+
+def most_sliced(slices: int) -> int:
+    """How many of the first series have time slices, with so many slices."""
+    return MOST_PARTS // max(1, slices)
+
+
+class _Round:
+    """Values of several series, one each: their places, times and values."""
+
+    def __init__(self) -> None:
+        self.slots: tuple[list[int], list[int]] = [], []
+        self.at_ns: tuple[list[int], list[int]] = [], []
+        self.values: tuple[list[float], list[float]] = [], []
+
+
+_LEVELS, _GROWTHS = range(2)
+
+
+class Fold:
+    """Takes the lines of a source's samples in their order, and gives *emit* what is over.
+
+    phases, slices: their windows; more may be added, and the last ones ended, while no line has a later time.
+    known: how many slices there are, where that is known.
+    """
+
+    def __init__(self, emit: Callable[[list[Part]], None], phases: Windows, slices: Windows, known: int = 0) -> None:
+        self._emit, self._known = emit, known
+        self.series: list[SeriesHeader] = []
+        self.samples = self.failed = self.missed = 0
+        self.last_ns = self.latest_ns = UNSEEN
+        """The time of the last sample that was taken or failed, and the latest time of a value."""
+        self._levels, self._growths = Levels((phases, slices)), Growths((phases, slices))
+        self._places: list[tuple[int, int]] = []
+        """By series: the way of folding, and the place there."""
+        self._numbers: tuple[list[int], list[int]] = [], []
+        self._new: list[SeriesHeader] = []
+
+    def take(self, line: Line) -> None:
+        match line:
+            case SeriesHeader():
+                self._new.append(line)
+            case Sample(moment):
+                self.samples += 1
+                self.missed += moment.missed
+                self.last_ns = moment.at_ns
+                self._grow()
+                with np.errstate(over="ignore", invalid="ignore"):
+                    for each in _rounds(line, self._places):
+                        self._fold(each)
+            case FailedSample(at_ns):
+                self.failed += 1
+                self.last_ns = at_ns
+
+    def close(self) -> None:
+        """Give what there is of windows that are not over."""
+        for which, finished in self._levels.close():
+            self._tell(_LEVELS, which, finished)
+        for which, finished in self._growths.close():
+            self._tell(_GROWTHS, which, finished)
+
+    def _grow(self) -> None:
+        """Make room for the series whose headers came since the last sample."""
+        bounds: list[Bounds] = []
+        levels = len(self._levels)
+        for series in self._new:
+            growing = series.kind in (SeriesKind.COUNTER, SeriesKind.HISTOGRAM)
+            way = _GROWTHS if growing else _LEVELS
+            self._places.append((way, len(self._numbers[way])))
+            self._numbers[way].append(series.id)
+            if growing:
+                bounds.append(series.bounds if series.kind is SeriesKind.HISTOGRAM else None)
+        self._levels.grow(len(self._numbers[_LEVELS]) - levels)
+        self._growths.grow(bounds)
+        self.series += self._new
+        self._new = []
+
+    def _fold(self, values: _Round) -> None:
+        for way, take in enumerate((self._levels.take, self._growths.take)):
+            if values.slots[way]:
+                at_ns = np.array(values.at_ns[way], np.int64)
+                self.latest_ns = max(self.latest_ns, int(at_ns.max()))
+                slots = np.array(values.slots[way], np.int64)
+                for which, finished in take(slots, at_ns, np.array(values.values[way], np.float64)):
+                    self._tell(way, which, finished)
+
+    def _tell(self, way: int, which: int, finished: Finished) -> None:
+        """Emit the finished windows of series that may have slices."""
+        numbers, parts = self._numbers[way], list[Part]()
+        for slot, window, result in zip(finished.slots.tolist(), finished.numbers.tolist(), finished.results, strict=True):
+            series = self.series[numbers[slot]]
+            stats = _shown(series, result)
+            if stats and (which == PHASES or series.id < most_sliced(max(window + 1, self._known))):
+                parts.append(Part(series.id, window, which == SLICES, stats, result.buckets, result.estimates))
+        if parts:
+            self._emit(parts)
+
+
+def _shown(series: SeriesHeader, result: Result) -> dict[str, float]:
+    """All statistics; of an info, the number of samples alone."""
+    if series.kind is not SeriesKind.INFO:
+        return result.stats
+    return {"count": result.stats["count"]} if result.stats["count"] else {}
+
+
+def _rounds(sample: Sample, places: list[tuple[int, int]]) -> Iterable[_Round]:
+    """The values of a sample in their order; a series that has several stands once in each round."""
+    moment, turns, rounds = sample.moment, defaultdict[int, int](int), [_Round()]
+    for number, value in sample.values.items():
+        _put(rounds[0], places[number], moment.at_ns, value)
+    for number, wall_ns, value in sample.timed:
+        turn = turns[number] + (number in sample.values)
+        turns[number] += 1
+        if turn == len(rounds):
+            rounds.append(_Round())
+        _put(rounds[turn], places[number], moment.at_ns + wall_ns - moment.wall_ns, value)
+    return rounds
+
+
+def _put(to: _Round, place: tuple[int, int], at_ns: int, value: Value) -> None:
+    way, slot = place
+    to.slots[way].append(slot)
+    to.at_ns[way].append(at_ns)
+    if isinstance(value, list):
+        to.values[way].extend(value)
+    else:
+        to.values[way].append(value)
