@@ -3,9 +3,9 @@
 usage: series.py [--series N] [--samples N] [--slices SECONDS] [--runs N] [--program PATH]
 
 A source of N series, a quarter of them counters, one in ten histograms of ten buckets, the others gauges, samples a run of 25
-requests a second ten times a second.  ``--slices``: with time slices of so many seconds.  ``--program``: another ``aiperf``, for
-pairs.  Times are those from the last answer to the printed summary and to the end of the program; the CPU time is that of all
-processes, apart before the last answer and behind it.
+requests a second ten times a second.  ``--slices``: with time slices of so many seconds.  ``--program``: another ``aiperf``,
+for pairs.  Times are those from the last answer to the printed summary and to the end of the program; the CPU time is that of
+all processes, apart before the last answer and behind it.
 """
 
 from __future__ import annotations

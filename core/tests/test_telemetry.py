@@ -30,6 +30,7 @@ from aiperf.sdk.telemetry import (
     TelemetryContext,
     TelemetrySource,
 )
+from aiperf.telemetry.levels import Levels
 from aiperf.telemetry.process import BEGIN, END, Edge, Reply, SourceProcess, Sources, SourceStart, SourceTrouble
 from aiperf.telemetry.samples import (
     FailedSample,
@@ -41,7 +42,6 @@ from aiperf.telemetry.samples import (
     read_samples,
     sample_path,
 )
-from aiperf.telemetry.levels import Levels
 from aiperf.telemetry.summaries import telemetry
 from aiperf.telemetry.windows import Window, Windows
 from aiperf.testing.journals import CLOCK, Recording, event, plan_for
@@ -225,7 +225,7 @@ def test_a_full_disk_ends_only_the_sampling(tmp_path: Path, monkeypatch: pytest.
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(SampleWriter, "add", full)
+    monkeypatch.setattr(SampleWriter, "write", full)
     bench.tell(Edge(0, BEGIN))
     bench.until(5)
     bench.tell(Edge(0, END))

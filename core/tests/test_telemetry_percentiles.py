@@ -30,7 +30,9 @@ def by_value(*gauges: dict[float, int]) -> list[dict[str, float]]:
         ({float(n): 1 for n in range(1, 101)}, {"p1": 1.5, "p50": 50.5, "p99": 99.5}),
     ],
 )
-def test_a_percentile_is_the_value_that_holds_for_the_share_of_time(times: dict[float, int], expected: dict[str, float]) -> None:
+def test_a_percentile_is_the_value_that_holds_for_the_share_of_time(
+    times: dict[float, int], expected: dict[str, float]
+) -> None:
     (found,) = by_value(times)
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 

@@ -69,10 +69,9 @@ class Point(Struct, frozen=True):
     @property
     def finite(self) -> bool:
         value = self.value
-        if isinstance(value, Digest):
-            return True
-        numbers = (value.sum, *value.counts) if isinstance(value, Histogram) else (value,)
-        return all(map(math.isfinite, numbers))
+        if isinstance(value, Histogram):
+            return math.isfinite(value.sum) and all(map(math.isfinite, value.counts))
+        return isinstance(value, Digest) or math.isfinite(value)
 
 
 class SeriesDeclaration(Struct, frozen=True):

@@ -7,12 +7,13 @@ samples or slices.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from aiperf.sdk.columns import Ints
 from aiperf.sdk.telemetry import SeriesKind
 from aiperf.telemetry.growths import Bounds, Growths
 from aiperf.telemetry.levels import Levels
@@ -40,13 +41,12 @@ def most_sliced(slices: int) -> int:
     return MOST_PARTS // max(1, slices)
 
 
-class _Round:
-    """Values of several series, one each: their places, times and values."""
+class _Layout(NamedTuple):
+    """Where the values of these series go: those of gauges and those of counters, by their positions, and the places there."""
 
-    def __init__(self) -> None:
-        self.slots: tuple[list[int], list[int]] = [], []
-        self.at_ns: tuple[list[int], list[int]] = [], []
-        self.values: tuple[list[float], list[float]] = [], []
+    numbers: list[int]
+    positions: tuple[list[int], list[int]]
+    slots: tuple[Ints, Ints]
 
 
 _LEVELS, _GROWTHS = range(2)
@@ -70,6 +70,7 @@ class Fold:
         """By series: the way of folding, and the place there."""
         self._numbers: tuple[list[int], list[int]] = [], []
         self._new: list[SeriesHeader] = []
+        self._layout = self._laid_out([])
 
     def take(self, line: Line) -> None:
         match line:
@@ -81,8 +82,8 @@ class Fold:
                 self.last_ns = moment.at_ns
                 self._grow()
                 with np.errstate(over="ignore", invalid="ignore"):
-                    for each in _rounds(line, self._places):
-                        self._fold(each)
+                    for numbers, at_ns, values in _rounds(line):
+                        self._fold(numbers, at_ns, values)
             case FailedSample(at_ns):
                 self.failed += 1
                 self.last_ns = at_ns
@@ -110,14 +111,35 @@ class Fold:
         self.series += self._new
         self._new = []
 
-    def _fold(self, values: _Round) -> None:
-        for way, take in enumerate((self._levels.take, self._growths.take)):
-            if values.slots[way]:
-                at_ns = np.array(values.at_ns[way], np.int64)
-                self.latest_ns = max(self.latest_ns, int(at_ns.max()))
-                slots = np.array(values.slots[way], np.int64)
-                for which, finished in take(slots, at_ns, np.array(values.values[way], np.float64)):
-                    self._tell(way, which, finished)
+    def _fold(self, numbers: list[int], at_ns: Ints, values: list[Value]) -> None:
+        """Fold a value of each of these series."""
+        if not numbers:
+            return
+        self.latest_ns = max(self.latest_ns, int(at_ns.max()))
+        layout = self._layout
+        if layout.numbers != numbers:  # samples mostly have the same series in the same order
+            layout = self._layout = self._laid_out(numbers)
+        (levels, growths), slots = layout.positions, layout.slots
+        if levels:
+            column = np.array([values[position] for position in levels], np.float64)
+            for which, finished in self._levels.take(slots[_LEVELS], at_ns[levels], column):
+                self._tell(_LEVELS, which, finished)
+        if growths:
+            flat: list[float] = []
+            for position in growths:
+                value = values[position]
+                flat += value if isinstance(value, list) else (value,)
+            for which, finished in self._growths.take(slots[_GROWTHS], at_ns[growths], np.array(flat, np.float64)):
+                self._tell(_GROWTHS, which, finished)
+
+    def _laid_out(self, numbers: list[int]) -> _Layout:
+        positions: tuple[list[int], list[int]] = [], []
+        slots: tuple[list[int], list[int]] = [], []
+        for position, number in enumerate(numbers):
+            way, slot = self._places[number]
+            positions[way].append(position)
+            slots[way].append(slot)
+        return _Layout(numbers, positions, (np.array(slots[_LEVELS], np.int64), np.array(slots[_GROWTHS], np.int64)))
 
     def _tell(self, way: int, which: int, finished: Finished) -> None:
         """Emit the finished windows of series that may have slices."""
@@ -138,25 +160,25 @@ def _shown(series: SeriesHeader, result: Result) -> dict[str, float]:
     return {"count": result.stats["count"]} if result.stats["count"] else {}
 
 
-def _rounds(sample: Sample, places: list[tuple[int, int]]) -> Iterable[_Round]:
-    """The values of a sample in their order; a series that has several stands once in each round."""
-    moment, turns, rounds = sample.moment, defaultdict[int, int](int), [_Round()]
-    for number, value in sample.values.items():
-        _put(rounds[0], places[number], moment.at_ns, value)
-    for number, wall_ns, value in sample.timed:
-        turn = turns[number] + (number in sample.values)
-        turns[number] += 1
-        if turn == len(rounds):
-            rounds.append(_Round())
-        _put(rounds[turn], places[number], moment.at_ns + wall_ns - moment.wall_ns, value)
-    return rounds
+def _rounds(sample: Sample) -> Iterator[tuple[list[int], Ints, list[Value]]]:
+    """Series, times and values of a sample in their order; a series that has several stands once in each round."""
+    moment = sample.moment
+    yield list(sample.values), np.full(len(sample.values), moment.at_ns), list(sample.values.values())
+    left = sample.timed
+    while left:
+        turn = {number: (wall_ns, value) for number, wall_ns, value in reversed(left)}  # the first of each series
+        walls, values = zip(*turn.values(), strict=True)
+        yield list(turn), np.array(walls, np.int64) + (moment.at_ns - moment.wall_ns), list(values)
+        if len(turn) == len(left):
+            return
+        left = _without_first(left)
 
 
-def _put(to: _Round, place: tuple[int, int], at_ns: int, value: Value) -> None:
-    way, slot = place
-    to.slots[way].append(slot)
-    to.at_ns[way].append(at_ns)
-    if isinstance(value, list):
-        to.values[way].extend(value)
-    else:
-        to.values[way].append(value)
+def _without_first(timed: list[tuple[int, int, Value]]) -> list[tuple[int, int, Value]]:
+    seen: set[int] = set()
+    left = []
+    for each in timed:
+        if each[0] in seen:
+            left.append(each)
+        seen.add(each[0])
+    return left

@@ -63,7 +63,8 @@ class _Times:
 
 def _summed(owners: Ints, values: Floats, times: Ints) -> tuple[Ints, Floats, Ints]:
     """In the order of owners and values, each pair once with all its time."""
-    order = np.lexsort((values, owners))
+    order = values.argsort()
+    order = order[owners[order].astype(np.uint16).argsort(kind="stable")]  # of short numbers: sorted by their digits
     owners, values, times = owners[order], values[order], times[order]
     first = np.flatnonzero(np.append(True, (np.diff(owners) != 0) | (np.diff(values) != 0))[: len(owners)])
     return owners[first], values[first], np.add.reduceat(times, first) if len(first) else times

@@ -175,29 +175,38 @@ class SourceProcess:
             for point in points:
                 if not isinstance(point, Point):
                     raise TypeError(f"it gives {type(point).__name__}, not Point")
-        for failure in failures:
-            if not self._failed:  # the run is told of the first
-                self._report(failure)
-            self._failed = True
-            self._write(self._writer.failed, began_ns, phase, failure.removeprefix(f"{self._who} failed: "))
+        if failures:
+            self._fail(failures[0], began_ns, phase)
             return
         took_ns = self._clocks()[0] - began_ns
         moment = Moment(began_ns + took_ns // 2, wall_ns + took_ns // 2, took_ns, phase, edge, self._missed)
+        with isolated(self._who, failures.append):  # labels that are no texts, for one
+            sample, sentences = self._writer.sample(points, moment)
+        if failures:
+            self._fail(failures[0], began_ns, phase)
+            return
+        self._write(self._writer.write, sample)
         self._missed = 0
-        for sentence in self._write(self._writer.add, points, moment) or ():
+        for sentence in sentences:
             if sentence not in self._told:
                 self._told.add(sentence)
                 self._report(f"{self._who} {sentence}")
         self._hooks.call("aiperf_samples_arrived", source=self._name, points=points, moment=moment)
 
-    def _write(self, write: Callable[..., list[str] | None], *arguments: object) -> list[str] | None:
+    def _fail(self, failure: str, at_ns: int, phase: int) -> None:
+        """Note a sample that failed; the run is told of the first."""
+        if not self._failed:
+            self._report(failure)
+        self._failed = True
+        self._write(self._writer.failed, at_ns, phase, failure.removeprefix(f"{self._who} failed: "))
+
+    def _write(self, write: Callable[..., None], *arguments: object) -> None:
         """Write samples; a disk error ends the sampling and nothing else."""
         try:
-            return write(*arguments)
+            write(*arguments)
         except OSError as error:
             self._report(f"{self._who} stops: its samples can't be written: {why(error)}")
             self.close()
-            return None
 
     def _folding(self, step: Callable[[RunningFold], None]) -> None:
         """Go on with the folds; after a disk error the samples are folded when the summary is made."""

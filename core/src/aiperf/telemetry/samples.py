@@ -91,29 +91,56 @@ class SampleWriter:
         self._shapes: dict[str, dict[tuple[object, ...], int]] = {}
         """By name: kind, unit, label names and bounds, with the number of the sample that had them first."""
         self._samples = 0
+        self._new: list[SeriesHeader] = []
+        self._usual: list[tuple[Point, int | None]] = []
+        """The points of the last sample, with the numbers of their series."""
         self._write(origin)
 
     def add(self, points: Iterable[Point], moment: Moment) -> list[str]:
-        """Append a sample; gives sentences about series that changed, or were left out.
+        """Append a sample; gives the sentences of :meth:`sample`.
+
+        Raises:
+            OSError: The disk can't be written.
+            TypeError, ValueError: *points* has something else than points; nothing is written.
+        """
+        sample, sentences = self.sample(points, moment)
+        self.write(sample)
+        return sentences
+
+    def sample(self, points: Iterable[Point], moment: Moment) -> tuple[Sample, list[str]]:
+        """The points as a sample, and sentences about series that changed, or were left out.
 
         Where a series without times of its own occurs twice, its last value counts.
 
         Raises:
-            OSError: The disk can't be written.
             TypeError, ValueError: *points* has something else than points.
         """
-        new: list[SeriesHeader] = []
         sentences: list[str] = []
-        sample = Sample(moment, {}, [])
+        sample, usual, place = Sample(moment, {}, []), self._usual, 0
         for point in _plain(points):
-            number = self._id(point, new, sentences) if point.finite else None
+            if not point.finite:
+                continue
+            if place < len(usual) and _alike(usual[place][0], point):  # most sources give the same series in the same order
+                number = usual[place][1]
+            else:
+                number = self._id(point, sentences)
+                usual[place : place + 1] = [(point, number)]
+            place += 1
             if number is not None and point.at_ns is None:
                 sample.values[number] = _value(point)
             elif number is not None and point.at_ns is not None:
                 sample.timed.append((number, point.at_ns, _value(point)))
         self._samples += 1
+        return sample, sentences
+
+    def write(self, sample: Sample) -> None:
+        """Append a sample that was made here, after the lines of its new series.
+
+        Raises:
+            OSError: The disk can't be written.
+        """
+        new, self._new = self._new, []
         self._write(*new, sample)
-        return sentences
 
     def failed(self, at_ns: int, phase: int, why: str) -> None:
         self._write(FailedSample(at_ns, phase, why))
@@ -121,7 +148,7 @@ class SampleWriter:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _id(self, point: Point, new: list[SeriesHeader], sentences: list[str]) -> int | None:
+    def _id(self, point: Point, sentences: list[str]) -> int | None:
         """The number of the point's series; None for one too many."""
         bounds = point.value.bounds[:-1] if isinstance(point.value, Histogram) else ()
         labels = tuple(sorted(point.labels.items()))
@@ -131,7 +158,7 @@ class SampleWriter:
                 sentences.append(f"has more than {MOST_SERIES:,} series; further ones are left out")
                 return None
             number = self._ids[key] = len(self._ids)
-            new.append(SeriesHeader(number, point.name, point.kind, point.unit, dict(labels), point.help, bounds))
+            self._new.append(SeriesHeader(number, point.name, point.kind, point.unit, dict(labels), point.help, bounds))
             shapes = self._shapes.setdefault(point.name, {})
             shape = (point.kind, point.unit, tuple(name for name, _ in labels), bounds)
             if shapes and shape not in shapes and self._samples not in shapes.values():
@@ -160,9 +187,20 @@ def _plain(points: Iterable[Point]) -> Iterator[Point]:
                 yield replace(point, name=f"{point.name}_{name}", value=total, kind=SeriesKind.COUNTER, unit=unit)
 
 
+def _alike(one: Point, other: Point) -> bool:
+    """Whether the points are of one series."""
+    if one.name != other.name or one.labels != other.labels or one.kind is not other.kind or one.unit != other.unit:
+        return False
+    if isinstance(one.value, Histogram) and isinstance(other.value, Histogram):
+        return one.value.bounds == other.value.bounds
+    return type(one.value) is not Histogram and type(other.value) is not Histogram
+
+
 def _value(point: Point) -> Value:
     value = point.value
     if isinstance(value, Histogram):
+        if len(value.counts) != len(value.bounds):
+            raise ValueError(f"{point.name} has {len(value.counts)} counts for {len(value.bounds)} bounds")
         return [value.sum, *value.counts]
     assert not isinstance(value, Digest)  # _plain leaves none
     return float(value)

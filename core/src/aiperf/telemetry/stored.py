@@ -78,6 +78,7 @@ class RunningFold:
         """Take a line of the samples.  It waits until the phase in which it was taken surely goes on."""
         if isinstance(line, SourceHeader):
             self._origin = line
+        if isinstance(line, SourceHeader) or not self._exact:
             return
         self._waiting.append(line)
         if self._open is not None and isinstance(line, Sample):
@@ -92,11 +93,12 @@ class RunningFold:
 
     def end(self, phase: int, end_ns: int) -> None:
         """The phase has ended; later samples were taken already, among them the one at the end."""
-        if self._open is None or self._open[0] != phase:
-            self._exact = False  # this process missed the phase's begin
+        if self._open is None or self._open[0] != phase or self._fold.latest_ns > end_ns:
+            self._exact = False  # the begin was missed, or what was folded belongs to no phase
+            self._waiting.clear()
+        if self._open is None or not self._exact:
             return
         begin_ns = self._open[1]
-        self._exact &= self._fold.latest_ns <= end_ns
         self._phases.finish(len(self._ended), end_ns)
         self._ended.append(Window(phase, begin_ns, end_ns))
         if phase == self._sliced:

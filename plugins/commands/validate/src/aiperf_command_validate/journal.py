@@ -27,8 +27,8 @@ from aiperf_command_validate.faults import Faults
 
 _KIND = "places that differ from the journal"
 _EXPERIMENTAL = "AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS"
-_OWN = frozenset({"lock"})
-"""Files of a journal that a report makes for itself."""
+_OWN = ("lock", ".folds")
+"""Ends of the names of files that a report makes for itself; telemetry is folded again from its samples."""
 
 
 class OtherVersionError(AiperfError):
@@ -120,7 +120,7 @@ def _report(run: FinishedRun, summary: dict[str, Any], installed: InstalledPlugi
     journal = folder / "journal"
     journal.mkdir()
     for path in (run.directory / "journal").iterdir():
-        if path.name not in _OWN:
+        if not path.name.endswith(_OWN):
             (journal / path.name).symlink_to(path.resolve())
     with _quiet(), _experimental(summary):
         result, plan, clock = reporting.report(folder, lambda plan: _as_told(plan, summary, installed))
