@@ -20,11 +20,12 @@ from test_strangers import Overlay
 
 SOURCE = """
 import json, math
-from aiperf.sdk.telemetry import Histogram, Point, SeriesDeclaration, SeriesKind, SeriesTable, TelemetrySource
+from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesDeclaration, SeriesKind, SeriesTable, TelemetrySource
 
 TABLE = SeriesTable(
     SeriesDeclaration("level", "m"), SeriesDeclaration("flow", "m3", SeriesKind.COUNTER),
     SeriesDeclaration("wait", "s", SeriesKind.HISTOGRAM), SeriesDeclaration("gate", kind=SeriesKind.INFO, labels=("side",)),
+    SeriesDeclaration("ebb", "s", SeriesKind.SUMMARY),
 )
 
 class Thing(TelemetrySource):
@@ -36,8 +37,12 @@ class Thing(TelemetrySource):
             yield TABLE.point(name, page[name], at_ns=page["at_ns"])
         counts = page["counts"]
         yield TABLE.point("wait", Histogram((1.0, 2.0, math.inf), tuple(counts), 1.5 * counts[-1]), at_ns=page["at_ns"])
+        yield TABLE.point("ebb", Digest({0.9: page["level"]}, counts[-1], 3 * counts[-1]), at_ns=page["at_ns"])
         yield TABLE.point("gate", 1, "lee")
 """
+
+
+NAMES = {"level", "flow", "wait", "gate", "ebb", "ebb_sum", "ebb_count"}
 
 
 class Tides:
@@ -134,7 +139,7 @@ def source(run: Done) -> dict[str, Any]:
 def check(series: list[dict[str, Any]], tides: Tides, begin_ns: float, end_ns: float) -> None:
     """The statistics of all series between two instants of the wall clock are those of the page."""
     stats = {row["name"]: row["stats"] for row in series}
-    assert stats.keys() == {"level", "flow", "wait", "gate"}
+    assert stats.keys() == NAMES
     begin_s, end_s, seconds = (begin_ns - tides.began_ns) / 1e9, (end_ns - tides.began_ns) / 1e9, (end_ns - begin_ns) / 1e9
     level, near = stats["level"], pytest.approx
     assert [level["min"], level["avg"], level["max"]] == near([begin_s, (begin_s + end_s) / 2, end_s], abs=0.002)
@@ -142,6 +147,8 @@ def check(series: list[dict[str, Any]], tides: Tides, begin_ns: float, end_ns: f
     assert level["p50"] == near((begin_s + end_s) / 2, abs=0.2) and level["p1"] <= level["p25"] <= level["p99"]
     assert [stats["flow"]["total"], stats["flow"]["rate"]] == near([5 * seconds, 5], rel=1e-3)
     assert [stats["wait"]["count"], stats["wait"]["sum"]] == near([40 * seconds, 60 * seconds], rel=1e-3)
+    assert stats["ebb"] == level and stats["ebb_count"]["rate"] == near(40, rel=1e-3)
+    assert stats["ebb_sum"]["total"] == near(120 * seconds, rel=1e-3)
     (buckets,) = (row["buckets"] for row in series if row["name"] == "wait")
     assert [*buckets.values()] == near([10 * seconds, 40 * seconds, 40 * seconds], rel=1e-3)
     assert (stats["wait"]["p50_low"], stats["wait"]["p50_high"]) == (1, 2)
@@ -266,6 +273,6 @@ def test_a_run_that_was_killed_is_reported_from_its_samples(aiperf: Program, sim
     run = Done(again.code, again.out, again.err, running.artifacts)
     assert not run.json()["is_complete"]
     phases = {row["phase"] for row in source(run)["series"]}
-    assert phases == {0, 1} and {row["name"] for row in source(run)["series"]} == {"level", "flow", "wait", "gate"}
+    assert phases == {0, 1} and {row["name"] for row in source(run)["series"]} == NAMES
     rates = [row["stats"]["rate"] for row in source(run)["series"] if row["name"] == "flow"]
     assert rates == pytest.approx([5, 5], rel=1e-3)

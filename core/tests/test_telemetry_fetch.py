@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import ssl
 from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from aiperf.sdk.fetch import Fetched, FetchError, Servers
@@ -107,6 +110,41 @@ def test_the_certificates_of_the_run_are_used(tmp_path: Path) -> None:
     assert page.body == b"up 1"
     with pytest.raises(FetchError, match=r"(?i)certificate.verify.failed"):
         fetched(lambda url: TelemetryContext().fetch(url, 30.0), certificate=certificate)
+
+
+class Subject(BaseHTTPRequestHandler):
+    """Answers with the name in the client's certificate."""
+
+    def do_GET(self) -> None:
+        assert isinstance(self.connection, ssl.SSLSocket)
+        certificate = self.connection.getpeercert() or {}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(certificate["subject"]).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_the_clients_certificate_reaches_a_server_that_requires_it(tmp_path: Path) -> None:
+    made = Certificate.made(tmp_path)
+    wanting = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=made.cert)
+    wanting.verify_mode = ssl.CERT_REQUIRED
+    wanting.load_cert_chain(made.cert, made.key)
+    with HTTPServer(("127.0.0.1", 0), Subject) as server:
+        server.socket = wanting.wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"https://127.0.0.1:{server.server_port}/"
+            own = TlsPlan(ca_file=str(made.cert), client_cert=str(made.cert), client_key=str(made.key))
+            assert b"localhost" in TelemetryContext(tls=own).fetch(url, 30.0).body
+            with pytest.raises(FetchError, match=r"(?i)certificate.required"):
+                TelemetryContext(tls=TlsPlan(ca_file=str(made.cert))).fetch(url, 30.0)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_post_to_the_runs_servers_has_their_key_and_no_body() -> None:
