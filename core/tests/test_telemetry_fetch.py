@@ -140,7 +140,7 @@ def test_the_clients_certificate_reaches_a_server_that_requires_it(tmp_path: Pat
             url = f"https://127.0.0.1:{server.server_port}/"
             own = TlsPlan(ca_file=str(made.cert), client_cert=str(made.cert), client_key=str(made.key))
             assert b"localhost" in TelemetryContext(tls=own).fetch(url, 30.0).body
-            with pytest.raises(FetchError, match=r"(?i)certificate.required"):
+            with pytest.raises(FetchError):  # its words depend on which side is faster
                 TelemetryContext(tls=TlsPlan(ca_file=str(made.cert))).fetch(url, 30.0)
         finally:
             server.shutdown()
