@@ -12,7 +12,7 @@ from aiperf.run.children import Child, Mailbox
 from aiperf.run.phase import snapshot_of
 from aiperf.run.start import Interruption, Outcome, Signals
 from aiperf.sdk.engine import Shard
-from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.plan import PhasePlan, Secrets
 
 PHASE = PhasePlan("profiling", "profiling", 0, "burst", request_count=10, turns=10)
 
@@ -88,12 +88,14 @@ def bench() -> Bench:
 
 
 def test_a_child_gets_the_plan_once_whenever_it_comes_up(bench: Bench) -> None:
-    plans = {"worker": control.Load("w"), "reducer": control.Load("r")}
+    prepare = control.Prepare("journal")
+    plans = {"worker": control.Load(Secrets(path="w")), "reducer": control.Load(Secrets(path="r"))}
+    bench.mailbox.announce({"worker": prepare, "reducer": prepare})
     bench.receive(control.Hello("worker", 0))
-    assert bench.board.sent == []
-    bench.mailbox.send_plan(plans)
+    assert bench.board.sent == [("worker-0", prepare)]
+    bench.mailbox.announce(plans)
     bench.receive(control.Hello("reducer", 0))
-    assert bench.board.sent == [("worker-0", plans["worker"]), ("reducer-0", plans["reducer"])]
+    assert bench.board.sent[1:] == [("worker-0", plans["worker"]), ("reducer-0", prepare), ("reducer-0", plans["reducer"])]
 
 
 def test_a_ready_replacement_gets_what_it_missed(bench: Bench) -> None:

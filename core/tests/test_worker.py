@@ -48,7 +48,7 @@ async def make_worker(directory: Path) -> tuple[process.Worker, FakeLine, Any]:
     plan = make_plan(directory, phases=phases)
     line: Any = FakeLine()
     fd = make_progress_fd(len(phases), 1)
-    made = process.Worker(line, 0, 1, [fd])
+    made = process.Worker(line, 0, [fd], directory)
     requests = make_engine(plan, made.loop)
     requests.transport.statistics = {}  # type: ignore[misc]
     made.share = Share(plan, Place(0, 1, [fd]), requests.logbook, requests, Progress(fd, len(phases), 1))

@@ -31,7 +31,7 @@ _WHERE = {
     "sdk.engine": "Shard ShardEngine ShardStart", "sdk.plan": "PhasePlan Plan", "sdk.options": "Options option",
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
     "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series",
-    "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess", "cli.from_code": "profile",
+    "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess", "cli.from_code": "Run profile",
     "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings tls_context",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
@@ -49,12 +49,12 @@ __all__ = [
     "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "KernelTransport", "LocalProcess", "Measurement", "Media",
     "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
     "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView",
-    "Result", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind", "SeriesTable",
-    "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step", "Summary",
-    "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals",
-    "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic",
-    "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged", "rows", "tls_context",
-    "uniform", "uniforms", "unreadable",
+    "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind",
+    "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step",
+    "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource",
+    "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__",
+    "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged", "rows",
+    "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ if Finder not in sys.meta_path:
 __getattr__ = door(__name__, _WHERE, _ALIASES, _PACKAGES)
 
 if TYPE_CHECKING:
-    from aiperf.cli.from_code import profile
+    from aiperf.cli.from_code import Run, profile
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.processes.local import LocalProcess
     from aiperf.sdk.columns import Column, Ragged, RecordBatch, Scored, integers, ragged

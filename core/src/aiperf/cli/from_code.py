@@ -1,4 +1,4 @@
-"""A run from Python: ``aiperf.profile(...)`` instead of ``aiperf profile ...``."""
+"""Runs from Python: ``aiperf.profile(...)`` instead of ``aiperf profile ...``, and ``aiperf.Run`` for one after the other."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from aiperf import logs
 from aiperf.cli import main
 from aiperf.cli.commandline import CommandLine
 from aiperf.errors import AiperfError, UsageError
 from aiperf.registry.registry import Registry
+from aiperf.run.fleet import Fleet
 from aiperf.run.run import execute
 from aiperf.run.start import Interruption, Signals
 from aiperf.sdk.configuration import OptionValue
@@ -54,6 +55,56 @@ def profile(words: str | Sequence[str] = (), /, *, console: bool = False, **opti
         PluginError: A plugin that was asked for can't be used.
         AiperfError: The run can't be started or reported, or this is not the main thread.
     """
+    with contextlib.closing(Fleet()) as fleet:
+        return _profiled(fleet, words, options, console=console)
+
+
+class Run:
+    """Runs one after the other with the same processes: workers and reducers start with the first plan, and wait for the next
+    one when it is over.  Each plan has its own run directory, with the same files, numbers and verdicts as after
+    :func:`profile`::
+
+        with aiperf.Run() as run:
+            for level in (1, 2, 4, 8):
+                summary = run.profile(model="m", url=url, concurrency=level, artifact_dir=f"sweep/{level}")
+
+    A plan may differ in everything.  Connections, the data set, hooks, displays and telemetry sources are each plan's own; what
+    a plugin keeps in its module stays.  A process that died is replaced.  All are replaced after a plan that was ended by an
+    error or by a second signal, and where the environment, the working directory or the mask of new files (``--private``)
+    changed, or the control channel, or a plan has more phases than any before it and than two.  With an engine plugin
+    (``--engine``) every plan has new processes.
+
+    To be closed, best by ``with``.  The processes also end with the program.
+    """
+
+    def __init__(self) -> None:
+        self._fleet: Fleet | None = Fleet(kept=True)
+
+    def profile(self, words: str | Sequence[str] = (), /, *, console: bool = False, **options: Value) -> Summary:
+        """Run a plan.  Arguments, result, signals and errors are those of :func:`profile`; after an error, too, the next plan
+        may follow.
+
+        Raises:
+            AiperfError: The Run is closed, or as of :func:`profile`.
+        """
+        if self._fleet is None:
+            raise AiperfError("this aiperf.Run is closed, and runs nothing more", "make another one: aiperf.Run()")
+        return _profiled(self._fleet, words, options, console=console)
+
+    def close(self) -> None:
+        """End the processes.  May be called again."""
+        fleet, self._fleet = self._fleet, None
+        if fleet is not None:
+            fleet.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:
     if threading.current_thread() is not threading.main_thread():
         raise AiperfError("aiperf.profile works in the main thread only: it handles signals", "elsewhere run aiperf profile")
     settings, registry = _settings(shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
@@ -61,7 +112,7 @@ def profile(words: str | Sequence[str] = (), /, *, console: bool = False, **opti
         for problem in registry.problems:
             log.warning("%s", problem)
         main.warn_of_broken(registry, partial(log.warning, "%s"))
-        return execute(settings, registry, signals, console=console)[0]
+        return execute(settings, registry, signals, fleet, console=console)[0]
     number = signals.code - 128
     signal.raise_signal(number)
     raise AiperfError(f"{signal.Signals(number).name} ended the run before its results")
@@ -115,4 +166,4 @@ def _unchanged(settings: Settings) -> Iterator[Signals]:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-__all__ = ["profile"]
+__all__ = ["Run", "profile"]

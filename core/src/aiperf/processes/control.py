@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -26,10 +28,19 @@ class Hello(Struct, frozen=True, tag=True):
     index: int
 
 
-class Load(Struct, frozen=True, tag=True):
-    """The plan is in *journal*; be ready to run it."""
+class Prepare(Struct, frozen=True, tag=True):
+    """A plan comes next; until its data set is made, it stands in *journal* without it.
+
+    log: the file that standard output and error go to from now on; "" leaves them.
+    """
 
     journal: str
+    log: str = ""
+
+
+class Load(Struct, frozen=True, tag=True):
+    """The plan is whole; be ready to run it."""
+
     secrets: Secrets | None = None
 
 
@@ -136,9 +147,20 @@ class Exit(Struct, frozen=True, tag=True):
     pass
 
 
+class Release(Struct, frozen=True, tag=True):
+    """The plan is over: drop all that is of it, and wait for the next one."""
+
+
+class Released(Struct, frozen=True, tag=True):
+    """The answer to Release, when files and connections are closed."""
+
+    role: str
+    index: int
+
+
 Message: TypeAlias = (
-    Hello | Load | Ready | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Lines | Live | Finish | Reduced
-    | Summarize | Summarized | Exit
+    Hello | Prepare | Load | Ready | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Lines | Live | Finish | Reduced
+    | Summarize | Summarized | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode
@@ -181,6 +203,23 @@ class Line(_End):
         with contextlib.suppress(zmq.Again):
             return decode(self._socket.recv(zmq.DONTWAIT))
         return None
+
+    def next_plan(self) -> Prepare | None:
+        """Wait for the next plan, and send output where it belongs; None once the run needs this process no more."""
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(0, zmq.POLLIN)
+        while (message := self.receive()) is None:
+            if 0 in dict(poller.poll()) and not os.read(0, 4096):
+                return None
+        if not isinstance(message, Prepare):
+            return None
+        if message.log:
+            sys.stderr.flush()
+            with Path(message.log).open("ab") as log:
+                os.dup2(log.fileno(), 1)
+                os.dup2(log.fileno(), 2)
+        return message
 
 
 class Switchboard(_End):

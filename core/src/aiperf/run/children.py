@@ -5,6 +5,7 @@ They start early, so that they import while the data set is built.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -17,7 +18,7 @@ from aiperf.registry.third_party import blamed, made
 from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
-from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd
+from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd, size_progress
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +26,8 @@ POLL_MS = 100
 """How long the parent waits for a message before it looks around."""
 _RESTARTS = 3
 """How many workers, and how many reducers, are replaced in a run."""
+_PHASES = 2
+"""Phases that the workers of a plan can share at least: warmup and profiling, where the next plan has both."""
 
 
 class Child:
@@ -33,7 +36,12 @@ class Child:
     def __init__(self, role: str, index: int, process: Shard) -> None:
         self.role, self.index, self.process = role, index, process
         self.identity = f"{role}-{index}"
-        self.up = self.ready = self.ended = False
+        self.up = self.ready = self.ended = self.released = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether it still has to do with the plan."""
+        return not self.released and self.process.poll() is None
 
     def fate(self) -> str:
         return local.fate(self.process.poll())
@@ -42,32 +50,39 @@ class Child:
 class Shared:
     """What the workers of one machine share: limits and counters of each phase, and where each of them stands.
 
-    *fds* are inherited by every worker: the standing, then, for several workers, four of each phase: the limits of sessions
-    and of prefills (-1: none), arrivals, sessions.
+    *several*: for several workers.  *fds* are inherited by every worker: the standing, then, for several workers, four for
+    each of so many *phases*: the limits of sessions and of prefills, arrivals, sessions.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, phases: int, *, several: bool) -> None:
+        self.phases = phases
+        self._workers = 1
+        self.fds = [make_progress_fd(1, 1)]
+        self._standing = Progress(self.fds[0], 1, 1)
+        for _ in range(phases if several else 0):
+            self.fds += [make_slots_fd(0), make_slots_fd(0), make_counter_fd(), make_counter_fd()]
+
+    def begin(self, plan: Plan) -> None:
+        """Set limits and counters to what they are before the plan.  No worker uses them."""
         self._workers = plan.run.workers
-        progress = make_progress_fd(len(plan.load.phases), plan.run.workers)
-        self._standing = Progress(progress, len(plan.load.phases), plan.run.workers)
-        self._limits: dict[tuple[int, int], int] = {}
-        self.fds = [progress]
-        for phase in plan.load.phases if plan.run.workers > 1 else ():
-            for cell, limit, ramp_ns in (
-                (SLOTS, phase.concurrency, phase.concurrency_ramp_ns),
-                (PREFILLS, phase.prefill_concurrency, phase.prefill_ramp_ns),
-            ):
-                fd = -1 if limit is None else make_slots_fd(limit if ramp_ns is None else 1)
-                self._limits[phase.index, cell] = fd
-                self.fds.append(fd)
-            self.fds += [make_counter_fd(), make_counter_fd()]
+        self._standing.close()
+        size_progress(self.fds[0], len(plan.load.phases), self._workers)
+        self._standing = Progress(self.fds[0], len(plan.load.phases), self._workers)
+        for phase in plan.load.phases if len(self.fds) > 1 else ():
+            sessions, prefills, *counters = self._of(phase)
+            _fill(sessions, phase.concurrency, ramped=phase.concurrency_ramp_ns is not None)
+            _fill(prefills, phase.prefill_concurrency, ramped=phase.prefill_ramp_ns is not None)
+            for counter in counters:
+                os.lseek(counter, 0, os.SEEK_SET)
+
+    def _of(self, phase: PhasePlan) -> list[int]:
+        return self.fds[1 + 4 * phase.index : 5 + 4 * phase.index]
 
     def release(self, worker: int, phase: PhasePlan) -> None:
         """Give back what a dead worker held of the phase's limits."""
         held = self._standing.of(worker, phase.index)
-        for cell in (SLOTS, PREFILLS):
-            fd = self._limits.get((phase.index, cell), -1)
-            if fd >= 0 and held[cell] > 0:
+        for cell, fd in zip((SLOTS, PREFILLS), self._of(phase), strict=False):
+            if held[cell] > 0:
                 os.eventfd_write(fd, held[cell])
             held[cell] = 0
 
@@ -76,18 +91,26 @@ class Shared:
         return {worker: self._standing.requests(worker)[0] for worker in range(self._workers)}
 
     def close(self) -> None:
-        if self.fds:
-            self._standing.close()
+        self._standing.close()
         for fd in self.fds:
-            if fd >= 0:
-                os.close(fd)
+            os.close(fd)
         self.fds = []
+
+
+def _fill(slots_fd: int, limit: int | None, *, ramped: bool) -> None:
+    """Set the number of free slots, whatever a plan before has left."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.eventfd_read(slots_fd)
+    os.eventfd_write(slots_fd, 1 if ramped else limit or 0)
 
 
 class Children:
     """Starts, watches and ends them; never leaves one behind.
 
-    of: the children of each role.  replaceable: whether another worker can go on where a dead one stood.
+    of: the processes of each role; those behind the plan's number wait for a plan with more.  replaceable: whether another
+    worker can go on where a dead one stood.  local: whether workers are plain processes of this one.  *kept*: another plan
+    may follow.
 
     Reducers are processes of this machine; where workers are, the plan's engine decides.
 
@@ -95,45 +118,69 @@ class Children:
         AiperfError: The engine can't be used.
     """
 
-    def __init__(self, plan: Plan, address: str, journal: Path, log_file: Path) -> None:
-        self._plan, self._address, self._journal, self._log_file = plan, address, journal, log_file
+    def __init__(self, plan: Plan, address: str, journal: Path, log_file: Path, *, kept: bool = False) -> None:
+        self._address = address
         ref = plan.plugins.engine
         self._engine: ShardEngine = local.Local() if ref is None else made(ref, plan.plugins.options_of(ref))
         self._engine_name = "the local engine" if ref is None else str(ref)
-        self.replaceable = self._engine.shares_memory
-        self.shared = Shared(plan)
-        self.workers = [self._worker(index) for index in range(plan.run.workers)]
-        self.reducers = [self._reducer(index) for index in range(plan.run.reducers)]
-        self.of = {"worker": self.workers, "reducer": self.reducers}
+        self.replaceable, self.local = self._engine.shares_memory, type(self._engine) is local.Local
+        self.shared = Shared(max(_PHASES, len(plan.load.phases)), several=kept or plan.run.workers > 1)
+        self.of: dict[str, list[Child]] = {"worker": [], "reducer": []}
+        self.begin(plan, journal, log_file)
+
+    def begin(self, plan: Plan, journal: Path, log_file: Path) -> None:
+        """Take the plan over: start the processes that are missing, that died or that did not drop the plan before."""
+        self._plan, self._journal, self._log_file = plan, journal, log_file
+        self.shared.begin(plan)
+        for role, number in (("worker", plan.run.workers), ("reducer", plan.run.reducers)):
+            children = self.of[role]
+            for index in range(number):
+                if index == len(children):
+                    children.append(self._started(role, index))
+                elif not children[index].released or children[index].process.poll() is not None:
+                    children[index].process.kill()
+                    children[index] = self._started(role, index)
+                children[index].ready = children[index].ended = children[index].released = False
+
+    @property
+    def workers(self) -> list[Child]:
+        return self.of["worker"][: self._plan.run.workers]
+
+    @property
+    def reducers(self) -> list[Child]:
+        return self.of["reducer"][: self._plan.run.reducers]
 
     @property
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
-    def _worker(self, index: int) -> Child:
+    def _started(self, role: str, index: int) -> Child:
+        if role == "reducer":
+            command = local.module_command("aiperf.run.reducer_process", self._address, index)
+            return Child(role, index, local.LocalProcess(command, self._log_file))
         fds = self.shared.fds if self._engine.shares_memory else []
-        words = self._address, index, self._plan.run.workers, ",".join(map(str, fds))
-        command = local.module_command("aiperf.worker.process", *words)
+        command = local.module_command("aiperf.worker.process", self._address, index, ",".join(map(str, fds)))
         with blamed(self._engine_name, f"can't start shard {index}"):
-            start = ShardStart(index, command, tuple(fd for fd in fds if fd >= 0), self._log_file)
-            return Child("worker", index, self._engine.start(start))
-
-    def _reducer(self, index: int) -> Child:
-        words = self._address, index, self._plan.run.reducers, self._journal
-        command = local.module_command("aiperf.run.reducer_process", *words)
-        return Child("reducer", index, local.LocalProcess(command, self._log_file))
+            return Child(role, index, self._engine.start(ShardStart(index, command, tuple(fds), self._log_file)))
 
     def restart(self, child: Child) -> None:
         """Start a process in the place of one that died: a reducer goes on from its columns, a worker from its standing."""
-        start = self._worker if child.role == "worker" else self._reducer
-        self.of[child.role][child.index] = start(child.index)
+        self.of[child.role][child.index] = self._started(child.role, child.index)
+
+    def let_go(self) -> None:
+        """Close every standard input: the processes end by themselves."""
+        for child in self._every:
+            child.process.let_go()
+
+    @property
+    def _every(self) -> list[Child]:
+        return [child for children in self.of.values() for child in children]
 
     def end(self, patience_s: float) -> None:
         """Close every standard input, wait, then kill what is left."""
-        for child in self.all:
-            child.process.let_go()
+        self.let_go()
         until = time.monotonic() + patience_s
-        for child in self.all:
+        for child in self._every:
             if child.process.wait(max(0.0, until - time.monotonic())) is None:
                 child.process.kill()
         self._engine.close()
@@ -167,7 +214,7 @@ class Mailbox:
         self.unready: list[str] = []
         self.failures: list[str] = []
         self.catch_up: Callable[[Child], Sequence[control.Message]] = no_messages
-        self._plans: Mapping[str, control.Load] = {}
+        self._announced: list[Mapping[str, control.Message]] = []
 
     def receive(self, wait_ms: int) -> bool:
         """Handle one message; False if none came within *wait_ms*."""
@@ -179,12 +226,15 @@ class Mailbox:
     def send(self, child: Child, message: control.Message) -> None:
         self._board.send(child.identity, message)
 
-    def send_plan(self, plans: Mapping[str, control.Load]) -> None:
-        """Send the plan of its role (``worker``, ``reducer``) to every child that is up, and to each that comes up later."""
-        self._plans = plans
+    def announce(self, messages: Mapping[str, control.Message]) -> None:
+        """Send the message for its role (``worker``, ``reducer``) to every child that is up.
+
+        A child that comes up later gets all that were announced by then, in their order.
+        """
+        self._announced.append(messages)
         for child in self.children.all:
             if child.up:
-                self.send(child, plans[child.role])
+                self.send(child, messages[child.role])
 
     def begin_phase(self, lost: set[int]) -> None:
         self.counters.clear()
@@ -200,8 +250,8 @@ class Mailbox:
             case control.Hello(role, index):
                 child = self.children.of[role][index]
                 child.up = True
-                if self._plans:
-                    self.send(child, self._plans[role])
+                for messages in self._announced:
+                    self.send(child, messages[role])
             case control.Ready(role, index, trouble):
                 self.unready += [] if trouble is None else [trouble]
                 child = self.children.of[role][index]
@@ -231,6 +281,8 @@ class Mailbox:
             case control.Summarized(trouble):
                 self.summarized = True
                 self.failures += [] if trouble is None else [trouble]
+            case control.Released(role, index):
+                self.children.of[role][index].released = True
 
     def watch_workers(self, phase: PhasePlan) -> None:
         """Replace workers that died in the phase."""

@@ -1,6 +1,6 @@
 """A reducer process: it follows the journal's segments, and writes columns and folded metrics.
 
-    python -m aiperf.run.reducer_process ADDRESS INDEX REDUCERS JOURNAL
+    python -m aiperf.run.reducer_process ADDRESS INDEX
 
 The segments are its queue: it may lag, die and start again.  Standard input ends with the parent; ``aiperf report`` reduces
 the rest then.
@@ -39,19 +39,19 @@ _RESERVE_BYTES = 1 << 20
 
 
 class ReducerProcess:
-    """Handles messages, and reduces between them."""
+    """A plan in this process: handles messages, and reduces between them."""
 
-    def __init__(self, line: control.Line, index: int, of: int, journal: Path) -> None:
-        self.line, self.index, self.of, self.journal = line, index, of, journal
+    def __init__(self, line: control.Line, index: int, journal: Path) -> None:
+        self.line, self.index, self.journal = line, index, journal
         self.reducer: Reducer | None = None
         self.reductions: list[Reduction] | None = None
         self.trouble: str | None = None
         self.secrets = Secrets()
-        self.over = self.crowded = self._preloaded = False
+        self.over = self.released = self.crowded = self._preloaded = self._guarded = False
         self._told_s = 0.0
 
-    def run(self) -> None:
-        self.line.send(control.Hello("reducer", self.index))
+    def run(self) -> bool:
+        """Whether another plan may follow."""
         self._preload()
         rest_ms = _IDLE_MS
         while not self.over:
@@ -60,9 +60,10 @@ class ReducerProcess:
                 self._handle(message)
                 continue
             if _parent_gone():
-                return
+                return False
             rest_ms = self._step()
             self._tell_live()
+        return self.released
 
     def _step(self) -> int:
         """Reduce new frames, and return the rest until the next step in ms.  On a full disk only the reducing ends."""
@@ -111,8 +112,8 @@ class ReducerProcess:
                 self.line.send(control.Reduced(self.index, _trouble(self._finish)))
             case control.Summarize():
                 self.line.send(control.Summarized(_trouble(self._summarize)))
-            case control.Exit():
-                self.over = True
+            case control.Exit() | control.Release():
+                self.over, self.released = True, isinstance(message, control.Release) and not self._guarded
 
     def _load(self, *, exporting: bool = True) -> None:
         from aiperf.reduce.reducer import RARELY, Reducer
@@ -127,7 +128,7 @@ class ReducerProcess:
         self.crowded = (os.cpu_count() or 1) < plan.run.workers + plan.run.reducers + 2
         tell = RequestLines(plan.run.log_level, self._say).tell if plan.run.log_level <= DEBUG else None
         self.reducer = Reducer(
-            plan, self.journal, self.index, self.of, clock=clock, secret_texts=self.secrets.texts, tell=tell
+            plan, self.journal, self.index, plan.run.reducers, clock=clock, secret_texts=self.secrets.texts, tell=tell
         )
         if exporting:
             with contextlib.suppress(OSError), (self.journal / f"part-reserve.{self.index}").open("wb") as file:
@@ -164,13 +165,14 @@ class ReducerProcess:
         while self.reducer.step(_STEP_S):
             self._tell_live()
         # One reducer makes the summary from its memory; several are merged from files.
-        reduction = self.reducer.finish(load_end(self.journal), save=self.of > 1)
-        self.reductions = [reduction] if self.of == 1 else None
+        reduction = self.reducer.finish(load_end(self.journal), save=self.reducer.plan.run.reducers > 1)
+        self.reductions = [reduction] if self.reducer.plan.run.reducers == 1 else None
 
     def _summarize(self) -> None:
         from aiperf.report.report import write_summary
 
         if self.reducer is not None and self.reducer.plan.plugins.grading_timeout_s is not None:
+            self._guarded = True  # by a thread that goes on until this process ends
             threading.Thread(target=_end_with_parent, daemon=True).start()  # a slow grader may take hours
         write_summary(self.journal, secrets=self.secrets, reductions=self.reductions)
 
@@ -214,10 +216,13 @@ def _schedule(policy: int) -> None:
         os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
-def main(address: str, index: str, of: str, journal: str) -> None:
+def main(address: str, index: str) -> None:
     ignore_endings()
     line = control.Line(address, f"reducer-{index}")
-    ReducerProcess(line, int(index), int(of), Path(journal)).run()
+    line.send(control.Hello("reducer", int(index)))
+    while (prepare := line.next_plan()) and ReducerProcess(line, int(index), Path(prepare.journal)).run():
+        gc.collect()  # with the memory it closes files
+        line.send(control.Released("reducer", int(index)))
     line.close()
     sys.stderr.flush()
     os._exit(0)  # all is written, and the teardown of this interpreter takes long

@@ -21,10 +21,11 @@ from aiperf.processes import control
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
-from aiperf.run.children import POLL_MS, Children, Mailbox
+from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.display import Display, display
+from aiperf.run.fleet import Fleet
 from aiperf.run.phase import Phase
-from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit, switchboard
+from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit
 from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.rundir.store import made
@@ -44,7 +45,6 @@ log = logging.getLogger(__name__)
 _BUILD_POLL_MS = 10
 _REDUCE_POLL_MS = 25
 _EXIT_WAIT_S = 10.0
-_END_S = 2.0
 
 
 def profile(settings: Settings, registry: Registry) -> int:
@@ -53,14 +53,16 @@ def profile(settings: Settings, registry: Registry) -> int:
     Raises:
         AiperfError: The run can't be started; nothing was sent.
     """
-    with Signals().caught() as signals:
+    with contextlib.closing(Fleet()) as fleet, Signals().caught() as signals:
         try:
-            return execute(settings, registry, signals, console=True)[1]
+            return execute(settings, registry, signals, fleet, console=True)[1]
         except Interruption:
             return signals.code
 
 
-def execute(settings: Settings, registry: Registry, signals: Signals, *, console: bool) -> tuple[Summary, int]:
+def execute(
+    settings: Settings, registry: Registry, signals: Signals, fleet: Fleet, *, console: bool
+) -> tuple[Summary, int]:
     """Run what the settings ask for; the summary and the exit code.  *console*: log, remarks and results are printed.
 
     Raises:
@@ -78,7 +80,7 @@ def execute(settings: Settings, registry: Registry, signals: Signals, *, console
     try:
         outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
         with owner_alone(plan.output.private):
-            return _execute(plan, secrets, settings, outcome, display, registry.hooks())
+            return _execute(plan, secrets, settings, outcome, display, registry.hooks(), fleet)
     except AiperfError as error:
         error.message = scrubbed(error.message, secrets.texts)
         raise
@@ -95,7 +97,7 @@ def _display(plan: Plan, registry: Registry) -> Display:
 
 
 def _execute(
-    plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks
+    plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks, fleet: Fleet
 ) -> tuple[Summary, int]:
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
     hooks.report = outcome.warn
@@ -106,25 +108,26 @@ def _execute(
         logs.scrub(secrets.texts)
         save_run(directories.journal, plan, clock)
         with (
-            contextlib.closing(Builder(plan)) as builder,  # forks: before any thread
-            switchboard(settings.kernel.zmq_host, settings.kernel.zmq_ipc_path) as board,
-            contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, board)) as run,
+            contextlib.closing(Builder(plan, fleet.forget)) as builder,  # forks: before any thread
+            contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
         ):
             return run.execute(builder)
 
 
 class Run:
-    """One run: what happens in which order.  Owns the processes.  *plan*: the built one, once the data set is there."""
+    """One plan: what happens in which order.  *plan*: the built one, once the data set is there."""
 
     def __init__(
         self, plan: Plan, secrets: Secrets, clock: RunClock, settings: Settings, outcome: Outcome, display: Display,
-        hooks: Hooks, directories: Directories, board: control.Switchboard,
+        hooks: Hooks, directories: Directories, fleet: Fleet,
     ) -> None:  # fmt: skip
         self.plan, self.secrets, self.clock, self.settings = plan, secrets, clock, settings
         self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
-        self.children = Children(plan, board.address, directories.journal, directories.log_file)
+        fleet.begin(plan, settings.kernel, directories)
+        self.fleet, self.children = fleet, fleet.children
         self.sources = Sources(plan, directories.log_file, outcome.warn, secrets.headers)
-        self.mailbox = Mailbox(board, self.children, outcome, directories.artifacts)
+        self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
+        self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 
     def execute(self, builder: Builder) -> tuple[Summary, int]:
@@ -151,13 +154,17 @@ class Run:
         summary = self._summarize()
         # Exporters and hooks print as they like; a calling program's standard output is its own.
         with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):
-            return summary, self._export(summary)
+            code = self._export(summary)
+        self._await_ends(self.children.all)
+        self.fleet.rest()
+        return summary, code
 
     def close(self) -> None:
-        """End every process."""
+        """End every process, but those that wait for another plan."""
         self.display.close()
         self.sources.close()
-        self.children.end(_END_S)
+        if not self.fleet.resting:
+            self.fleet.close()
         self.hooks.call("aiperf_teardown")
 
     def _prepare(self, builder: Builder) -> Plan:
@@ -209,10 +216,8 @@ class Run:
         Raises:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
-        journal, mailbox = str(self.directories.journal), self.mailbox
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
-        loads = {"worker": control.Load(journal, self.secrets), "reducer": control.Load(journal, reducer_secrets)}
-        mailbox.send_plan(loads)
+        self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": control.Load(reducer_secrets)})
         limit_s = environment.start_s()
         until = time.monotonic() + limit_s
         with step(self.display, "Starting the processes of the run") as tell:
@@ -234,9 +239,13 @@ class Run:
     def _end_workers(self) -> None:
         for child in self.children.workers:
             if child.index not in self.outcome.lost:
-                self.mailbox.send(child, control.Exit())
+                self.mailbox.send(child, self.fleet.last_message)
+        self._await_ends(self.children.workers)
+
+    def _await_ends(self, children: list[Child]) -> None:
+        """Wait until the children have ended, or have dropped the plan."""
         until = time.monotonic() + _EXIT_WAIT_S
-        while any(child.process.poll() is None for child in self.children.workers) and time.monotonic() < until:
+        while any(child.busy for child in children) and time.monotonic() < until:
             self.mailbox.receive(1)
 
     def _record_end(self) -> None:
@@ -273,7 +282,7 @@ class Run:
         summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
         for child in self.children.reducers:
             child.ended = True
-            mailbox.send(child, control.Exit())
+            mailbox.send(child, self.fleet.last_message)
         outcome.stamp("summarized_ns")
         return summary
 

@@ -244,9 +244,12 @@ def _private_directory(stack: contextlib.ExitStack, base: Path) -> str:
 
 
 class Builder:
-    """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy."""
+    """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy.
 
-    def __init__(self, plan: Plan) -> None:
+    *forked*: called in the child.
+    """
+
+    def __init__(self, plan: Plan, forked: Callable[[], None] = lambda: None) -> None:
         self._artifacts = Path(plan.output.artifacts)
         read, write = os.pipe()
         sys.stdout.flush()
@@ -254,6 +257,7 @@ class Builder:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(read)
+            forked()
             _work(plan, write)
         os.close(write)
         self._pipe = os.fdopen(read, "rb")

@@ -93,7 +93,7 @@ class Place:
         self._shards: list[Shard] = []
 
     def start(self, index: int) -> Shard:
-        command = module_command("aiperf.worker.process", self._board.address, index, 2, "")
+        command = module_command("aiperf.worker.process", self._board.address, index, "")
         self._shards.append(self.engine.start(ShardStart(index, command, (), self.log)))
         return self._shards[-1]
 

@@ -1,9 +1,10 @@
 """A worker process: one loop, one core, one share of the plan.
 
-    python -m aiperf.worker.process ADDRESS INDEX WORKERS FDS
+    python -m aiperf.worker.process ADDRESS INDEX FDS
 
 It imports neither typer, pydantic, numpy nor a tokenizer.  Standard input is a pipe that the parent holds open: when it ends
-the parent is gone, and the worker stops, drains briefly and leaves a whole journal behind.
+the parent is gone, and the worker stops, drains briefly and leaves a whole journal behind.  Each plan has a loop and a
+:class:`Worker` of its own, so that a plan finds nothing of the one before.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ class Share:
     def _slots(self, fd: int, limit: int | None, levels: str | None, held: MutableSequence[int], cell: int) -> slots.Slots:
         """A limit: of this worker alone (*fd* -1), or of all workers.  *levels* names the file of a ramped limit's rise."""
         start, loop = 1 if levels is not None else limit, self.requests.loop
-        free: slots.Slots = slots.LocalSlots(start) if fd < 0 else slots.SharedSlots(fd, loop, held, cell)
+        alone = fd < 0 or limit is None
+        free: slots.Slots = slots.LocalSlots(start) if alone else slots.SharedSlots(fd, loop, held, cell)
         if levels is not None and (fd < 0 or self.place.index == 0):  # one worker raises a limit that all share
             self.rises.append(slots.Rise(_mapped(levels), free, loop))
         return free
@@ -172,10 +174,13 @@ def _mapped(path: str | None) -> memoryview:
 
 
 class Worker:
-    """The process around the requests: control line, phases, ticks."""
+    """A plan in this process, around its requests: control line, phases, ticks.
 
-    def __init__(self, line: control.Line, index: int, workers: int, fds: list[int]) -> None:
-        self.line, self.place = line, Place(index, workers, fds)
+    fds: what the process has inherited.  released: whether another plan may follow.
+    """
+
+    def __init__(self, line: control.Line, index: int, fds: list[int], directory: Path) -> None:
+        self.line, self.index, self.fds, self.directory = line, index, fds, directory
         self.loop = asyncio.get_running_loop()
         self.ended = asyncio.Event()
         self.share: Share | None = None
@@ -186,7 +191,7 @@ class Worker:
         self._started_ns, self._slept_ns, self._stopped_ns = monotonic_ns(), slept_ns(), 0
         self._last_counters: tuple[object, ...] = ()
         self._stalls: Stalls | None = None
-        self._reported_trouble = self._orphan = self._closed = False
+        self.released = self._reported_trouble = self._orphan = self._closed = False
 
     @property
     def _active(self) -> Share | None:
@@ -198,19 +203,18 @@ class Worker:
         signal.signal(signal.SIGCONT, self._on_continue)  # before any callback of the loop, unlike its own handlers
         self.loop.add_reader(self.line.fd, self._receive)
         self.loop.add_reader(0, self._on_parent_end)
-        self.line.send(control.Hello("worker", self.place.index))
         self._schedule_tick()
         self._receive()
 
     async def close(self) -> None:
-        """Close the transport, the journal and the control line; the loop ends behind it."""
+        """Close the transport and the journal; the loop ends behind it."""
         self._closed = True
+        signal.signal(signal.SIGCONT, signal.SIG_DFL)
         if self._active is not None:
             self._active.requests.stop()
         if self.share is not None:
             await self.share.requests.transport.close()
             self.share.logbook.close()
-        self.line.close()
 
     # The control line
 
@@ -223,7 +227,8 @@ class Worker:
                     self._begin(message)
                 case control.Stop():
                     self._stop(message.drain_ns)
-                case control.Exit():
+                case control.Exit() | control.Release():
+                    self.released = isinstance(message, control.Release)
                     self.ended.set()
 
     def _send(self, message: control.Message) -> None:
@@ -245,21 +250,22 @@ class Worker:
             self._stop(_ORPHAN_DRAIN_NS)
 
     async def _load(self, message: control.Load) -> None:
-        directory = Path(message.journal)
         try:
             secrets = message.secrets or Secrets()
-            plan = secrets.restored(journal.load_run(directory)[0])
+            plan = secrets.restored(journal.load_run(self.directory)[0])
+            workers = plan.run.workers
+            place = Place(self.index, workers, self.fds if workers > 1 else self.fds[:1])
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
-            self._stalls = Stalls(self.place.index) if plan.run.log_level <= DEBUG else None
-            self.share = await load_share(plan, secrets, directory, self.place, hooks, self._warn)
+            self._stalls = Stalls(self.index) if plan.run.log_level <= DEBUG else None
+            self.share = await load_share(plan, secrets, self.directory, place, hooks, self._warn)
         except Exception as error:  # noqa: BLE001  # code of a plugin: a transport may fail at opening connections
             reason = error.message if isinstance(error, AiperfError) else why(error)
-            self._send(control.Ready("worker", self.place.index, reason))
+            self._send(control.Ready("worker", self.index, reason))
             return
         gc.collect()
         gc.freeze()
         gc.disable()
-        self._send(control.Ready("worker", self.place.index))
+        self._send(control.Ready("worker", self.index))
 
     # Phases
 
@@ -281,7 +287,7 @@ class Worker:
             if phase.grace_ns is not None:
                 self._call_at(message.start_ns + phase.duration_ns + phase.grace_ns, requests.abort_all)
         for rise in share.rises:
-            rise.begin(message.start_ns, skip=message.resumed and len(self.place.fds) > 1)
+            rise.begin(message.start_ns, skip=message.resumed and len(share.place.fds) > 1)
         driver.begin(message.start_ns)
 
     def _call_at(self, at_ns: int, call: Callable[[], None]) -> None:
@@ -324,7 +330,7 @@ class Worker:
         at_ns = monotonic_ns()
         share.logbook.frame(journal.PHASE, {"phase": index, "event": "end", "at_ns": at_ns})
         self._send_counters(share.requests)
-        self._send(control.PhaseEnded(self.place.index, index, share.requests.last_answer_ns, at_ns))
+        self._send(control.PhaseEnded(self.index, index, share.requests.last_answer_ns, at_ns))
         if self._orphan:
             self.ended.set()
 
@@ -380,7 +386,7 @@ class Worker:
         row = (*counts, requests.refused, requests.connected)
         if row != self._last_counters:
             self._last_counters = row
-            self._send(control.Counters(self.place.index, *row))
+            self._send(control.Counters(self.index, *row))
 
     def _write_loop_frame(self, share: Share) -> None:
         transport = share.requests.transport
@@ -405,7 +411,7 @@ class Worker:
         loop.default_exception_handler(context)  # with its traceback, into the log
         if "handle" not in context or not isinstance(error, Exception):
             return  # no callback: the result of a task that nobody awaited, or a warning
-        self._warn(f"worker {self.place.index} failed: {why(error)}")
+        self._warn(f"worker {self.index} failed: {why(error)}")
         try:
             if self.share is not None:
                 self.share.logbook.close()
@@ -423,28 +429,36 @@ def _waited_ns() -> int:
         return 0
 
 
-async def _run(address: str, index: int, workers: int, fds: list[int]) -> None:
-    (worker := Worker(control.Line(address, f"worker-{index}"), index, workers, fds)).start()
+async def _run(line: control.Line, index: int, fds: list[int], directory: Path) -> bool:
+    """Run a plan; whether another one may follow."""
+    (worker := Worker(line, index, fds, directory)).start()
     await worker.ended.wait()
     await worker.close()
+    return worker.released
 
 
-def main(arguments: list[str]) -> None:
-    address, index, workers, fds = arguments
+def main(address: str, index: str, fds: str) -> None:
     ignore_endings()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:  # as many open files as the machine allows
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    work = _run(address, int(index), int(workers), [int(fd) for fd in fds.split(",") if fd])
+    line = control.Line(address, f"worker-{index}")
+    line.send(control.Hello("worker", int(index)))
+    run: Callable[..., bool] = asyncio.run
     if environment.uvloop_wanted():
         import uvloop
 
-        uvloop.run(work)
-    else:
-        asyncio.run(work)
+        run = uvloop.run
+    inherited = [int(fd) for fd in fds.split(",") if fd]
+    while (prepare := line.next_plan()) and run(_run(line, int(index), inherited, Path(prepare.journal))):
+        gc.enable()
+        gc.unfreeze()
+        gc.collect()  # with the memory it closes files
+        line.send(control.Released("worker", int(index)))
+    line.close()
     sys.stderr.flush()
     os._exit(0)  # everything is written and closed
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

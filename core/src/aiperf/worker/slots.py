@@ -250,5 +250,11 @@ class Progress:
 def make_progress_fd(phases: int, workers: int) -> int:
     """A table of zeros, to be inherited by workers; its file is unlinked."""
     fd = _unlinked_file("aiperf-progress-")
-    os.ftruncate(fd, workers * (1 + phases * _CELLS) * 8)
+    size_progress(fd, phases, workers)
     return fd
+
+
+def size_progress(fd: int, phases: int, workers: int) -> None:
+    """Make the table of a :class:`Progress` that nobody uses one of zeros for so many phases and workers."""
+    os.ftruncate(fd, 0)
+    os.ftruncate(fd, workers * (1 + phases * _CELLS) * 8)
