@@ -50,8 +50,8 @@ def state():
     }
 
 
-def run(**options):
-    return aiperf.profile("--streaming --isl 10", model="m", osl=2, tokenizer="builtin", **options)
+def run(profile=aiperf.profile, **options):
+    return profile("--streaming --isl 10", model="m", osl=2, tokenizer="builtin", **options)
 
 
 def refused(call):
@@ -73,13 +73,16 @@ logging.getLogger("aiperf").setLevel(logging.INFO)
 first = run(url=url, request_count=3, artifact_dir=Path(folder, "first"), warmup_request_count=None)
 before = state()
 second = asyncio.run(inside_a_loop())
+with aiperf.Run() as kept:
+    for name in ("third", "fourth"):
+        run(kept.profile, url=url, request_count=2, artifact_dir=folder + "/" + name)
 told = []
 refused(lambda: run(url=url, concurrency=0, colour="red"))
 thread = threading.Thread(target=refused, args=(run,))
 thread.start()
 thread.join()
 try:
-    run(url="http://127.0.0.1:9", wait_for_model_timeout=300, artifact_dir=folder + "/third")
+    run(url="http://127.0.0.1:9", wait_for_model_timeout=300, artifact_dir=folder + "/fifth")
 except KeyboardInterrupt:
     told.append("interrupted")
 for thread in threading.enumerate():
@@ -123,7 +126,7 @@ def test_a_run_changes_nothing_of_the_program(told: tuple[list[Any], Path, str])
 
 def test_the_program_hears_the_log_as_it_asked(told: tuple[list[Any], Path, str]) -> None:
     heard = told[0][6]
-    assert sum(line.startswith("Phase profiling (profiling) started") for line in heard) == 2
+    assert sum(line.startswith("Phase profiling (profiling) started") for line in heard) == 4
 
 
 def test_errors_and_signals_reach_the_caller(told: tuple[list[Any], Path, str]) -> None:

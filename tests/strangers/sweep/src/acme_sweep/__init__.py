@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from aiperf import Command, Snapshot, Ui, UsageError, profile
+from aiperf import Command, Run, Snapshot, Ui, UsageError
 
 
 class Ticker(Ui):
@@ -29,14 +29,15 @@ class Sweep(Command):
         if not all(map(str.isdecimal, levels)):
             raise UsageError(f"aiperf sweep takes whole numbers after the URL, not {' '.join(levels)}")
         failed = 0
-        for level in levels:
-            summary = profile(
-                model="m", url=url, streaming=True, tokenizer="builtin", isl=10, osl=2, ui="ticker",
-                concurrency=int(level), request_count=4 * int(level), artifact_dir=f"sweep/{level}",
-            )  # fmt: skip
-            failed += summary.failed
-            ttft = summary.results["time_to_first_token"]
-            print(f"concurrency {level}: {summary.valid} requests, p50 {ttft.stats['p50']:.2f} {ttft.unit}")
+        with Run() as run:
+            for level in levels:
+                summary = run.profile(
+                    model="m", url=url, streaming=True, tokenizer="builtin", isl=10, osl=2, ui="ticker",
+                    concurrency=int(level), request_count=4 * int(level), artifact_dir=f"sweep/{level}",
+                )  # fmt: skip
+                failed += summary.failed
+                ttft = summary.results["time_to_first_token"]
+                print(f"concurrency {level}: {summary.valid} requests, p50 {ttft.stats['p50']:.2f} {ttft.unit}")
         return 1 if failed else 0
 
 
