@@ -910,8 +910,10 @@ def failure(builder: Builder) -> str:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_bad_row_behind_the_first_wave_is_told_with_its_line(tmp_path: Path) -> None:
-    with contextlib.closing(grown(promised(tmp_path, data={"fails": 30}))[0]) as builder:
+@pytest.mark.parametrize("sampling", ["sequential", "shuffle", "random"])
+def test_a_bad_row_behind_the_first_wave_is_told_with_its_line(tmp_path: Path, sampling: str) -> None:
+    plan = promised(tmp_path, data={"fails": 30, "any_order": True}, samplers=SAMPLERS, sampling=sampling)
+    with contextlib.closing(grown(plan)[0]) as builder:
         assert failure(builder) == ("the data set is not whole: rows.jsonl:1000001: no JSON; write one JSON object per line")
         assert builder.failure() is None
 

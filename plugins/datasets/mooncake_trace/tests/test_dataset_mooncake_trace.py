@@ -207,3 +207,22 @@ def test_a_scaled_trace_names_its_bad_rows(tmp_path: Path) -> None:
     text = '{"input_length": 9}\n{"input_length": "9"}\n'
     with pytest.raises(BadDataset, match=r"trace.jsonl:2: input_length is '9'"):
         read(tmp_path, text, speedup=2.0)
+
+
+def test_times_are_promised_for_a_replay_of_rows_without_sessions(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text(BLOCKS)
+
+    def trace(**given: Any) -> MooncakeTrace:
+        return MooncakeTrace(options(block_size=12, **given), msgspec.structs.replace(context(file), replay=True))
+
+    early = trace()
+    promise = early.promise()
+    assert promise is not None
+    assert promise.timestamp_ms is not None
+    assert [promise.timestamp_ms(number) for number in range(promise.count)] == [0.0, 40.0, 41.5, 50.0]
+    assert (promise.turns, promise.any_order) == (1, False)
+    assert list(early) == list(trace())
+    assert trace(speedup=2.0).promise() is None
+    file.write_text(BLOCKS + '{"session_id": "a", "timestamp": 60, "input_length": 9}\n')
+    assert trace().promise() is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.sdk.dataset import Promise
 from aiperf_dataset_multi_turn import MultiTurn
 from aiperf_dataset_multi_turn.contract import MultiTurnContract
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
@@ -80,3 +81,16 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: st
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:
     assert MultiTurn.recognises(Path("x.jsonl"), row) is known
+
+
+def test_conversations_without_sessions_are_counted_and_given_in_any_order(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    texts = [f'{{"turns": [{", ".join(f"""{{"text": "{row}.{turn}"}}""" for turn in range(row + 1))}]}}' for row in range(4)]
+    file.write_text("\n".join(texts))
+    source = MultiTurn(options(), DatasetContext(100, 7, True, None, CHAT, file))
+    assert source.promise() == Promise(4, turns=None, any_order=True)
+    conversations = list(source)
+    assert [len(one.turns) for one in conversations] == [1, 2, 3, 4]
+    assert list(source.chosen([3, 0, 2])) == [conversations[number] for number in (3, 0, 2)]
+    file.write_text("\n".join([*texts, '{"session_id": "a", "turns": [{"text": "b"}]}']))
+    assert MultiTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise() is None

@@ -6,12 +6,14 @@ import base64
 import gzip
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
 from aiperf.sdk.dataset import Promise
-from aiperf_dataset_single_turn import SingleTurn, grouped
+from aiperf.sdk.rowfile import lines
+from aiperf_dataset_single_turn import SingleTurn, grouped, lone
 from aiperf_dataset_single_turn.contract import SingleTurnContract
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 
@@ -58,7 +60,7 @@ def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
 def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path, text: str, count: int | None) -> None:
     (tmp_path / "rows.jsonl").write_text(text)
     source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
-    assert source.promise() == (None if count is None else Promise(count))
+    assert source.promise() == (None if count is None else Promise(count, any_order=True))
     assert list(source) == read(tmp_path, text)
     assert count in (None, len(list(source)))
 
@@ -66,15 +68,75 @@ def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path,
 def test_a_session_behind_escapes_is_an_error_where_rows_were_counted(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n{"text": "b", "session\\u005fid": "s"}\n')
     source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
-    assert source.promise() == Promise(2)
+    assert source.promise() == Promise(2, any_order=True)
     with pytest.raises(BadDataset, match=":2: the key session_id is written with escapes"):
         list(source)
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl.gz", ""])
-def test_rows_of_other_files_are_not_counted(tmp_path: Path, name: str) -> None:
-    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}'))
+@pytest.mark.parametrize("name", ["rows.csv", ""])
+def test_rows_of_tables_and_directories_are_not_counted(tmp_path: Path, name: str) -> None:
+    (tmp_path / "rows.csv").write_text("text\na\n")
     assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / name)).promise() is None
+
+
+def test_a_compressed_file_is_counted_and_has_one_order(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl.gz"
+    file.write_bytes(gzip.compress(b'{"text": "a"}\n\n{"text": "b"}'))
+    source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file))
+    assert source.promise() == Promise(2)
+    assert [one.turns[0].text for one in source] == ["a", "b"]
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(BadDataset, match=r"rows\.jsonl\.gz can't be read"):
+        SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise()
+
+
+def test_rows_are_found_by_their_numbers_with_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lone, "_SMALL", 0)
+    monkeypatch.setattr(lone, "_AT_ONCE", 7)
+    pieces = ["\n", "\r\n", " \t\n", " " * 20 + "\n", '{"text": "a"}\n', ' {"b": 1}\r\n', "{}\n", "no JSON\n", "\ufeff\n"]
+    file, draw = tmp_path / "rows.jsonl", Random(5)
+    for _ in range(200):
+        text = draw.choice(["", "\ufeff"]) + "".join(draw.choices(pieces, k=draw.randrange(9))) + draw.choice(["", "x", " "])
+        file.write_text(text, newline="")
+        expected = [(number, line, one.removeprefix(b"\n")) for number, (line, one) in enumerate(lines(file))]
+        found = lone.lone_rows(file)
+        assert found is not None
+        assert found.count == len(expected), text
+        numbers = draw.sample(range(found.count), found.count)
+        assert list(found.lines(numbers)) == [expected[number] for number in numbers], text
+        assert list(found.lines()) == expected
+
+
+def test_a_bad_row_is_told_with_its_line_in_any_order(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"text": "a"}\n\n{"text": 7}\n{"text": "b"}\n')
+    source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file))
+    assert source.promise() == Promise(3, any_order=True)
+    chosen = source.chosen([2, 1])
+    assert next(chosen).id == "session_000002"
+    with pytest.raises(BadDataset, match=r"rows\.jsonl:3: "):
+        next(chosen)
+
+
+def test_times_are_read_first_where_they_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"text": "a", "timestamp": 5}\n\n{"text": "b"}\n{"text": "c", "timestamp": 7.5}\n')
+
+    def promised(*, replay: bool = True) -> Promise:
+        given = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file, replay=replay)).promise()
+        assert given is not None
+        return given
+
+    at_ms = promised().timestamp_ms
+    assert at_ms is not None
+    assert [at_ms(number) for number in range(3)] == [5.0, None, 7.5]
+    assert promised(replay=False).timestamp_ms is None
+    for bad in ('{"text": "a", "timestamp": -1}', '{"text": "a", "timestamp": "x"}', "[]"):
+        file.write_text(f'{{"text": "a"}}\n{bad}\n')
+        at_ms = promised().timestamp_ms
+        assert at_ms is not None
+        with pytest.raises(BadDataset, match=r"rows\.jsonl:2: "):
+            at_ms(0)
 
 
 def test_the_text_field_of_genai_perf_is_accepted(tmp_path: Path) -> None:

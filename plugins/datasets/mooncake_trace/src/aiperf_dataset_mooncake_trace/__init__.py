@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.trace import Trace
-from aiperf_dataset_single_turn import NO_HISTORY, Rows, grouped, texts_of, verbatim
+from aiperf_dataset_single_turn import NO_HISTORY, LoneRows, Row, Rows, grouped, lone_rows, texts_of, verbatim
 from aiperf_dataset_synthetic.blocks import PrefixHits, Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_mooncake_trace.options import BLOCK_TOKENS, MooncakeTraceOptions
 from aiperf_dataset_mooncake_trace.recorded import KINDS, checked, kind_of, recorded
-from aiperf_dataset_mooncake_trace.synthesis import Row
 from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
 
 _VERBATIM = ("messages", "payload")
@@ -38,6 +38,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
         self._prompts: Prompts | None = None
+        self._lone: LoneRows | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -53,13 +54,26 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
     def recorded(cls, path: Path) -> Trace:
         return Trace(recorded(path), BLOCK_TOKENS)
 
+    def promise(self) -> Promise | None:
+        if self.options.scaling is not None:  # it decides which rows there are
+            return None
+        self._lone = lone = lone_rows(self._defaults.path)
+        if lone is None:
+            return None
+        return Promise(lone.count, timestamp_ms=lone.timestamps() if self.context.replay else None)
+
     def __iter__(self) -> Iterator[Conversation]:
         reader, hits = Rows(self._defaults.path), PrefixHits()
 
         def note(row: dict[str, Any], line: int) -> None:
             row[_PREFIX] = hits.of(reader.hash_ids(row, line))
 
-        for number, (identity, session) in enumerate(grouped(reader.path, reader.session, self._synthesized(reader), note)):
+        sessions: Iterator[tuple[str | None, list[Row]]]
+        if self._lone is None:
+            sessions = grouped(reader.path, reader.session, self._synthesized(reader), note)
+        else:
+            sessions = ((None, [row]) for _, row in self._lone.rows(note=note))
+        for number, (identity, session) in enumerate(sessions):
             kinds = {kind_of(reader, row, line) for line, row in session}
             alone = len(kinds) == 1 and kinds <= set(_VERBATIM)
             if not alone and kinds & set(_VERBATIM):

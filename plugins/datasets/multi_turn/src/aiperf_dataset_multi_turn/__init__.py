@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext, Turn
-from aiperf_dataset_single_turn import Rows, grouped, shown
+from aiperf.sdk.dataset import Promise
+from aiperf_dataset_single_turn import LoneRows, Row, Rows, grouped, lone_rows, shown
 from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
@@ -19,21 +20,38 @@ class MultiTurn(Dataset[MultiTurnOptions]):
     def __init__(self, options: MultiTurnOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
+        self._reader = Rows(self._defaults.path, anywhere=options.allow_paths)
+        self._lone: LoneRows | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
         turns = first_row.get("turns") if isinstance(first_row, dict) else None
         return isinstance(turns, list) and bool(turns) and all(isinstance(turn, dict) for turn in turns)
 
+    def promise(self) -> Promise | None:
+        self._lone = lone = lone_rows(self._defaults.path)
+        return None if lone is None else Promise(lone.count, turns=None, any_order=lone.any_order)
+
     def __iter__(self) -> Iterator[Conversation]:
-        path = self._defaults.path
-        reader = Rows(path, anywhere=self.options.allow_paths)
-        for number, (identity, session) in enumerate(grouped(path, reader.session)):
-            turns = tuple(turn for line, row in session for turn in _turns(reader, row, line))
-            system = None
-            if self.context.capabilities.system_message and _is_system(turns):
-                system, turns = turns[0].text, turns[1:]
-            yield self._defaults.conversation(number, identity, turns, system=system)
+        if self._lone is not None:
+            yield from self._conversations(self._lone.rows())
+            return
+        for number, (identity, session) in enumerate(grouped(self._defaults.path, self._reader.session)):
+            yield self._conversation(number, identity, session)
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        assert self._lone is not None  # it promised any order
+        return self._conversations(self._lone.rows(numbers))
+
+    def _conversations(self, rows: Iterable[tuple[int, Row]]) -> Iterator[Conversation]:
+        return (self._conversation(number, None, [row]) for number, row in rows)
+
+    def _conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
+        turns = tuple(turn for line, row in session for turn in _turns(self._reader, row, line))
+        system = None
+        if self.context.capabilities.system_message and _is_system(turns):
+            system, turns = turns[0].text, turns[1:]
+        return self._defaults.conversation(number, identity, turns, system=system)
 
 
 def _turns(reader: Rows, row: dict[str, Any], line: int) -> Iterator[Turn]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Media, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.rowfile import first_row as first_row_of
 from aiperf_dataset_single_turn import MODALITIES, Rows, jsonl_files, typed
@@ -66,7 +67,13 @@ class RandomPool(Dataset[RandomPoolOptions]):
         first = [first_row_of(file) for _, file in jsonl_files(path)]
         return bool(first) and all(row is not None and any(key in row for key in MODALITIES) for row in first)
 
+    def promise(self) -> Promise:
+        return Promise(self.context.entries, any_order=True)
+
     def __iter__(self) -> Iterator[Conversation]:
+        return self.chosen(range(self.context.entries))
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
         path, seed = self._defaults.path, self.context.seed
         files = jsonl_files(path) if path.is_dir() else [("", path)]
         if not files:
@@ -77,7 +84,7 @@ class RandomPool(Dataset[RandomPoolOptions]):
         batches = Batches(pools[0], self.options.prompt_batch_size) if self.options.prompt_batch_size != 1 else None
         if batches is not None and path.is_dir():
             raise BadDataset(f"{_ONE_FILE}, and {path} is a directory", "give a single file, or drop --batch-size-text")
-        for number in range(self.context.entries):
+        for number in numbers:
             turn = _joined([pool.drawn(seed, number) for pool in pools]) if batches is None else batches.drawn(seed, number)
             yield self._defaults.conversation(number, None, (turn,), alone=True)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.rowfile import is_table, lines, row_of
-from aiperf_dataset_single_turn import jsonl_files, texts_of, typed
+from aiperf_dataset_single_turn import LoneRows, jsonl_files, lone_rows, texts_of, typed
 from aiperf_dataset_synthetic.text import conversation_id
 
 _BODY_KEYS = ("model", "stream", "max_tokens", "max_completion_tokens")
@@ -18,6 +19,8 @@ _BODY_KEYS = ("model", "stream", "max_tokens", "max_completion_tokens")
 class RawPayload(Dataset[None]):
     """Lines of a file, each a conversation; or files of a directory, whose lines are turns."""
 
+    _lone: LoneRows | None = None
+
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
         if not isinstance(first_row, dict) or not isinstance(first_row.get("messages"), list):
@@ -26,10 +29,24 @@ class RawPayload(Dataset[None]):
             return False
         return path.is_dir() or any(key in first_row for key in _BODY_KEYS)
 
-    def __iter__(self) -> Iterator[Conversation]:
-        path = self.context.source
-        if path is None:
+    def promise(self) -> Promise | None:
+        path = self._path
+        self._lone = lone = lone_rows(path, anything=True)
+        return None if lone is None else Promise(lone.count, any_order=lone.any_order)
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        assert self._lone is not None  # it promised any order
+        for number, line, text in self._lone.lines(numbers):
+            yield Conversation(conversation_id(self.context, number), (_turn(self._path, line, text),), alone=True)
+
+    @property
+    def _path(self) -> Path:
+        if self.context.source is None:
             raise BadDataset("this data set reads a file or a directory, and the run has none", "add --input-file")
+        return self.context.source
+
+    def __iter__(self) -> Iterator[Conversation]:
+        path = self._path
         if not path.is_dir():
             for number, turn in enumerate(_turns(path)):
                 yield Conversation(conversation_id(self.context, number), (turn,), alone=True)
@@ -48,11 +65,14 @@ def _turns(path: Path) -> Iterator[Turn]:
     if is_table(path):
         yield from (Turn(texts=tuple(texts_of(row)), payload=row) for _, row in typed(path) if row)
         return
-    for number, line in lines(path):
-        row = row_of(path, number, line)
-        if not row:
-            raise BadDataset(f"{path}:{number}: the body is empty", "each line is the body of a request, a JSON object")
-        yield Turn(texts=tuple(texts_of(row)), payload=line.strip())
+    yield from (_turn(path, number, line) for number, line in lines(path))
+
+
+def _turn(path: Path, number: int, line: bytes) -> Turn:
+    row = row_of(path, number, line)
+    if not row:
+        raise BadDataset(f"{path}:{number}: the body is empty", "each line is the body of a request, a JSON object")
+    return Turn(texts=tuple(texts_of(row)), payload=line.strip())
 
 
 __all__ = ["RawPayload"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ from aiperf import Conversation, Dataset, DatasetContext
 from aiperf.sdk.dataset import Promise
 from aiperf_dataset_synthetic.file import FileDefaults
 
+from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
-from aiperf_dataset_single_turn.sessions import alone, grouped, jsonl_files, lone_rows, typed
+from aiperf_dataset_single_turn.sessions import Row, grouped, jsonl_files, typed
 from aiperf_dataset_single_turn.verbatim import NO_HISTORY, texts_of, verbatim
 
 
@@ -22,7 +23,8 @@ class SingleTurn(Dataset[SingleTurnOptions]):
     def __init__(self, options: SingleTurnOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
-        self._alone = False
+        self._reader = Rows(self._defaults.path, anywhere=options.allow_paths)
+        self._lone: LoneRows | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -33,16 +35,31 @@ class SingleTurn(Dataset[SingleTurnOptions]):
         return any(key in first_row for key in MODALITIES if key != "text_input" or not trace)
 
     def promise(self) -> Promise | None:
-        lines = lone_rows(self._defaults.path)
-        self._alone = lines is not None
-        return None if lines is None else Promise(lines)
+        self._lone = lone = lone_rows(self._defaults.path)
+        if lone is None:
+            return None
+        return Promise(lone.count, timestamp_ms=lone.timestamps() if self.context.replay else None, any_order=lone.any_order)
 
     def __iter__(self) -> Iterator[Conversation]:
-        path = self._defaults.path
-        reader = Rows(path, anywhere=self.options.allow_paths)
-        for number, (identity, session) in enumerate((alone if self._alone else grouped)(path, reader.session)):
-            turns = tuple(reader.turn(row, line) for line, row in session)
-            yield self._defaults.conversation(number, identity, turns, alone=True)
+        if self._lone is not None:
+            yield from self._conversations(self._lone.rows())
+            return
+        for number, (identity, session) in enumerate(grouped(self._defaults.path, self._reader.session)):
+            yield self._conversation(number, identity, session)
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        assert self._lone is not None  # it promised any order
+        return self._conversations(self._lone.rows(numbers))
+
+    def _conversations(self, rows: Iterable[tuple[int, Row]]) -> Iterator[Conversation]:
+        return (self._conversation(number, None, [row]) for number, row in rows)
+
+    def _conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
+        turns = tuple(self._reader.turn(row, line) for line, row in session)
+        return self._defaults.conversation(number, identity, turns, alone=True)
 
 
-__all__ = ["MODALITIES", "NO_HISTORY", "Rows", "SingleTurn", "grouped", "jsonl_files", "shown", "texts_of", "typed", "verbatim"]
+__all__ = [
+    "MODALITIES", "NO_HISTORY", "LoneRows", "Row", "Rows", "SingleTurn", "grouped", "jsonl_files", "lone_rows", "shown",
+    "texts_of", "typed", "verbatim",
+]  # fmt: skip

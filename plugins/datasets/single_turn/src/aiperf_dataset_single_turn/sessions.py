@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from aiperf import BadDataset, rows
-from aiperf.sdk.rowfile import is_csv, is_table
+from aiperf import rows
+from aiperf.sdk.rowfile import is_csv
 
 _TEXTS = ("text", "text_input", "image", "audio", "video", "role", "model", "session_id", "type")
 """Columns of CSV whose cells are texts; other cells are JSON: numbers, lists, objects."""
 _JSONL = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-_BLANK = BOM_UTF8 + b" \t\n\r\v\f"
 Row = tuple[int, dict[str, Any]]
 """Line number and object."""
 
@@ -45,27 +43,6 @@ def _value(cell: str) -> Any:
         return msgspec.json.decode(cell)
     except (msgspec.DecodeError, RecursionError):
         return cell  # refused by the reader of the column
-
-
-def lone_rows(path: Path) -> int | None:
-    """The number of rows of a file of lines without sessions; None where a row may have one, or it is compressed or a table."""
-    if not path.is_file() or path.suffix in (".gz", ".zst") or is_table(path):
-        return None
-    count = 0
-    with path.open("rb") as file:
-        for line in file:
-            if b'"session_id"' in line:
-                return None
-            count += bool(line.strip(_BLANK))
-    return count
-
-
-def alone(path: Path, session_of: Callable[[dict[str, Any], int], str | None]) -> Iterator[tuple[str | None, list[Row]]]:
-    """Each row as a session of its own, of a file that has :func:`lone_rows`."""
-    for line, row in typed(path):
-        if session_of(row, line) is not None:
-            raise BadDataset(f"{path}:{line}: the key session_id is written with escapes", 'write "session_id"')
-        yield None, [(line, row)]
 
 
 def grouped(

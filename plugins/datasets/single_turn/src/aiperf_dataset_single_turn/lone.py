@@ -1,0 +1,169 @@
+"""Files whose lines are conversations by themselves: counted before they are read, and read in any order."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from array import array
+from bisect import bisect_right
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiperf.sdk.rowfile import is_table, lines, row_of
+
+from aiperf_dataset_single_turn.row import Rows
+from aiperf_dataset_single_turn.sessions import Row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from aiperf.sdk.columns import Ints
+    from numpy.typing import NDArray
+
+_SESSION = b'"session_id"'
+_COMPRESSED = (".gz", ".zst")
+_SMALL = 1 << 20
+"""A file up to this size is counted line by line, which needs no numpy."""
+_AT_ONCE = 1 << 20
+_SPACE = 0x20
+
+
+class _Timed(msgspec.Struct):
+    timestamp: float | None = None
+
+
+_decode = msgspec.json.Decoder(_Timed).decode
+
+
+class LoneRows:
+    """The rows of *path*; *count* of them.  any_order: whether they can be asked for by number; not of a compressed file.
+
+    numbers: from 0, in any order; None are all, in their order.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
+        self._path, self.count = path, count
+        self.any_order = path.suffix not in _COMPRESSED
+
+    def lines(self, numbers: Iterable[int] | None = None) -> Iterator[tuple[int, int, bytes]]:
+        """Numbers, line numbers from 1, and lines.
+
+        Raises:
+            BadDataset: The file can't be read.
+        """
+        if numbers is None:
+            yield from ((number, line, text) for number, (line, text) in enumerate(lines(self._path)))
+            return
+        starts, blank = array("q"), array("q")
+        for found, without in _starts(self._path):
+            starts.frombytes(found.tobytes())
+            blank.frombytes(without.tobytes())
+        with self._path.open("rb") as file:
+            for number in numbers:
+                file.seek(starts[number])
+                yield number, 1 + number + bisect_right(blank, number), file.readline()
+
+    def rows(
+        self, numbers: Iterable[int] | None = None, note: Callable[[dict[str, Any], int], None] | None = None
+    ) -> Iterator[tuple[int, Row]]:
+        """Numbers, and rows with their line numbers.  note: gets each row and its line number first.
+
+        Raises:
+            BadDataset: The file can't be read, or a row is no object; the message gives path and line.
+        """
+        reader = Rows(self._path)
+        for number, line, text in self.lines(numbers):
+            row = row_of(self._path, line, text)
+            if reader.session(row, line) is not None:
+                raise reader.wrong(line, 'the key session_id is written with escapes; write "session_id"')
+            if note is not None:
+                note(row, line)
+            yield number, (line, row)
+
+    def timestamps(self) -> Callable[[int], float | None]:
+        """By number, the row's ``timestamp`` in ms; the first call reads all of them.
+
+        Raises:
+            BadDataset: A call: a row is no object, or its time isn't one; the message gives path and line.
+        """
+        times = array("d")
+
+        def at_ms(number: int) -> float | None:
+            if not times:
+                times.extend(_times(self._path))
+            return None if math.isnan(times[number]) else times[number]
+
+        return at_ms
+
+
+def lone_rows(path: Path, *, anything: bool = False) -> LoneRows | None:
+    """The rows of a file of lines without sessions; None where a row may have one, or it is a table or a directory.
+
+    anything: rows have no sessions, whatever is in them.
+
+    Raises:
+        BadDataset: The file can't be read.
+    """
+    if not path.is_file() or is_table(path):
+        return None
+    if path.suffix in _COMPRESSED or path.stat().st_size <= _SMALL:
+        count = 0
+        for _, line in lines(path):
+            if _SESSION in line and not anything:
+                return None
+            count += 1
+        return LoneRows(path, count)
+    if not anything:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            if whole.find(_SESSION) >= 0:
+                return None
+    return LoneRows(path, sum(len(starts) for starts, _ in _starts(path)))
+
+
+def _starts(path: Path) -> Iterator[tuple[Ints, Ints]]:
+    """Where lines begin, without blank ones; and for each of those the number of lines before it that are not blank."""
+    import numpy as np  # 0.1 s, and small files need none
+
+    if not path.stat().st_size:
+        return
+    whole = np.memmap(path, np.uint8, "r")
+    before = np.array([len(BOM_UTF8) if bytes(whole[:3]) == BOM_UTF8 else 0])
+    rows = 0
+    for at in range(0, len(whole), _AT_ONCE):
+        starts = np.concatenate([before, np.flatnonzero(whole[at : at + _AT_ONCE] == 0x0A) + (at + 1)])
+        before, starts = starts[-1:], starts[:-1]
+        if at + _AT_ONCE >= len(whole):
+            starts = np.concatenate([starts, before[before < len(whole)]])
+        # A row begins with a brace: only lines that begin with a space are looked at one by one.
+        doubtful = np.flatnonzero(whole[starts] <= _SPACE)
+        blank = np.array([index for index in doubtful.tolist() if _is_blank(whole, int(starts[index]))], dtype=np.int64)
+        yield np.delete(starts, blank), rows + blank - np.arange(len(blank))
+        rows += len(starts) - len(blank)
+
+
+def _is_blank(whole: NDArray[np.uint8], start: int) -> bool:
+    """Whether the line that begins there is blank."""
+    for at in range(start, len(whole), _AT_ONCE):
+        line, end, _ = bytes(whole[at : at + _AT_ONCE]).partition(b"\n")
+        if line.strip():
+            return False
+        if end:
+            break
+    return True
+
+
+def _times(path: Path) -> Iterator[float]:
+    """The rows' times in ms, NaN where a row has none."""
+    for number, line in lines(path):
+        try:
+            at_ms = _decode(line).timestamp
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            at_ms = math.inf  # looked at below
+        if at_ms is not None and not 0 <= at_ms < math.inf:
+            at_ms = Rows(path).number(row_of(path, number, line), "timestamp", number)
+        yield math.nan if at_ms is None else at_ms
+
+
+__all__ = ["LoneRows", "lone_rows"]
