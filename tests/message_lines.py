@@ -94,7 +94,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
         Line("profile … --goodput request_latency=200", 2, ("--goodput", "'request_latency=200'", "TAG:NUMBER")),
         Line("profile … --goodput request_latency:1 request_latency:2", 2, ("--goodput", "request_latency", "twice")),
         Line("profile … --goodput ttft:fast", 2, ("--goodput", "'fast'", "TAG:NUMBER")),
-        Line("profile … --request-count 1 --goodput tfft:200", 1, ("--goodput", "'tfft'", "time_to_first_token")),
+        Line("profile … --request-count 1 --goodput tfft:200", 2, ("--goodput", "'tfft'", "time_to_first_token")),
         Line("profile … --request-count 1 --goodput ttft:200", 1, ("--goodput", "add --streaming")),
         Line("profile … --header nocolon", 1, ("--header", "NAME:VALUE", "X-Team")),
         Line("profile … -H 'bad name: x'", 1, ("-H", "'bad name'")),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aiperf import environment
-from aiperf.errors import ConfigError, PluginError
+from aiperf.errors import ConfigError, PluginError, UsageError
 from aiperf.registry.registry import strongest
 from aiperf.registry.third_party import isolated, left_out, load
 from aiperf.sdk.descriptor import PluginRef
@@ -221,7 +221,7 @@ def faulty_numbers(numbers: Mapping[str, AnyUnit]) -> str | None:
 
 def _left_out(ref: PluginRef, warnings: list[str]) -> contextlib.AbstractContextManager[None]:
     """An exception of a plugin's metric becomes a line of *warnings*."""
-    return isolated(f"metric {ref.name} of {ref.package}", warnings.append, "is left out", passing=ConfigError)
+    return isolated(f"metric {ref.name} of {ref.package}", warnings.append, "is left out", passing=(ConfigError, UsageError))
 
 
 def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:

@@ -1,7 +1,7 @@
 
 import numpy as np
 import pytest
-from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch, RunMetric, Unit
+from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch, RunMetric, Unit, UsageError
 from aiperf.sdk.columns import ragged
 from aiperf.sdk.tools import specs, validate
 from aiperf.testing import MetricContract
@@ -283,7 +283,7 @@ def test_requests_that_failed_are_slower_than_any_bound():
     ],
 )
 def test_a_metric_that_is_unknown_or_unfit_refuses_the_run(word, message, hint):
-    with pytest.raises(ConfigError, match=message) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         family("inter_chunk_latency:1", word)
     assert caught.value.message.startswith("--goodput: ")
     assert hint in caught.value.hints[0]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from aiperf import ConfigError, Metric, MetricDeclaration, MetricFamily, Needs, Over
+from aiperf import ConfigError, Metric, MetricDeclaration, MetricFamily, Needs, Over, UsageError
 
 from aiperf_metric_goodput.slos import ABBREVIATIONS, Slo, read_slos
 
@@ -32,7 +32,7 @@ class GoodputMetrics(MetricFamily):
         try:
             self.slos = read_slos(options.goodput)
         except ValueError as error:  # the options of a run of another version
-            raise ConfigError(f"--goodput: {error}") from error
+            raise UsageError(f"--goodput: {error}") from error
 
     def metrics(self, others: Mapping[str, MetricDeclaration], unfit: Mapping[str, Needs]) -> Iterable[MetricDeclaration]:
         bounds = [(slo, _bound(slo, others, unfit)) for slo in self.slos]
@@ -47,7 +47,8 @@ def _bound(slo: Slo, others: Mapping[str, MetricDeclaration], unfit: Mapping[str
     """The metric that the objective bounds.
 
     Raises:
-        ConfigError: The run has no suitable metric of that name.
+        UsageError: No metric of requests has that name.
+        ConfigError: The run lacks what the metric needs.
     """
     metric = others.get(slo.tag)
     if slo.tag in unfit:
@@ -56,14 +57,14 @@ def _bound(slo: Slo, others: Mapping[str, MetricDeclaration], unfit: Mapping[str
         raise ConfigError(f"--goodput: {slo.tag} doesn't apply to this run: it needs {missing}", step)
     if metric is None or metric.hidden:
         near = _near(slo.tag, others, unfit)
-        raise ConfigError(f"--goodput: there is no metric {slo.tag!r}", f"did you mean {near}?" if near else _examples(others))
+        raise UsageError(f"--goodput: there is no metric {slo.tag!r}", f"did you mean {near}?" if near else _examples(others))
     if not isinstance(metric, Metric):
-        raise ConfigError(f"--goodput: {slo.tag} is a number of the whole run, not of requests", _examples(others))
+        raise UsageError(f"--goodput: {slo.tag} is a number of the whole run, not of requests", _examples(others))
     if metric.over is Over.FAILED:
-        raise ConfigError(f"--goodput: {slo.tag} covers only failed requests, which are never good", _examples(others))
+        raise UsageError(f"--goodput: {slo.tag} covers only failed requests, which are never good", _examples(others))
     if slo.above is not None and slo.above != metric.larger_is_better:
         better, sign = ("larger", ">") if metric.larger_is_better else ("smaller", "<")
-        raise ConfigError(
+        raise UsageError(
             f"--goodput: {better} values of {slo.tag} are better", f"write {slo.tag}:{slo.percentile}{sign}{slo.bound:g}"
         )
     return metric
