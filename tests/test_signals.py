@@ -114,6 +114,7 @@ def test_requests_in_flight_may_finish_after_the_first_ctrl_c(aiperf: Program) -
     arrivals = done.json()["measurement"]["arrivals"]
     assert arrivals["aborted_in_flight"] == 0
     assert arrivals["completed"] == len(truth)
+    assert done.json()["measurement"]["verdict"] != "trustworthy"
     assert {row["outcome"] for row in truth} == {"completed"}
 
 

@@ -13,11 +13,13 @@ from aiperf.report.report import report
 from aiperf.report.verdicts import concluded
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions, Options
-from aiperf.sdk.summary import Arrivals, Measurement, Summary
+from aiperf.sdk.summary import Summary
 from aiperf.sdk.verdict import Evidence, Finding, FindingLevel, Verdict
 from aiperf.testing.journals import Recording, event
 from aiperf.testing.plans import sample_ref
+from aiperf.testing.summaries import sample_summary
 from aiperf.testing.verdicts import sample_evidence
+from msgspec.structs import replace
 
 MS = 10**6
 
@@ -162,6 +164,15 @@ def test_where_a_verdict_failed_no_other_makes_the_run_trustworthy(tmp_path: Pat
     assert measured.notes == ("seen before", "no verdict was made: a verdict failed, see the warnings")
 
 
+def test_a_run_that_was_cut_short_is_never_trustworthy() -> None:
+    cut = replace(sample_summary(), complete=False, incomplete_reason="it was cancelled")
+    wrong = Finding("kind", FindingLevel.SUSPECT, "so")
+    assert concluded(cut, [], None).verdict == "partial"
+    assert concluded(cut, [wrong], None).verdict == "suspect"
+    assert concluded(cut, [], "none is installed").verdict == "none"
+    assert concluded(sample_summary(), [], None).verdict == "trustworthy"
+
+
 @pytest.mark.parametrize(
     ("scopes", "whole"),
     [
@@ -175,7 +186,7 @@ def test_where_a_verdict_failed_no_other_makes_the_run_trustworthy(tmp_path: Pat
 def test_the_scope_of_a_run_covers_all_reasons(scopes: tuple[str | None, ...], whole: str | None) -> None:
     found = [Finding("kind", FindingLevel.SUSPECT, "so", scope=scope) for scope in scopes]
     found.append(Finding("kind", FindingLevel.ADVICE, "other", scope="all else"))
-    assert concluded(Measurement("read", loopback=False, arrivals=Arrivals()), found, None).scope == whole
+    assert concluded(sample_summary(), found, None).scope == whole
 
 
 def test_sample_evidence_puts_each_change_where_it_belongs() -> None:

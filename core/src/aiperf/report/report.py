@@ -242,7 +242,7 @@ class _Merging:
         lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
         more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
         return replace(
-            summary, measurement=concluded(summary.measurement, found, lacking), warnings=tuple(dict.fromkeys(more))
+            summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more))
         )
 
     def _accounts_for(self, phase: PhasePlan) -> bool:

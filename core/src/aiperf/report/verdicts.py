@@ -12,7 +12,7 @@ from aiperf.registry.third_party import isolated, left_out, load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.summary import Measurement
+from aiperf.sdk.summary import Measurement, Summary
 from aiperf.sdk.verdict import Evidence, Finding, FindingLevel
 
 
@@ -51,12 +51,15 @@ def sentences(found: Sequence[Finding], level: FindingLevel) -> tuple[str, ...]:
     return tuple(finding.sentence for finding in found if finding.level is level)
 
 
-def concluded(measurement: Measurement, found: Sequence[Finding], missing: str | None) -> Measurement:
-    """The measurement with its verdict.  *missing*: why the findings are not those of all verdicts; None where they are."""
+def concluded(summary: Summary, found: Sequence[Finding], missing: str | None) -> Measurement:
+    """The summary's measurement with its verdict.
+
+    *missing*: why the findings are not those of all verdicts; None where they are.
+    """
     reasons, notes = sentences(found, FindingLevel.SUSPECT), sentences(found, FindingLevel.NOTE)
-    verdict = "suspect" if reasons else "trustworthy" if missing is None else "none"
+    verdict = "suspect" if reasons else "none" if missing is not None else "trustworthy" if summary.complete else "partial"
     if verdict == "none":
         notes = (*notes, f"no verdict was made: {missing}")
     scopes = {finding.scope for finding in found if finding.level is FindingLevel.SUSPECT}
     scope = names(sorted(filter(None, scopes))) if scopes and None not in scopes else None
-    return replace(measurement, verdict=verdict, reasons=reasons, notes=notes, scope=scope, findings=tuple(found))
+    return replace(summary.measurement, verdict=verdict, reasons=reasons, notes=notes, scope=scope, findings=tuple(found))

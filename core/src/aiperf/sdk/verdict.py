@@ -1,7 +1,7 @@
 """The contract of verdicts: what is known of a finished run in, findings out.
 
 Every installed verdict judges every run, in the reducer at its end and again in ``aiperf report``.  A run is ``suspect`` where
-any of them finds something suspect, and ``trustworthy`` where none does.
+any of them finds something suspect; where none does it is ``trustworthy``, or ``partial`` if it was cut short.
 """
 
 from __future__ import annotations

@@ -260,6 +260,13 @@ def test_a_run_that_nothing_has_judged_is_not_called_trustworthy():
     assert "no verdict was made: none is installed" in text and "trustworthy" not in text
 
 
+def test_a_run_that_was_cut_short_is_not_called_trustworthy():
+    partial = replace(SUMMARY.measurement, verdict="partial")
+    text = render(replace(SUMMARY, measurement=partial, complete=False, incomplete_reason="the run was cancelled"), 140)
+    assert text.splitlines()[-1] == "Verdict: partial (nothing is wrong with the part that was measured)"
+    assert "trustworthy" not in text
+
+
 def test_a_suspect_verdict_comes_first_with_its_reasons():
     suspect = replace(SUMMARY.measurement, verdict="suspect", reasons=("slip p99 is 4 ms", "worker 0 used 97 % of a CPU"))
     text = render(replace(SUMMARY, measurement=suspect), 140)

@@ -130,10 +130,12 @@ def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
     _complete(summary, name, faults)
     measurement, load = summary.get("measurement", {}), summary.get("delivered_load", {})
     if "verdict" in measurement:
-        possible = ("suspect",) if measurement.get("reasons") else ("trustworthy", "none")
+        whole = "trustworthy" if summary.get("is_complete", True) else "partial"
+        possible = ("suspect",) if measurement.get("reasons") else (whole, "none")
         if measurement["verdict"] not in possible:
-            count = len(measurement.get("reasons", ()))
-            faults.add(name, f"the verdict is {measurement['verdict']}, with {count} reasons for suspicion")
+            count, kind = len(measurement.get("reasons", ())), "whole" if whole == "trustworthy" else "incomplete"
+            told = f"the verdict on {kind} results is {measurement['verdict']}, with {count} reasons for suspicion"
+            faults.add(name, told)
     if "findings" in measurement:
         _findings(measurement, summary.get("warnings", ()), name, faults)
     for field in _QUANTILES:

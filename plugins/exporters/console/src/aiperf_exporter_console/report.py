@@ -78,7 +78,8 @@ def number(value: float | None, decimals: int = 2) -> str:
 def _verdict(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
     if measurement.verdict != "suspect":
         paint = look.good if measurement.verdict == "trustworthy" else look.bold
-        yield paint(f"Verdict: {clean(measurement.verdict)}")
+        what = " (nothing is wrong with the part that was measured)" if measurement.verdict == "partial" else ""
+        yield paint(f"Verdict: {clean(measurement.verdict)}{what}")
         return
     scope = f" ({clean(measurement.scope)} statistics alone)" if measurement.scope else ""
     yield look.bad(f"Verdict: suspect{scope}")
