@@ -249,8 +249,8 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
             "request_latency is in sec, the per-request file has it in ms",
         ),
         (change("summary", "is_complete", to=False), "is_complete is false, and neither of them says why"),
-        (change("summary", "measurement", "reasons", to=[]), "the verdict on whole results is suspect, with 0 reasons for suspicion"),
-        (change("summary", "measurement", "verdict", to="none"), "the verdict on whole results is none, with 1 reasons for suspicion"),
+        (change("summary", "measurement", "reasons", to=[]), "results is suspect, with 0 reasons for suspicion"),
+        (change("summary", "measurement", "verdict", to="none"), "results is none, with 1 reasons for suspicion"),
         (
             change("summary", "measurement", "findings", 0, "level", to="note"),
             "measurement.reasons are not the sentences of the 0 findings of level suspect",
