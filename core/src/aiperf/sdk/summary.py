@@ -94,8 +94,8 @@ class Arrivals(Struct, frozen=True):
 class Measurement(Struct, frozen=True):
     """The client's own part in the times, and the verdict.
 
-    verdict: ``trustworthy``, ``suspect`` with *reasons*, ``partial`` where a run was cut short and nothing is wrong with the part
-    that was measured, or ``none`` where no verdict was made; *notes* then say why.
+    verdict: ``trustworthy``, ``suspect`` with *reasons*, ``partial`` where a run was cut short and nothing is wrong with what
+    it measured, or ``none`` where no verdict was made; *notes* then say why.
     scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``; None is all.
     turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
     poll_gap_ms: of good requests that were polled, the time between the starts of the last two exchanges: their latencies may
