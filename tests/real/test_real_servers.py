@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from program import Program
-from servers import MODELS, TRANSFORMERS, VLLM, Server, UnavailableError, fetch, running
+from servers import LLAMACPP, MODELS, TRANSFORMERS, VLLM, Server, UnavailableError, fetch, running
 
 REQUESTS = 4
 ROOT = Path(__file__).resolve().parent.parent.parent
 TITLES = {
-    "llamacpp": "llama.cpp", "vllm": f"vLLM {VLLM.rpartition('.')[0]}",
+    "llamacpp": f"llama.cpp b{LLAMACPP}", "vllm": f"vLLM {VLLM.rpartition('.')[0]}",
     "transformers": f"transformers serve {TRANSFORMERS.rpartition('.')[0]}",
 }  # fmt: skip
 
@@ -103,6 +103,9 @@ def test_the_report_has_the_servers_own_counts(server: Server, row: Row, tmp_pat
     else:
         judged_by_the_log(server.log[said:], requests)
         judged_by_asking_again(server, done.lines("profile_export_raw.jsonl"), done.lines("profile_export.jsonl"))
+    if name == "vllm" and row.kind in ("chat", "completions"):
+        waits = [line["server_timing"]["time_to_first_token_ms"] for line in done.lines("profile_export.jsonl")]
+        assert 0 < min(waits) <= max(waits) < report["time_to_first_token"]["max"]
     if row.prompts:
         assert report["total_isl"]["avg"] == report["total_usage_prompt_tokens"]["avg"]
     assert TITLES[name] in " ".join(tried_on(row.kind)), f"docs.servers of {row.kind} lacks {TITLES[name]}"
