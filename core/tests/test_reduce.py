@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import msgspec
 import numpy as np
@@ -318,6 +319,10 @@ def test_setting_the_wall_clock_moves_no_instant_and_counts_once(tmp_path: Path)
         (b"", {"message": "the answer has no content", "type": "InvalidInferenceResultError"}),
         (event(text="a") + b'data: {"error":"full"}\n\n', {"message": "full", "type": "overloaded", "code": 503}),
         (b"data: <html>\n\n", {"message": "plain: not JSON", "type": "InvalidInferenceResultError", "cause": "<html>"}),
+        (
+            b"data: <<<" + bytes(17 << 20),
+            {"message": "an event is longer than 16 MiB", "type": "InvalidInferenceResultError", "cause": ANY},
+        ),
         (b"event: error\ndata: gone\n\n", {"message": "gone", "type": "SSEResponseError", "code": 502}),
     ],
 )

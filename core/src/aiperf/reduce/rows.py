@@ -302,7 +302,8 @@ class RowMaker:
         _, outcome, status, *_ = request.done
         bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
         if outcome == journal.COMPLETED and bad is not None:
-            begin = self._scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] if bad.unreadable else None
+            told = not bad.unreadable and (bad.code or bad.kind)  # the server's own words
+            begin = None if told else self._scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] or None
             message = _shortened(self._scrubbed(bad.message)) + kind_of(request.texts.get("head"))
             error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin).without(self._secret_texts)
         elif outcome == journal.COMPLETED and not answer.stamps:
