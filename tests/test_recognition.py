@@ -93,3 +93,10 @@ def test_a_file_without_a_format_is_refused_with_what_it_lacks(
     said = "\n".join(caught.value.lines())
     assert [word for word in words if word not in said] == [], said
     assert imported == []
+
+
+def test_a_compressed_file_that_is_cut_off_is_refused_as_such(tmp_path: Path, registry: Registry) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"text": "a"}\n' * 1000)[:-20])
+    with pytest.raises(AiperfError, match="can't be read: Compressed file ended before"):
+        format_of(path, None, registry, {})

@@ -224,6 +224,7 @@ def _appearance(path: Path, row: dict[str, Any] | None) -> str:
     if row:
         return f"its first row has {names(sorted(row))}"
     try:
+        head(path, _HEAD_BYTES)  # refuses a damaged one
         return "it has no rows" if next(rows(path), None) is None else "it has changed meanwhile"
     except BadDataset as error:
         return "; ".join(error.lines())
