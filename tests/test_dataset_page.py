@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiperf.registry.registry import Registry
+from aiperf_command_datasets.names import named_sets
 from aiperf_command_validate.dataset import read
 
 PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
@@ -47,3 +48,10 @@ def write(path: Path, text: str) -> None:
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.Table.from_pylist([json.loads(line) for line in text.splitlines()]), path)
+
+
+def test_the_page_names_the_public_sets_without_a_commit(registry: Registry) -> None:
+    (named,) = re.findall(r"^No commit is pinned for these.*?\.", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    sources = {one.name: one.source for one in named_sets(registry) if one.source is not None and not one.source.url}
+    open_ = [name for name, source in sources.items() if not re.fullmatch("[0-9a-f]{40}", source.revision)]
+    assert re.findall(r"`(\w+)`", named) == sorted(open_)
