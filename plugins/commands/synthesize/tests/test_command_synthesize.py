@@ -1,9 +1,11 @@
 import gzip
 import json
 import random
+import re
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from aiperf import AiperfError, BadDataset, Capabilities, DatasetContext, UsageError
@@ -288,6 +290,34 @@ def test_coding_agents_share_layers_and_grow(tmp_path, capsys):
     structure = json.loads((folder / "cache_structure.json").read_text())
     assert [len(session["turns"]) for session in structure["sessions"]] == list(map(len, sessions.values()))
     assert (folder / "comparison.txt").read_text().strip() == capsys.readouterr().out.strip()
+
+
+def test_pages_show_what_was_made_and_need_nothing_else(tmp_path):
+    folder = agents_in(tmp_path, num_sessions=60)
+    pages = {path.name: path.read_text() for path in folder.glob("*.html")}
+    assert sorted(pages) == ["cache_explorer.html", "report.html", "simulation.html"]
+    for text in pages.values():
+        assert text.startswith("<!doctype html>") and folder.name in text
+        assert "<script" not in text and "://" not in text
+        for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+            ElementTree.fromstring(drawing)
+    for line in (folder / "comparison.txt").read_text().splitlines():
+        assert line in pages["report.html"]
+    structure = json.loads((folder / "cache_structure.json").read_text())
+    totals = Counter()
+    for session in structure["sessions"]:
+        for turn in session["turns"]:
+            totals.update({segment["layer"]: segment["count"] for segment in turn["segments"]})
+    for layer, count in totals.items():
+        assert f"<td>{layer}</td>" in pages["cache_explorer.html"] and f"<td>{count:,}</td>" in pages["cache_explorer.html"]
+    sessions = {}
+    for text in (folder / "dataset.jsonl").read_text().splitlines():
+        each = json.loads(text)
+        sessions.setdefault(each["session_id"], []).append(each["hash_ids"])
+    whole = [[*chain(*turns[: at + 1])] for turns in sessions.values() for at in range(len(turns))]
+    blocks, distinct = sum(map(len, whole)), len({block for prompt in whole for block in prompt})
+    assert f"{len(whole):,} prompts of {blocks:,} blocks, {distinct:,} of them different" in pages["simulation.html"]
+    assert f"{distinct:,}: {1 - distinct / blocks:.1%}" in pages["simulation.html"], "a cache for all blocks misses each once"
 
 
 def test_a_manifest_makes_the_same_data_set_again(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from aiperf_command_analyze_trace.statistics import Spread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aiperf_command_synthesize.model import LogNormal, Model, Session, Sessions
+from aiperf_command_synthesize.model import Model, Session, Sessions
 from aiperf_command_synthesize.options import SynthesizeOptions
+from aiperf_command_synthesize.views import cache_explorer, report, simulation
 
 _DEFAULT = "default"
 _NAMES = ("dataset.jsonl", "manifest.json", "quality.json", "comparison.txt", "cache_structure.json")
+_PAGES = ("report.html", "cache_explorer.html", "simulation.html")
 _LAYERS = ("L1", "L1.5", "L2")
 
 
@@ -77,12 +79,20 @@ def _written(folder: Path, manifest: Manifest) -> list[str]:
     encode = msgspec.json.Encoder().encode
     with (folder / _NAMES[0]).open("wb") as file:
         file.writelines(encode(row) + b"\n" for session in sessions for row in session.rows)
-    quality = _quality(sessions, manifest.model)
+    measures, block = _measures(sessions), manifest.model.block
+    quality = _quality(sessions, manifest.model, measures)
     lines = list(_comparison(manifest, quality, sessions))
-    structure = {"block_size": manifest.model.block, "sessions": [_structure(session) for session in sessions]}
+    structures = [_structure(session) for session in sessions]
+    structure = {"block_size": block, "sessions": structures}
     for name, value in ((_NAMES[1], manifest), (_NAMES[2], quality), (_NAMES[4], structure)):
         (folder / name).write_bytes(msgspec.json.format(encode(value), indent=2) + b"\n")
     (folder / _NAMES[3]).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pages = (
+        report(folder.name, lines, measures), cache_explorer(folder.name, sessions, structures, block),
+        simulation(folder.name, sessions, block),
+    )  # fmt: skip
+    for name, page in zip(_PAGES, pages, strict=True):
+        (folder / name).write_text(page, encoding="utf-8")
     return lines
 
 
@@ -102,24 +112,30 @@ class Quality(Struct, frozen=True):
     cache: TraceReport
 
 
-def _quality(sessions: Sequence[Session], model: Model) -> Quality:
+def _measures(sessions: Sequence[Session]) -> dict[str, list[float]]:
     rows = [row for session in sessions for row in session.rows]
     later = [row for session in sessions for row in session.rows[1:]]
-    layers = model.layer_1 + model.layer_1_5
-    measures = {
-        "initial_context": _observed([session.rows[0]["input_length"] for session in sessions], model.layer_2, layers),
-        "new_tokens_per_turn": _observed([row["input_length"] for row in later], model.new_tokens),
-        "generation_length": _observed([row["output_length"] for row in rows], model.output),
-        "inter_turn_delay_ms": _observed([row["delay"] for row in later]),
-        "turns_per_session": _observed([len(session.rows) for session in sessions]),
+    return {
+        "initial_context": [session.rows[0]["input_length"] for session in sessions],
+        "new_tokens_per_turn": [row["input_length"] for row in later],
+        "generation_length": [row["output_length"] for row in rows],
+        "inter_turn_delay_ms": [row["delay"] for row in later],
+        "turns_per_session": [len(session.rows) for session in sessions],
     }
-    report, _ = analyse((_recorded(row) for row in rows), model.block)
-    return Quality(measures, sum(session.full for session in sessions), report)
 
 
-def _observed(values: Sequence[float], target: LogNormal | None = None, offset: float = 0.0) -> Observed:
-    spread = Spread.of(np.array(values, np.float64))
-    return Observed(spread) if target is None else Observed(spread, target.mean + offset, target.median + offset)
+def _quality(sessions: Sequence[Session], model: Model, measures: Mapping[str, Sequence[float]]) -> Quality:
+    layers = model.layer_1 + model.layer_1_5
+    targets = {
+        "initial_context": (model.layer_2.mean + layers, model.layer_2.median + layers),
+        "new_tokens_per_turn": (model.new_tokens.mean, model.new_tokens.median),
+        "generation_length": (model.output.mean, model.output.median),
+    }
+    observed = {
+        name: Observed(Spread.of(np.array(values, np.float64)), *targets.get(name, ())) for name, values in measures.items()
+    }
+    found, _ = analyse((_recorded(row) for session in sessions for row in session.rows), model.block)
+    return Quality(observed, sum(session.full for session in sessions), found)
 
 
 def _recorded(row: dict[str, Any]) -> TraceRow:
