@@ -155,7 +155,7 @@ class Run:
         # Exporters and hooks print as they like; a calling program's standard output is its own.
         with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):
             code = self._export(summary)
-        self._await_ends(self.children.all)
+        self._await_ends(self.children.reducers)
         self.fleet.rest()
         return summary, code
 
