@@ -259,9 +259,6 @@ class _Resolution:
             self.scan.topics += words if value is None else [value]
             self.add_words(words)
             return
-        if flag in _HELP:
-            self.refuse(f"{flag} takes no value, and {value!r} was given", self._see)
-            return
         hint = self._extra(flag)
         if hint is None or hint == LATER:
             shown = [name for name, (option, _) in self._index.items() if not option.spec.hidden]
@@ -365,9 +362,9 @@ class Subcommand(Struct, frozen=True):
         return []
 
 
-def options_of(own: Iterable[OptionSpec], plugins: Iterable[Descriptor] = (), *, owner: str = "") -> tuple[Option, ...]:
+def options_of(own: Iterable[OptionSpec], plugins: Iterable[Descriptor] = ()) -> tuple[Option, ...]:
     """The command's own options and those of plugins.  What two declare alike is one option, delivered to both."""
-    merged: dict[tuple[str, ...], Option] = {spec.flags: Option(spec, (Target(owner, spec.field),)) for spec in own}
+    merged: dict[tuple[str, ...], Option] = {spec.flags: Option(spec, (Target("", spec.field),)) for spec in own}
     for plugin in plugins:
         whose = plugin.key
         for spec in plugin.options:
