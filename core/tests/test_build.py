@@ -975,5 +975,6 @@ def test_a_killed_builder_is_told_and_what_it_made_can_be_read(tmp_path: Path) -
 def test_a_builder_is_stopped(tmp_path: Path) -> None:
     builder, plan = grown(promised(tmp_path, data={"there": 10**9, "promise": 10**9}))
     builder.stop()
+    builder.finish()
     assert builder.failure() is None
     assert Store(Path(plan.output.journal)).entries < 10**9

@@ -252,6 +252,7 @@ class Entries:
     def _write(self, enough: Callable[[], bool]) -> bool:
         """Write entries until *enough*, asked behind each; whether there are no more."""
         plan, store, encoder, promise = self._plan, self._store, self._encoder, self._promise
+        usual = promise.turns if promise is not None and promise.timestamp_ms is None else None
         while True:
             try:
                 pair = next(self._conversations, None)
@@ -269,8 +270,8 @@ class Entries:
                 turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
                 conversation = replace(conversation, turns=turns)
             conversation = without_silent_turns(conversation)
-            if promise is not None:
-                self._check_turns(promise, number, conversation)
+            if promise is not None and len(conversation.turns) != usual:
+                self._check_promise(promise, number, conversation)
             if plan.data.cache_bust is not CacheBust.NONE:
                 marked(conversation, plan.data.cache_bust, "")  # refuses one without a place for the marker
             requests = encoder.requests(conversation)
@@ -293,7 +294,7 @@ class Entries:
         target = self._plan.target
         return number % len(target.models) if target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
 
-    def _check_turns(self, promise: Promise, number: int, conversation: Conversation) -> None:
+    def _check_promise(self, promise: Promise, number: int, conversation: Conversation) -> None:
         turns, at_ms, found = promise.turns, promise.timestamp_ms, len(conversation.turns)
         expected = turns if turns is None or isinstance(turns, int) else turns(number)
         if expected not in (None, found):

@@ -152,6 +152,8 @@ class Run:
         self._reduce()
         self.sources.close()
         summary = self._summarize()
+        with watched(self.display, "Writing the data set's files"):
+            builder.finish()
         # Exporters and hooks print as they like; a calling program's standard output is its own.
         with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):
             code = self._export(summary)

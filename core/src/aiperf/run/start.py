@@ -33,7 +33,8 @@ from aiperf.sdk.plan import OutputPlan, Plan
 log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
-_STOP_S = 5.0
+_STOP_S = 30.0
+"""Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""
 _GC_THRESHOLD = 20_000
 """Objects of the builder between two collections: an entry makes some ten, and no cycles."""
 _OWN_FILES = 64
@@ -297,10 +298,15 @@ class Builder:
         return f"the data set is not whole: {'; '.join(line.strip() for line in why)}"
 
     def stop(self) -> None:
-        """End a build that no request needs any more; what it has made stays."""
+        """Tell a build that no request needs any more to end; what it has made stays."""
         if not self._pipe.closed:
             os.kill(self.pid, signal.SIGTERM)
-            select.select([self._pipe], [], [], _STOP_S)
+
+    def finish(self) -> None:
+        """Wait until a stopped build has written the files of what it made, and end it where it does not."""
+        if not self._pipe.closed:
+            if not select.select([self._pipe], [], [], _STOP_S)[0]:
+                log.warning("the files of the data set are not written: its process did not end within %g s", _STOP_S)
             self.failure()
             self.close()
 
