@@ -108,3 +108,9 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: 
         assert "pip install 'aiperf-core[tables]'" in _said(found)
     (tmp_path / "x.csv").write_bytes(TEXT)
     assert len(list(tables(tmp_path / "x.csv"))) == 2
+
+
+def test_a_directory_in_place_of_a_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(BadDataset, match="can't be read: Is a directory") as caught:
+        next(rows(tmp_path))
+    assert "name a file in it" in "\n".join(caught.value.lines())

@@ -105,7 +105,8 @@ def tables(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[
 
 def _unreadable(path: Path, unit: str, number: int, error: Exception) -> BadDataset:
     where = f"{path} can't be read" + (f" after {unit} {number}" if number else "")
-    return BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}")
+    hints = ["name a file in it, or leave the format out"] if isinstance(error, IsADirectoryError) else []
+    return BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}", *hints)
 
 
 def _opened(path: Path) -> BinaryIO:
