@@ -556,6 +556,41 @@ def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, mo
     assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
 
 
+class Ending:
+    """A source's process whose end is waited for."""
+
+    def __init__(self) -> None:
+        self.patience_s = math.nan
+        self.backlogged = self.let_go_of = False
+
+    def let_go(self) -> None:
+        self.let_go_of = True
+
+    def end(self, patience_s: float) -> None:
+        self.patience_s = patience_s
+
+    def poll(self) -> int:
+        return 0
+
+    def receive(self, wait_s: float) -> list[bytes]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("finished", "late", "patience_s"), [(True, False, 10), (True, True, 2), (False, False, 2)])
+def test_only_folds_that_will_come_are_waited_for(tmp_path: Path, finished: bool, late: bool, patience_s: float) -> None:
+    sources, process = Sources(plan_for(tmp_path), tmp_path / "log", print), Ending()
+    sources._running["t"] = process  # type: ignore[assignment]
+    sources._late |= {"t"} if late else set()
+    if finished:
+        sources.finish()
+    sources.close()
+    assert process.let_go_of is finished
+    assert patience_s - 1 < process.patience_s <= patience_s
+
+
 class Answers:
     """A source's process that answers what it is told to."""
 

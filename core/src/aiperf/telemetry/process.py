@@ -257,9 +257,10 @@ class Sources:
 
     def close(self) -> None:
         """End all processes; a process that doesn't end in time is killed."""
+        folding = self._finish_s is not None  # else the run ends before its load, and there are no folds to wait for
         since_s = time.monotonic() if self._finish_s is None else self._finish_s
         for name, process in self._running.items():
-            patience_s = _END_S if name in self._late else _FOLDS_S
+            patience_s = _FOLDS_S if folding and name not in self._late else _END_S
             process.end(max(0.0, since_s + patience_s - time.monotonic()))
             self._listen(name, process, 0.0, None)
             process.close()
