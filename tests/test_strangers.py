@@ -418,6 +418,7 @@ def test_broken_packages_do_not_change_a_run(among_them: Done) -> None:
         ("bad-metrics 0.9", "rotten", f"No module named '{MISSING}'"),
         ("bad-exporters 0.9", "rotten", f"No module named '{MISSING}'"),
         ("bad-telemetry 0.9", "telemetry:rotten", f"No module named '{MISSING}'"),
+        ("bad-series 0.9", "series:rotten", f"No module named '{MISSING}'"),
         ("bad-hooks 0.9", "hooks:rotten", f"No module named '{MISSING}'"),
         ("bad-verdicts 0.9", "verdicts:rotten", f"No module named '{MISSING}'"),
         ("bad-judge 0.9", "verdicts:asleep", "failed: LookupError: zzz"),
@@ -440,7 +441,7 @@ def test_a_broken_package_is_named_in_one_line(among_them: Done, package: str, n
 
 
 def test_a_broken_plugin_that_no_run_loads_is_not_mentioned(among_them: Done) -> None:
-    loaded = {"metrics", "exporters", "telemetry", "hooks", "verdicts"}
+    loaded = {"metrics", "exporters", "telemetry", "series", "hooks", "verdicts"}
     said = among_them.err + among_them.out
     assert [category for category in CATEGORIES if f"{bad(category)} " in said and category not in loaded] == []
 

@@ -198,6 +198,16 @@ def test_folds_are_the_truth_and_those_of_the_samples(
         assert again.code == 0 and results(run) == whole, again.err
 
 
+def test_a_report_makes_the_statistics_that_a_run_lacks(aiperf: Program, simulator: Simulator, tides: Tides) -> None:
+    run = aiperf(*words(simulator, seconds=1.2), "--disable-plugin", "series:by_time")
+    assert run.code == 0, run.err
+    assert "telemetry" not in run.json() and not folds(run).exists()
+    assert any("no plugin of the category series is in use" in warning for warning in run.json()["warnings"])
+    again = aiperf("report", run.artifacts)
+    assert again.code == 0, again.err
+    check_run(run, tides)
+
+
 def test_validate_compares_folds_with_samples(finished: tuple[Program, Done], tmp_path: Path) -> None:
     aiperf, run = finished[0], finished[1].copy(tmp_path / "run")
     data = folds(run).read_bytes()

@@ -30,12 +30,12 @@ NAMES = {
     "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "driver": "my-pace", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
-    "ramp": "my-rise", "verdict": "my-verdict",
+    "ramp": "my-rise", "verdict": "my-verdict", "series": "my-series",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
 IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict")
-CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "telemetry", "transport", "ui", "url_strategy")
+CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "series", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
 """The templates by the run that uses them, below; the last ones read its results or its options."""
@@ -239,6 +239,8 @@ def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator:
     assert re.search(r"^profiling: [1-9]0 %, \d+ done$", done.err, re.MULTILINE)
     samples = (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
     assert "my_source_load" in samples
+    (source,) = results["telemetry"]
+    assert [*source["series"][0]["stats"]] == ["last"], "a package of one's own makes the statistics"
 
     definitions = program("report", done.artifacts, "--definitions")
     assert definitions.code == 0 and "my-tool" in definitions.out

@@ -97,6 +97,7 @@ def _plugins(
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
     grader = _grader(draft, choice)
+    telemetry = draft.everything("telemetry")
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
     return PluginPlan(
         endpoint=_MISSING if choice.descriptor is None else choice.descriptor.ref,
@@ -105,14 +106,20 @@ def _plugins(
         tokenizer=tokenizer, grader=grader, ui=processes.ui(draft),
         schedules=named["schedules"], arrivals=named["arrivals"], ramps=named["ramps"], engine=engine, url_strategy=strategy,
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
-        hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=draft.everything("telemetry"),
-        verdicts=draft.everything("verdicts"),
+        hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=telemetry,
+        verdicts=draft.everything("verdicts"), series=_series(draft) if telemetry else None,
         samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
         drivers={plugin.name: plugin for plugin in draft.everything("drivers")},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         configuration=draft.settings.configuration, grading_timeout_s=None if grader is None else _limit_s(registry, grader),
     )  # fmt: skip
+
+
+def _series(draft: Draft) -> PluginRef | None:
+    """The installed plugin with the highest rank."""
+    plugin = max(draft.registry.all("series"), key=draft.registry.rank, default=None)
+    return None if plugin is None else draft.chosen("series", plugin.name)
 
 
 def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:

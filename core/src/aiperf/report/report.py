@@ -29,6 +29,7 @@ from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Colu
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.series import MOST_SLICES, Window
 
 from aiperf.sdk.summary import (  # isort: skip
     Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, SourceSummary, Summary, UrlSummary,
@@ -40,9 +41,7 @@ from aiperf.statistics.phase_counts import PhaseCounts, listed
 from aiperf.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
 from aiperf.statistics.plugin_folds import MergedFolds
 from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
-from aiperf.telemetry.stored import MOST_SLICES
-from aiperf.telemetry.summaries import telemetry
-from aiperf.telemetry.windows import Window
+from aiperf.telemetry.summaries import summaries
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +213,8 @@ class _Merging:
         zero, phases = self.clock.started_mono_ns, self.plan.load.phases
         windows = [Window(each.index, *(zero + round(at) for at in self._window(each))) for each in phases]
         main = next(phase for phase in phases if phase.kind == "profiling")
-        return telemetry(self.journal, windows, [Window(main.index, zero + a, zero + b) for a, b in self._slice_windows(main)])
+        slices = [Window(main.index, zero + a, zero + b) for a, b in self._slice_windows(main)]
+        return tuple(summaries(self.journal, self.plan.plugins, windows, slices, self.warnings.append))
 
     def _late_warnings(self) -> list[str]:
         """Sentences on analyses and folds that failed while the summary was made, and on sources that stopped early."""
@@ -391,6 +391,7 @@ def _plugins_used(plan: Plan, catalogue: Catalogue) -> tuple[PluginUsed, ...]:
     refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
     refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
     refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
+    refs += [] if chosen.series is None else [chosen.series]
     refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.hooks]
     given = plan.run.config.get("plugins", {})
     return tuple(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from aiperf.results.table import lines
-from aiperf.telemetry.samples import Sample, SeriesHeader, SourceHeader, read_samples, sample_files
+from aiperf.sdk.series import Sample, SeriesHeader, SourceHeader
+from aiperf.telemetry.samples import read_samples, sample_files
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, Ints

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the specification must not drag in the engine
         Transport, TransportSettings, Turn,
     )  # fmt: skip
     from aiperf.sdk.fetch import Servers
-    from aiperf.telemetry.samples import Moment
+    from aiperf.sdk.series import Moment
 
 hookspec = HookspecMarker("aiperf")
 hookimpl = HookimplMarker("aiperf")

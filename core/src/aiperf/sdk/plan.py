@@ -263,6 +263,7 @@ class PluginPlan(Struct, frozen=True):
     engine: PluginRef | None = None
     url_strategy: PluginRef | None = None
     configuration: PluginRef | None = None
+    series: PluginRef | None = None
     metrics: tuple[PluginRef, ...] = ()
     exporters: tuple[PluginRef, ...] = ()
     hooks: tuple[PluginRef, ...] = ()

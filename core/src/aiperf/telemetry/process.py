@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -23,11 +23,9 @@ from aiperf.registry.third_party import isolated, load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import Plan
+from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
 from aiperf.sdk.telemetry import Absent, Point, TelemetryContext, TelemetrySource
-from aiperf.telemetry.samples import Moment, SampleWriter, SourceHeader, sample_path
-
-if TYPE_CHECKING:
-    from aiperf.telemetry.stored import RunningFold
+from aiperf.telemetry.samples import SampleWriter, folds_path, sample_path
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +41,7 @@ class SourceStart(Struct, frozen=True, tag=True):
     """The first message: the source with its options, the file of samples, and the hooks plugins with their options.
 
     slices: the phase that has time slices, and their length in ns; None without them.
+    series: the plugin that folds the samples; None without one.
     """
 
     ref: PluginRef
@@ -51,6 +50,7 @@ class SourceStart(Struct, frozen=True, tag=True):
     path: str
     hooks: tuple[tuple[PluginRef, EncodedOptions | None], ...] = ()
     slices: tuple[int, int] | None = None
+    series: tuple[PluginRef, EncodedOptions | None] | None = None
 
 
 class Edge(Struct, frozen=True, tag=True):
@@ -97,7 +97,8 @@ class SourceProcess:
         self._reply, self._clocks = reply, clocks
         self._source: TelemetrySource | None = None
         self._writer: SampleWriter
-        self._fold: RunningFold | None = None
+        self._fold: RunningSeries | None = None
+        self._folder: PluginRef | None = None
         self._who = self._name = ""
         self._hooks = Hooks(self._report)
         self._failed = False
@@ -157,10 +158,12 @@ class SourceProcess:
         interval_s = max(_MIN_INTERVAL_S, float(source.interval_s))
         listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in opened.hooks]
         self._hooks = Hooks.load(listening, self._report)
-        from aiperf.telemetry.stored import RunningFold  # numpy, which the run's own process doesn't need
-
         path, origin = Path(opened.path), SourceHeader(opened.ref, interval_s)
-        self._fold = RunningFold(path, opened.slices)
+        if opened.series is not None:
+            self._folder, encoded = opened.series
+            with isolated(self._folder, self._report):
+                series = load(self._folder)(None if encoded is None else encoded.decoded())
+                self._fold = series.running(folds_path(path), opened.slices)
         self._writer = SampleWriter(path, origin, lambda line: self._folding(lambda fold: fold.take(line)))
         self._source, self._interval_ns = source, round(interval_s * _NS)
 
@@ -208,16 +211,20 @@ class SourceProcess:
             self._report(f"{self._who} stops: its samples can't be written: {why(error)}")
             self.close()
 
-    def _folding(self, step: Callable[[RunningFold], None]) -> None:
-        """Go on with the folds; after a disk error the samples are folded when the summary is made."""
-        if self._fold is None:
+    def _folding(self, step: Callable[[RunningSeries], None]) -> None:
+        """Go on with the folds; after an error the samples are folded when the summary is made."""
+        fold, self._fold = self._fold, None
+        if fold is None:
             return
         try:
-            step(self._fold)
+            with isolated(self._folder, self._report, passing=OSError):
+                step(fold)
+                self._fold = fold
         except OSError as error:
             log.warning("%s: its folds can't be written: %s", self._who, why(error))
-            self._fold.drop()
-            self._fold = None
+        if self._fold is None:
+            with isolated(self._folder, self._report):
+                fold.drop()
 
     def _report(self, message: str) -> None:
         self._reply(SourceTrouble(message))
@@ -242,10 +249,12 @@ class Sources:
         context = TelemetryContext(urls, target.models, target.tls, dict(headers or {}))
         main = next(phase.index for phase in plan.load.phases if phase.kind == "profiling")
         slices = None if plan.output.slice_ns is None else (main, plan.output.slice_ns)
+        folder = plan.plugins.series
+        series = None if folder is None else (folder, plan.plugins.options.get(folder.key))
         for number, ref in enumerate(plan.plugins.telemetry):
             process = SideProcess("aiperf.telemetry.process", log=log_file)
             path = str(sample_path(Path(plan.output.journal), number))
-            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks, slices))
+            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks, slices, series))
             self._running[str(ref)] = process
 
     def finish(self) -> None:

@@ -8,75 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.series import FailedSample, Line, Moment, Sample, SeriesHeader, SourceHeader, Value
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
 
 MOST_SERIES = 10_000
 """Series of one source; further ones are left out."""
 
 
-class SourceHeader(Struct, frozen=True, tag="source"):
-    """The first line: the source of the samples."""
-
-    ref: PluginRef
-    interval_s: float
-
-
-class SeriesHeader(Struct, frozen=True, tag="series", omit_defaults=True):
-    """The series of an *id* in samples.  *bounds*: bounds of a histogram without the last, infinite one."""
-
-    id: int
-    name: str
-    kind: SeriesKind
-    unit: str = ""
-    labels: dict[str, str] = {}
-    help: str = ""
-    bounds: tuple[float, ...] = ()
-
-
-class Moment(Struct, frozen=True, omit_defaults=True):
-    """The time of a sample.
-
-    at_ns, wall_ns: monotonic and wall clock at the middle of the sample, which took *took_ns*.
-    phase: index of the running phase.  edge: ``begin`` or ``end`` for samples at an edge of the phase.
-    missed: samples since the previous one that were due and not taken.
-    """
-
-    at_ns: int
-    wall_ns: int
-    took_ns: int
-    phase: int
-    edge: str | None = None
-    missed: int = 0
-
-
-Value: TypeAlias = float | list[float]
-"""Of a histogram, its sum, then its counts."""
-
-
-class Sample(Struct, frozen=True, tag="sample", omit_defaults=True):
-    """The values of a moment by series id.  *timed*: values with wall clocks of their own: series id, ns, value."""
-
-    moment: Moment
-    values: dict[int, Value]
-    timed: list[tuple[int, int, Value]] = []
-
-
-class FailedSample(Struct, frozen=True, tag="failed"):
-    """A sample that failed."""
-
-    at_ns: int
-    phase: int
-    why: str
-
-
-Line: TypeAlias = SourceHeader | SeriesHeader | Sample | FailedSample
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
 
@@ -209,6 +151,11 @@ def _value(point: Point) -> Value:
 def sample_path(journal: Path, number: int) -> Path:
     """The file of source *number*."""
     return journal / f"telemetry-{number}.jsonl"
+
+
+def folds_path(samples: Path) -> Path:
+    """The file beside a file of samples for what the plugin for series makes of them."""
+    return samples.with_suffix(".folds")
 
 
 def sample_files(journal: Path) -> list[Path]:

@@ -1,70 +1,32 @@
-"""Summaries of a run's telemetry sources, from the folds that their processes left, or else from their samples."""
+"""Summaries of a run's telemetry sources, which the plugin for series makes from their samples and folds."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from aiperf.sdk.summary import SeriesSummary, SourceSummary
-from aiperf.telemetry.folds import Fold, Part, most_sliced
-from aiperf.telemetry.samples import SourceHeader, read_samples, sample_files
-from aiperf.telemetry.stored import Contents, StoredFolds, read_folds
-from aiperf.telemetry.windows import Window, Windows
+from aiperf.registry.third_party import isolated, load
+from aiperf.sdk.plan import PluginPlan
+from aiperf.sdk.series import Window
+from aiperf.sdk.summary import SourceSummary
+from aiperf.telemetry.samples import folds_path, read_samples, sample_files
 
-log = logging.getLogger(__name__)
-
-_LATE_NS = 1_000_000_000
-"""A phase was seen in part where its end is later by more than this, and by more than two intervals, than the last sample."""
+_NO_SERIES = "telemetry has no statistics: no plugin of the category series is in use; aiperf-series-by-time is one"
 
 
-def telemetry(journal: Path, windows: Sequence[Window], slices: Sequence[Window] = ()) -> tuple[SourceSummary, ...]:
-    """Summaries of the run's telemetry sources; empty without samples.  Windows, and slices, don't overlap each other."""
-    return tuple(_summaries(journal, windows, slices))
-
-
-def _summaries(journal: Path, windows: Sequence[Window], slices: Sequence[Window]) -> Iterator[SourceSummary]:
-    for path in sample_files(journal):
-        folds = read_folds(path, windows, slices) or _folded(path, windows, slices)
-        if folds is not None:
-            yield _summary(folds, windows, slices)
-
-
-def _folded(path: Path, windows: Sequence[Window], slices: Sequence[Window]) -> StoredFolds | None:
-    """The folds of a file of samples; None for one without its first line."""
-    origin: SourceHeader | None = None
-    parts: list[Part] = []
-    fold = Fold(parts.extend, Windows(windows), Windows(slices), len(slices))
-    for line in read_samples(path):
-        if isinstance(line, SourceHeader):
-            origin = line
-        else:
-            fold.take(line)
-    if origin is None:
-        return None
-    fold.close()
-    return StoredFolds(Contents.of(origin, fold, windows, slices), parts)
-
-
-def _summary(folds: StoredFolds, windows: Sequence[Window], slices: Sequence[Window]) -> SourceSummary:
-    contents, ref, names = folds.contents, folds.contents.ref, folds.contents.series
-    by_slice: list[list[SeriesSummary]] = [[] for _ in slices]
-    series: list[SeriesSummary] = []
-    sliced = most_sliced(len(slices))
-    if slices and len(names) > sliced:
-        log.warning("%s: time slices have the first %d of %d series", ref, sliced, len(names))
-    for part in sorted(folds.parts, key=lambda part: (part.series, part.window)):
-        if part.sliced and (not slices or part.series >= sliced):
-            continue
-        one = names[part.series]
-        phase = (contents.slices if part.sliced else contents.phases)[part.window].phase
-        summary = SeriesSummary(
-            ref.name, phase, one.name, one.kind.value, one.unit, one.labels, one.help, part.stats, part.buckets, part.estimates
-        )
-        (by_slice[part.window] if part.sliced else series).append(summary)
-    late_ns = max(_LATE_NS, round(2e9 * contents.interval_s))
-    partial = tuple(each.phase for each in windows if each.begin_ns < each.end_ns > contents.last_ns + late_ns)
-    return SourceSummary(
-        ref.name, ref.distribution, ref.version, contents.interval_s, contents.samples, contents.failed, contents.missed,
-        tuple(series), tuple(map(tuple, by_slice)), partial,
-    )  # fmt: skip
+def summaries(
+    journal: Path, plugins: PluginPlan, windows: Sequence[Window], slices: Sequence[Window], report: Callable[[str], object]
+) -> Iterator[SourceSummary]:
+    """A summary of each source with samples.  Windows, and slices, don't overlap each other.  *report* gets failures."""
+    files, ref = sample_files(journal), plugins.series
+    if files and ref is None:
+        report(_NO_SERIES)
+    if not files or ref is None:
+        return
+    with isolated(ref, report):
+        series = load(ref)(plugins.options_of(ref))
+        for path in files:
+            made = series.summary(folds_path(path), partial(read_samples, path), windows, slices)
+            if made is not None:
+                yield made

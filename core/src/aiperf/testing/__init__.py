@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aiperf.testing.ramps import RampContract
     from aiperf.testing.samplers import SamplerContract
     from aiperf.testing.schedules import ScheduleContract
+    from aiperf.testing.series import SeriesContract
     from aiperf.testing.server import Expect, Scripted, Send, answer
     from aiperf.testing.summaries import SummaryExporterContract, sample_summary
     from aiperf.testing.telemetry import TelemetryContract
@@ -81,6 +82,7 @@ _WHERE = {
     "ramps": ("RampContract",),
     "samplers": ("SamplerContract",),
     "schedules": ("ScheduleContract",),
+    "series": ("SeriesContract",),
     "server": (
         "Expect",
         "Scripted",
@@ -132,6 +134,7 @@ __all__ = [
     "ScheduleContract",
     "Scripted",
     "Send",
+    "SeriesContract",
     "ShardEngineContract",
     "Stage",
     "Subjects",

@@ -36,6 +36,7 @@ from aiperf.testing.plots import PlotContract
 from aiperf.testing.ramps import RampContract
 from aiperf.testing.samplers import SamplerContract
 from aiperf.testing.schedules import ScheduleContract
+from aiperf.testing.series import SeriesContract
 from aiperf.testing.summaries import SummaryExporterContract, sample_summary
 from aiperf.testing.telemetry import TelemetryContract
 from aiperf.testing.tokenizers import TokenizerContract
@@ -230,6 +231,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "metrics": _metric,
         "graders": _grader,
         "telemetry": _telemetry,
+        "series": _as(SeriesContract, "series", options=True),
         "tokenizers": _tokenizer,
         "schedules": _schedule,
         "arrivals": _as(ArrivalsContract, "gaps"),

@@ -1,4 +1,4 @@
-"""The plan of a report: the run's own, with newly installed metrics and verdicts, and the options of this command line."""
+"""The plan of a report: the run's own, with newly installed metrics, verdicts and series, and the options of its command line."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         metrics=_refs(plan.plugins.metrics, metrics, [each for each in usable if each.category == "metrics"]),
         exporters=_refs(plan.plugins.exporters, exporters, wanted),
         verdicts=_refs(plan.plugins.verdicts, verdicts, [each for each in usable if each.category == "verdicts"]),
+        series=plan.plugins.series or next((each.ref for each in plugin_options.registry.all("series")), None),
     )
     for key, options in plugin_options.options.items():
         encoded, earlier = EncodedOptions.of(options), plan.plugins.options.get(key)

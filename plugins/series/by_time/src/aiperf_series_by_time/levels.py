@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-
 from aiperf.sdk.columns import Floats, Ints
-from aiperf.telemetry.percentiles import PERCENTILES, by_time
-from aiperf.telemetry.windows import UNSEEN, Finished, Place, Result, Windows
+
+from aiperf_series_by_time.percentiles import PERCENTILES, by_time
+from aiperf_series_by_time.windows import UNSEEN, Finished, Place, Result, Windows
 
 _LEAST_VALUES, _MOST_VALUES, _MOST_HELD = 1024, 4096, 1 << 21
 """Distinct values of a gauge in a window; with more, percentiles are those of values with three digits.  Together the gauges of

@@ -6,23 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
-
 from aiperf.sdk.columns import Ints
+from aiperf.sdk.series import Window
+from numpy.typing import NDArray
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
 UNSEEN = np.iinfo(np.int64).min
-
-
-class Window(Struct, frozen=True):
-    """A phase, or a time slice of it, from *begin_ns* to *end_ns* of the monotonic clock."""
-
-    phase: int
-    begin_ns: int
-    end_ns: int
 
 
 class Windows:

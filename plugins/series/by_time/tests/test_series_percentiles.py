@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from aiperf.telemetry.percentiles import PERCENTILES, by_time, of_histogram
+from aiperf_series_by_time.percentiles import PERCENTILES, by_time, of_histogram
 
 EDGES = (0.01, 0.02, 0.04, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5)
 

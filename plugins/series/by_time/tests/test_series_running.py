@@ -6,17 +6,32 @@ import math
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from aiperf.sdk.series import Moment, SourceHeader, Window
+from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
-from aiperf.telemetry.process import BEGIN, END, Begun, Edge
-from aiperf.telemetry.samples import Moment, SampleWriter, SourceHeader, sample_path
-from aiperf.telemetry.stored import RunningFold, read_folds
-from aiperf.telemetry.summaries import telemetry
-from aiperf.telemetry.windows import Window
+from aiperf.telemetry.samples import SampleWriter, folds_path, read_samples, sample_files, sample_path
 from aiperf.testing.plans import sample_ref
-from test_telemetry import Bench, S, over
+from aiperf_series_by_time import ByTime
+from aiperf_series_by_time.stored import RunningFold, read_folds
+
+S = 1_000_000_000
+
+
+def over(begin_s: float, end_s: float, phase: int = 0) -> Window:
+    return Window(phase, round(begin_s * S), round(end_s * S))
+
+
+def telemetry(journal: Path, windows: list[Window], slices: list[Window] | None = None) -> list[SourceSummary]:
+    """The summaries of all sources."""
+    made = (
+        ByTime().summary(folds_path(path), lambda path=path: read_samples(path), windows, slices or [])  # type: ignore[misc]
+        for path in sample_files(journal)
+    )
+    return [one for one in made if one is not None]
+
+
 
 WIDTH_NS = S // 2
 PHASES = [over(10, 12, 0), over(13, 20.3, 1)]
@@ -27,7 +42,7 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.path = sample_path(folder, 0)
-        self.fold = RunningFold(self.path, (1, WIDTH_NS))
+        self.fold = RunningFold(folds_path(self.path), (1, WIDTH_NS))
         header = SourceHeader(sample_ref("telemetry", name="t"), 0.25)
         self.writer = SampleWriter(self.path, header, self.fold.take)
 
@@ -80,7 +95,7 @@ def changing(at_s: float) -> list[Point]:
 
 def test_folds_of_a_run_are_exactly_those_of_its_samples(tmp_path: Path) -> None:
     slices = sampled(tmp_path, changing, PHASES)
-    folds = read_folds(sample_path(tmp_path, 0), PHASES, slices)
+    folds = read_folds(folds_path(sample_path(tmp_path, 0)), PHASES, slices)
     assert folds is not None and len(folds.parts) > 1000
     running = telemetry(tmp_path, PHASES, slices)
     sample_path(tmp_path, 0).with_suffix(".folds").unlink()
@@ -94,7 +109,7 @@ def test_folds_of_a_run_are_exactly_those_of_its_samples(tmp_path: Path) -> None
 )
 def test_folds_of_other_windows_are_not_used(tmp_path: Path, windows: list[Window], slices: list[Window]) -> None:
     sampled(tmp_path, changing, PHASES)
-    path = sample_path(tmp_path, 0)
+    path = folds_path(sample_path(tmp_path, 0))
     assert read_folds(path, windows, slices) is None
     assert read_folds(path, [*PHASES, over(0, 0, 2)], []) is not None, "a phase that never began is no window"
 
@@ -119,7 +134,7 @@ def test_what_was_sampled_after_the_end_belongs_to_no_phase(tmp_path: Path) -> N
     running.fold.end(1, 11 * S)
     running.close()
     (source,) = telemetry(tmp_path, [over(10, 11, 1)])
-    assert read_folds(running.path, [over(10, 11, 1)], []) is not None
+    assert read_folds(folds_path(running.path), [over(10, 11, 1)], []) is not None
     assert [series.stats["max"] for series in source.series] == [1.0]
 
 
@@ -155,46 +170,12 @@ def test_a_phase_may_begin_before_the_first_sample(tmp_path: Path) -> None:
         return [Point("g", at_s)] if at_s > 15 else []
 
     slices = sampled(tmp_path, late, PHASES)
-    assert read_folds(sample_path(tmp_path, 0), PHASES, slices) is not None
+    assert read_folds(folds_path(sample_path(tmp_path, 0)), PHASES, slices) is not None
     (source,) = telemetry(tmp_path, PHASES, slices)
     (series,) = source.series
     assert series.phase == 1
     assert [series.stats["min"], series.stats["max"]] == pytest.approx([15.25, 20.28], abs=0.02)
     assert [len(part) for part in source.slices] == [0] * 4 + [1] * 11
-
-
-def test_a_sources_process_folds_its_phases(tmp_path: Path) -> None:
-    bench = Bench(sample_path(tmp_path, 0))
-    for phase, begin_s, end_s in ((0, 1, 3), (1, 5, 9)):
-        bench.until(begin_s)
-        bench.tell(Edge(phase, BEGIN))
-        bench.tell(Begun(phase, round((begin_s + 0.1) * S)))
-        bench.until(end_s)
-        bench.tell(Edge(phase, END, round((end_s - 0.1) * S)))
-    bench.process.close()
-    windows = [over(1.1, 2.9, 0), over(5.1, 8.9, 1)]
-    assert read_folds(bench.path, windows, []) is not None
-    (source,) = telemetry(tmp_path, windows)
-    rain = [series.stats for series in source.series if series.name == "rain"]
-    assert [stats["rate"] for stats in rain] == pytest.approx([10, 10], rel=0.1) and source.partial == ()
-
-
-def test_a_full_disk_ends_the_folds_and_no_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(sample_path(tmp_path, 0))
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    bench.tell(Edge(0, BEGIN))
-    monkeypatch.setattr(RunningFold, "begin", full)
-    bench.tell(Begun(0, 1))
-    bench.until(3)
-    bench.tell(Edge(0, END, 2 * S))
-    bench.process.close()
-    assert bench.said == [Edge(0, BEGIN), Edge(0, END, 2 * S)], "the samples have it all"
-    assert [path.name for path in tmp_path.iterdir()] == ["telemetry-0.jsonl"]
-    (source,) = telemetry(tmp_path, [over(0, 2)])
-    assert [series.stats["count"] for series in source.series] == [3, 3]
 
 
 def test_a_source_without_a_sample_at_the_end_is_partial(tmp_path: Path) -> None:
@@ -205,19 +186,3 @@ def test_a_source_without_a_sample_at_the_end_is_partial(tmp_path: Path) -> None
     for end_s, partial in ((2.5, ()), (3.9, ()), (4.1, (0,))):
         (source,) = telemetry(tmp_path, [over(0, end_s)])
         assert source.partial == partial
-
-
-@pytest.mark.parametrize(
-    "point",
-    [Point("h", Histogram((1.0, math.inf), (1,), 1.0), SeriesKind.HISTOGRAM), Point("g", 1.0, labels={"a": "b", 1: "c"})],  # type: ignore[dict-item]
-)
-def test_a_point_that_is_wrong_fails_its_sample_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
-    given = iter([[Point("g", 1.0)], [Point("new", 1.0), point], [Point("new", 2.0)]])
-    monkeypatch.setattr("test_telemetry.Thermometer.sample", lambda self: next(given))
-    bench = Bench(sample_path(tmp_path, 0))
-    bench.tell(Edge(0, BEGIN))
-    bench.until(2)
-    assert [at for at, *_ in bench.moments()] == [0, 2]
-    (source,) = telemetry(tmp_path, [over(0, 2)])
-    assert (source.failed, [series.name for series in source.series]) == (1, ["g", "new"])
-    assert "failed: " in str(bench.said[1]) and len(bench.said) == 2

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from aiperf.sdk.columns import Ints
+from aiperf.sdk.series import FailedSample, Line, Sample, SeriesHeader, Value
+from aiperf.sdk.telemetry import SeriesKind
 from msgspec import Struct
 
-from aiperf.sdk.columns import Ints
-from aiperf.sdk.telemetry import SeriesKind
-from aiperf.telemetry.growths import Bounds, Growths
-from aiperf.telemetry.levels import Levels
-from aiperf.telemetry.samples import FailedSample, Line, Sample, SeriesHeader, Value
-from aiperf.telemetry.windows import UNSEEN, Finished, Result, Windows
+from aiperf_series_by_time.growths import Bounds, Growths
+from aiperf_series_by_time.levels import Levels
+from aiperf_series_by_time.windows import UNSEEN, Finished, Result, Windows
 
 MOST_PARTS = 200_000
 """Series times slices of one source; series beyond have no slices."""

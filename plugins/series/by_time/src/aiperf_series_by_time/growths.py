@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
-
 from aiperf.sdk.columns import Floats, Ints
-from aiperf.telemetry.percentiles import of_histogram
-from aiperf.telemetry.windows import UNSEEN, Finished, Mask, Place, Result, Steps, Windows
+
+from aiperf_series_by_time.percentiles import of_histogram
+from aiperf_series_by_time.windows import UNSEEN, Finished, Mask, Place, Result, Steps, Windows
 
 Bounds: TypeAlias = tuple[float, ...] | None
 """Of a histogram, without the infinite one; None: a counter."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,13 +16,12 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.series import MOST_SLICES, Line, RunningSeries, Sample, SeriesHeader, SourceHeader, Window
 from msgspec import Struct
 
-from aiperf.redaction import private
-from aiperf.sdk.descriptor import PluginRef
-from aiperf.telemetry.folds import Fold, Part
-from aiperf.telemetry.samples import Line, Sample, SeriesHeader, SourceHeader
-from aiperf.telemetry.windows import NEVER, Window, Windows
+from aiperf_series_by_time.folds import Fold, Part
+from aiperf_series_by_time.windows import NEVER, Windows
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +30,6 @@ _HOLD_NS = 2_000_000_000
 _MOST_WAITING = 1000
 """Samples that wait."""
 _SLICES_AT_ONCE = 1024
-MOST_SLICES = 100_000
-"""Time slices of one phase: a report with more would be unreadable."""
-
 
 class Contents(Struct, frozen=True):
     """The end of the file.  Parts number the windows in *phases* and *slices*."""
@@ -53,8 +50,8 @@ class Contents(Struct, frozen=True):
         return cls(origin.ref, origin.interval_s, *counts, fold.series, [*phases], [*slices])
 
 
-class RunningFold:
-    """Folds samples while they come, into the file beside *path*, the file of samples.
+class RunningFold(RunningSeries):
+    """Folds samples while they come, into the file *path*.
 
     slices: the phase that has time slices, and their length in ns.
 
@@ -63,9 +60,10 @@ class RunningFold:
     """
 
     def __init__(self, path: Path, slices: tuple[int, int] | None) -> None:
-        self._path = path.with_suffix(".folds")
+        self._path = path
         self._sliced, self._width_ns = (-1, 0) if slices is None else slices
-        self._draft = private(self._path.with_suffix(".draft")).open("wb")
+        draft = path.with_suffix(".draft")
+        self._draft = os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
         self._phases, self._slices, self._ended = Windows(), Windows(), list[Window]()
         self._fold = Fold(self._write, self._phases, self._slices)
         self._origin: SourceHeader | None = None
@@ -166,12 +164,11 @@ class StoredFolds(NamedTuple):
 _decode_parts, _decode_contents = msgspec.msgpack.Decoder(list[Part]).decode, msgspec.msgpack.Decoder(Contents).decode
 
 
-def read_folds(samples: Path, windows: Sequence[Window], slices: Sequence[Window]) -> StoredFolds | None:
-    """What was folded beside the file *samples* over exactly these windows; None where there is no such thing.
+def read_folds(path: Path, windows: Sequence[Window], slices: Sequence[Window]) -> StoredFolds | None:
+    """What was folded over exactly these windows; None where there is no such file.
 
     Windows without a duration, of phases that never began, are no windows here.
     """
-    path = samples.with_suffix(".folds")
     if not path.is_file():
         return None
     try:

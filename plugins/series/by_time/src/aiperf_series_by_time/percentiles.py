@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-
 from aiperf.sdk.columns import Floats, Ints
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
