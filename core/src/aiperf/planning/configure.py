@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from aiperf import __version__
+from aiperf.errors import PluginError
 from aiperf.planning import config_sections, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
@@ -117,9 +118,16 @@ def _plugins(
 
 
 def _series(draft: Draft) -> PluginRef | None:
-    """The installed plugin with the highest rank."""
-    plugin = max(draft.registry.all("series"), key=draft.registry.rank, default=None)
-    return None if plugin is None else draft.chosen("series", plugin.name)
+    """The plugin with the highest rank that can be imported."""
+    registry = draft.registry
+    for plugin in sorted(registry.all("series"), key=registry.rank, reverse=True):
+        try:
+            registry.load("series", plugin.name)
+        except PluginError as error:
+            draft.warn(f"{error.message}; it is left out")
+        else:
+            return draft.chosen("series", plugin.name)
+    return None
 
 
 def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:

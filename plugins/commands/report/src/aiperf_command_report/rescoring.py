@@ -1,4 +1,4 @@
-"""The plan of a report: the run's own, with newly installed metrics, verdicts and series, and the options of its command line."""
+"""The plan of a report: the run's own, with newly installed metrics, verdicts and series, and options of this command line."""
 
 from __future__ import annotations
 

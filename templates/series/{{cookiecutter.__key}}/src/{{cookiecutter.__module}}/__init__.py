@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from aiperf.sdk.series import FailedSample, Line, Sample, Series, SeriesHeader, SourceHeader, Window
+from aiperf.sdk.series import (
+    FailedSample,
+    Line,
+    Sample,
+    Series,
+    SeriesHeader,
+    SourceHeader,
+    Window,
+)
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 
 
