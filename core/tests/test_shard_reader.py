@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -55,6 +56,31 @@ def test_stored_requests_and_events_are_left_out(tmp_path: Path) -> None:
     reader.skip_events(first.position)
     assert [request.sent[0] for request in reader.finished()] == [1]
     assert not reader.has_news
+
+
+def test_a_segment_is_needed_until_the_last_request_of_a_frame_is_taken(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.phase("begin", 0)
+    for number in range(3):
+        recording.sent(number, MS)
+        recording.read(number, 2 * MS, b"an ", late_ns=0)
+        recording.read(number, 3 * MS, b"answer", late_ns=0)
+    recording.flush(4 * MS)
+    for number in range(3):
+        recording.done(number, 4 * MS)
+    recording.flush(5 * MS)
+    whole = journal.segment_path(recording.journal, 0, 0)
+    frames = list(journal.frames(whole))
+    cut = next(before.end for before, frame in pairwise(frames) if frame.kind == journal.DONE)
+    data = whole.read_bytes()
+    whole.write_bytes(data[:cut])
+    journal.segment_path(recording.journal, 0, 1).write_bytes(data[cut:])
+    reader, needed = ShardReader(recording.journal, 0, CLOCK.started_mono_ns), []
+    for request in reader.finished():
+        assert (request.bodies, request.pieces, request.size) == ([b"an ", b"answer"], [b"an answer"], 9)
+        needed.append(reader.oldest_segment)
+    assert needed == [0, 0, 0]
+    assert reader.oldest_segment == 1
 
 
 KINDS = (journal.SENT, journal.CHUNKS, journal.DONE)

@@ -35,7 +35,7 @@ class AnsweredModels:
             if not left or outcome != COMPLETED or not 200 <= status < 300:
                 continue
             self._left[model, url] = left - 1
-            if found := _NAME.search(b"".join(request.bodies[:8])[:_BYTES]):
+            if found := _NAME.search(b"".join(request.pieces[:8])[:_BYTES]):
                 with suppress(msgspec.DecodeError, UnicodeDecodeError):
                     self._new.append((self._models[model], msgspec.json.decode(found[1], type=str)))
         self._left = {key: left for key, left in self._left.items() if left} if self._requests > 0 else {}

@@ -30,7 +30,7 @@ from aiperf.sdk.plan import Plan
 from aiperf.statistics.fold import Buckets
 from aiperf.statistics.phase_counts import CUT
 
-BATCH_REQUESTS = 2048
+BATCH_REQUESTS = 4096
 BATCH_CHUNKS = 1 << 18
 _pack_row = struct.Struct(f"{len(NUMBERS)}d").pack
 FILE_BYTES = 64 << 20

@@ -17,9 +17,9 @@ from msgspec.structs import astuple
 from aiperf.reduce.answer import ITEM, MARKED, REASONING, SHARED, TEXT, TOOL
 from aiperf.reduce.batches import Rows
 from aiperf.reduce.envelopes import read_envelopes
-from aiperf.reduce.usage import merged_usage, plain_counts, read_usage
+from aiperf.reduce.usage import Usage, merged_usage, plain_counts, read_usage
 from aiperf.rundir import journal
-from aiperf.rundir.shard_reader import JournalRequest
+from aiperf.rundir.shard_reader import READ_BYTES, JournalRequest
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, NUMBERS, Floats, Ints, JournalColumns
 from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
@@ -72,11 +72,11 @@ class _Group:
     """The journal's rows of some requests by column.  Those of reads stand one request after the other."""
 
     def __init__(self, requests: Sequence[JournalRequest]) -> None:
-        rows = chain.from_iterable(request.read_rows for request in requests)
+        rows = [b"".join(request.read_rows) for request in requests]
         self.sent = _columns(journal.SENT_FIELDS, [request.sent_row for request in requests])
         self.done = _columns(journal.DONE_FIELDS, [request.done_row for request in requests])
         self.stamps, self.read_at, self.hidden, self.sizes = np.frombuffer(b"".join(rows), np.int64).reshape(-1, 4).T
-        self.reads = np.array([len(request.bodies) for request in requests])
+        self.reads = np.array(list(map(len, rows))) // READ_BYTES
         self.ends = np.cumsum(self.reads)
         self.begins = self.ends - self.reads
 
@@ -149,24 +149,32 @@ class BulkRows:
     def _content(self, request: JournalRequest, flags: int, *, merged: bool) -> Content | None:
         """What the answer says; None where it isn't usual, or anything is wrong with it."""
         try:
-            return self._stream(request.bodies, merged=merged) if flags & STREAMED else self._body(request.bodies)
+            body = request.pieces[0] if len(request.pieces) == 1 else b"".join(request.pieces)
+            if flags & STREAMED:
+                whole = not merged or all(map(bytes.endswith, request.bodies, repeat(_BETWEEN[:2])))
+                return self._stream(body) if whole else None
+            return self._body(body)
         except Exception:  # noqa: BLE001  # read again by itself, and reported
             return None
 
-    def _body(self, bodies: list[bytes]) -> Content | None:
-        delta = self._endpoint.decode(bodies[0] if len(bodies) == 1 else b"".join(bodies))
-        if type(delta) is not Delta or not delta.content or delta.extra or HIDDEN in delta.reasoning:
+    def _body(self, body: bytes) -> Content | None:
+        delta = self._endpoint.decode(body)
+        if type(delta) is not Delta or delta.extra:
             return None
-        kind = TEXT * bool(delta.text) | REASONING * bool(delta.reasoning) | TOOL * bool(delta.tool) | ITEM * bool(delta.items)
-        return Content(
-            self._count(delta.text + delta.tool), self._count(delta.reasoning), bytes((kind,)),
-            [sum(map(len, bodies)) - len(_BETWEEN)], 0, ABSENT, _counts(delta.usage),
-        )  # fmt: skip
+        text, reasoning, tool, usage, _, items, _ = astuple(delta)
+        if not (reasoning or tool or items):  # nearly always, and each call counts here
+            kind, thoughts = _KINDS[TEXT * bool(text)], ABSENT
+        else:
+            kind = _KINDS[TEXT * bool(text) | REASONING * bool(reasoning) | TOOL * bool(tool) | ITEM * bool(items)]
+            text, thoughts = text + tool, self._count(reasoning)
+        if kind == _KINDS[0] or HIDDEN in reasoning:
+            return None
+        outputs = self._counts[text] if text and self._counts is not None else ABSENT
+        return Content(outputs, thoughts, kind, [len(body) - len(_BETWEEN)], 0, ABSENT, _counts(usage) if usage else ())
 
-    def _stream(self, bodies: list[bytes], *, merged: bool) -> Content | None:
-        if not self._endpoint.repeats_envelope or (merged and not all(map(bytes.endswith, bodies, repeat(_BETWEEN[:2])))):
+    def _stream(self, stream: bytes) -> Content | None:
+        if not self._endpoint.repeats_envelope:
             return None
-        stream = b"".join(bodies)
         if stream[:6] != _BETWEEN[2:] or stream[-2:] != _BETWEEN[:2] or b"\r" in stream:
             return None
         events = stream[6:-2].split(_BETWEEN)
@@ -185,7 +193,7 @@ class BulkRows:
         finish = 2.0 if any(each is not None for each in fields.finishes) else float(events[-1] == END_MARKER)
         return Content(
             self._count("".join(texts)), self._count(reasoning), kinds, list(map(len, events)),
-            fields.telling, finish, _counts(merged_usage(list(filter(None, fields.usages)))),
+            fields.telling, finish, _counts(merged_usage(list(filter(None, fields.usages))) or {}),
         )  # fmt: skip
 
     def _count(self, text: str) -> float:
@@ -229,8 +237,11 @@ class BulkRows:
         pieces = _Pieces(group, contents, zero)
         columns |= pieces.columns(np.array(telling))
         numbers = np.full((len(NUMBERS), len(contents)), ABSENT)
-        most = max(map(len, usages))
-        if most:
+        least, most = min(map(len, usages)), max(map(len, usages))
+        if 0 < least == most < len(Usage.__struct_fields__):  # numbers alone
+            values = np.fromiter(chain.from_iterable(usages), np.float64, most * len(usages))
+            numbers[:most] = values.reshape(-1, most).T
+        elif most:
             numbers[:most] = np.array([usage + (None,) * (most - len(usage)) for usage in usages], dtype=np.float64).T
         for name, values in columns.items():
             numbers[_PLACES[name]] = values
@@ -249,10 +260,12 @@ class BulkRows:
         return turnarounds
 
 
+_KINDS = [bytes((kind,)) for kind in range((TEXT | REASONING | TOOL | ITEM) + 1)]
+"""The kinds of an answer that is one piece."""
 _PLACES = {name: place for place, name in enumerate(NUMBERS)}
 
 
-def _counts(usage: dict[str, Any] | None) -> tuple[float | None, ...]:
+def _counts(usage: dict[str, Any]) -> tuple[float | None, ...]:
     return (plain_counts(usage) or astuple(read_usage(usage))) if usage else ()
 
 
@@ -265,7 +278,7 @@ class _Pieces:
 
     def __init__(self, group: _Group, contents: Sequence[Content], zero_ns: int) -> None:
         kinds = np.frombuffer(b"".join([content.kinds for content in contents]), np.uint8)
-        sizes = np.fromiter(chain.from_iterable(content.sizes for content in contents), np.int64, len(kinds))
+        sizes = np.fromiter(chain.from_iterable([content.sizes for content in contents]), np.int64, len(kinds))
         events = np.array([len(content.kinds) for content in contents])
         # An event came with the read that completed it.
         reads = np.searchsorted(np.cumsum(group.sizes), np.cumsum(sizes + len(_BETWEEN)))

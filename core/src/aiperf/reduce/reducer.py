@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LIVE_BATCH_NS = 250_000_000
-_GROUP, _GROUP_BYTES = 256, 2 << 20
+_GROUP, _GROUP_BYTES = 1024, 2 << 20
 """Requests, and body bytes, that become rows together."""
 
 RARELY = (50_000, 20, 100)
@@ -210,7 +210,7 @@ class Reducer:
         most, held = min(_GROUP, self._batch.room), 0
         for request in requests:
             group.append(request)
-            held += sum(map(len, request.bodies))
+            held += request.size
             if len(group) >= most or held >= _GROUP_BYTES:
                 self._finish_group(group, shard)
                 group, most, held = [], min(_GROUP, self._batch.room), 0

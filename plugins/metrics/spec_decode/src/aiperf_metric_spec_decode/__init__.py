@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 import numpy as np
-from aiperf import Aggregation, Column, Metric, RecordBatch, RunMetric, Totals, Unit
+from aiperf import Aggregation, Column, Metric, Ragged, RecordBatch, RunMetric, Totals, Unit
 from aiperf.sdk.columns import Floats, integers, ragged
 from aiperf.sdk.metric import PluginFold
 from aiperf.sdk.spec_decode import SPEC_DECODE
@@ -210,7 +210,9 @@ class PooledHistogram(Metric):
     group, order = GROUP, 5050
 
     def column(self, batch: RecordBatch) -> Column:
-        found = read(batch) or [None] * len(batch)
+        found = read(batch)
+        if not found:
+            return Ragged(np.empty(0), np.zeros(len(batch) + 1, dtype=np.int64), np.empty(0))
         rows = [[] if each is None else _packed(each.histogram) for each in found]
         return ragged(rows, [[end] * len(row) for end, row in zip(batch["ended_ns"].tolist(), rows, strict=True)])
 
