@@ -67,7 +67,11 @@ def endless(request: pytest.FixtureRequest) -> Iterator[tuple[str, Endless]]:
 @pytest.mark.parametrize(("words", "error", "outcome"), [
     (
         "--request-timeout-seconds 0.5",
-        {"message": "no whole answer within 0.5 s", "type": "TimeoutError", "code": 504}, "no whole answer within 0.5 s: raise",
+        {
+            "message": "no whole answer within 0.5 s", "type": "TimeoutError", "code": 504,
+            "cause": "the answer was still coming",
+        },
+        "no whole answer within 0.5 s, and answers were still coming",
     ),
     ("--request-cancellation-rate 100 --request-cancellation-delay 0.5", {"type": "RequestCancellationError", "code": 499}, ""),
 ], ids=["timeout", "cancellation"])  # fmt: skip

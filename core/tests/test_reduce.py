@@ -456,6 +456,18 @@ def test_a_transports_error_is_kept_as_it_said_it(tmp_path: Path) -> None:
     assert error(reduced(made)) == said
 
 
+@pytest.mark.parametrize(("last_ms", "cause"), [(95, "the answer was still coming"), (50, None), (None, None)])
+def test_a_timeout_tells_an_answer_that_was_still_coming(tmp_path: Path, last_ms: int | None, cause: str | None) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 0)
+    made.text(0, "error", {"message": "no whole answer within 0.1 s", "type": "TimeoutError", "code": 504})
+    for at_ms in (10, last_ms) if last_ms else ():
+        made.read(0, at_ms * MS, event(text="a"))
+    made.done(0, 100 * MS, outcome=journal.ERROR, status=200)
+    made.flush(100 * MS)
+    assert error(reduced(made)).get("cause") == cause
+
+
 @pytest.mark.parametrize(
     ("outcome", "failed"), [(journal.ABORTED, 0), (journal.CANCELLED, 1), (journal.ERROR, 1), (journal.COMPLETED, 0)]
 )

@@ -30,7 +30,7 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Floats, Row
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.framing import is_stream
-from aiperf.sdk.model import HIDDEN, ErrorDetails
+from aiperf.sdk.model import HIDDEN, STILL_COMING, ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
 from aiperf.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
@@ -320,11 +320,18 @@ class RowMaker:
         """The error of a failed request: the transport's, else the status with the body."""
         error, head = request.texts.get("error"), request.texts.get("head")
         if error is not None:
-            return msgspec.convert(error, ErrorDetails)
+            details = msgspec.convert(error, ErrorDetails)
+            late = details.type == "TimeoutError" and self._was_coming(request)
+            return msgspec.structs.replace(details, cause=STILL_COMING) if late else details
         body = self._scrubbed(b"".join(read[3] for read in request.reads).decode("utf-8", "replace"))
         body = " ".join(filter(None, (redirect_of(status, head), body)))
         kind = f"HTTP {status}" if head is None else head["reason"]
         return ErrorDetails(_shortened(body), type=kind, code=status or None)
+
+    def _was_coming(self, request: JournalRequest) -> bool:
+        """Whether bytes of the answer came in the last tenth of the request's time."""
+        (*_, ended, _, _, _, _, _), (*_, started, _, _), reads = request.done, request.sent, request.reads
+        return bool(reads) and reads[-1][0] + self._zero_ns > ended - (ended - started) // 10
 
     def _scrubbed(self, text: str) -> str:
         return scrubbed(text, self._secret_texts)

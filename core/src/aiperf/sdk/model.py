@@ -265,6 +265,10 @@ class Delta(Struct, frozen=True, gc=False):
         return bool(self.text or self.reasoning or self.tool or self.items)
 
 
+STILL_COMING = "the answer was still coming"
+"""The cause of a timeout that ended an answer between its bytes."""
+
+
 class ErrorDetails(Struct, frozen=True, omit_defaults=True):
     """Why a request failed, in the shape of the exported files."""
 
@@ -299,6 +303,6 @@ def names(words: Sequence[str]) -> str:
 
 
 __all__ = [
-    "HIDDEN", "LENGTH_FIELDS", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media", "Message", "Turn",
-    "join_url", "names",
+    "HIDDEN", "LENGTH_FIELDS", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media",
+    "Message", "Turn", "join_url", "names",
 ]  # fmt: skip

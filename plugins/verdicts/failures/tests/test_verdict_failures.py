@@ -6,6 +6,7 @@ import json
 
 import pytest
 from aiperf import ErrorDetails
+from aiperf.sdk.model import STILL_COMING
 from aiperf.sdk.transport import REFUSED
 from aiperf.sdk.verdict import ErrorSeen
 from aiperf.testing import sample_evidence
@@ -58,6 +59,7 @@ def api_error(message: str, code: str) -> str:
         (seen("the server closed the connection before a whole answer was in"), "closed", "its own log"),
         (seen("Connection reset by peer"), "closed", "begin with http:// or with https://?"),
         (seen("no whole answer within 0.5 s", 504), "timed_out", "--request-timeout-seconds"),
+        (seen("no whole answer within 0.5 s", 504, cause=STILL_COMING), "timed_out", "answers were still coming"),
         (seen("a riddle", 500), "fails", "fails (500): its own log says why; it says: a riddle"),
         (seen("<html>", 502, kind="Bad Gateway"), "gateway", "is that one up?"),
         (seen("loading", 503), "not_ready", "--wait-for-model-timeout"),

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from aiperf import ErrorDetails
-from aiperf.sdk.model import join_url, names
+from aiperf.sdk.model import STILL_COMING, join_url, names
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import REFUSED
 
@@ -131,6 +131,11 @@ def _not_ready(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _late(error: ErrorDetails, plan: Plan) -> str:
+    if error.cause == STILL_COMING:
+        return (
+            f"{error.message}, and answers were still coming: ask for less (--osl), or raise --request-timeout-seconds; some"
+            " servers send more than was asked for, without an end"
+        )
     return (
         f"{error.message}: raise --request-timeout-seconds, or ask for less; where even one request takes that long, look at"
         " the server"
