@@ -37,6 +37,13 @@ class Thing:
         body = msgspec.json.decode(request.body) | {"user": str(self.count)}
         return msgspec.structs.replace(request, body=msgspec.json.encode(body))
 """
+ENGINE = """
+from aiperf import LocalProcess, ShardEngine
+
+class Thing(ShardEngine):
+    def start(self, start):
+        return LocalProcess(start.command, start.log, start.descriptors)
+"""
 ORPHANS = """
 import logging, os, signal, sys
 from pathlib import Path
@@ -267,6 +274,31 @@ def test_processes_are_new_where_they_would_differ(
     monkeypatch.setenv("AIPERF_HTTP_IP_VERSION", "4")
     run.profile(**plan, artifact_dir="other")
     assert len({*map(tuple, pids), tuple(children())}) == 4 and len(children()) == 1
+
+
+def test_shards_of_an_engine_plugin_are_new_in_each_plan(
+    simulator: Simulator, run: aiperf.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overlay = Overlay(tmp_path / "overlay")
+    overlay.add("acme-shed", "engines", "shed", code=ENGINE)
+    monkeypatch.syspath_prepend(overlay.folder)
+    monkeypatch.setenv("PYTHONPATH", str(overlay.folder))
+    for number, engine in enumerate(("shed", "shed", "local", "shed")):
+        summary = run.profile(**PLAN, url=simulator.url, engine=engine, artifact_dir=f"{number}")
+        assert (summary.valid, len(children())) == (8, 1 if engine == "local" else 0)
+
+
+def test_a_second_interrupt_ends_the_plan_and_not_the_next_one(simulator: Simulator, run: aiperf.Run) -> None:
+    plan = {**PLAN, "url": simulator.url}
+    run.profile(**plan, artifact_dir="first")
+
+    def twice() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with when(STARTED, twice), pytest.raises(KeyboardInterrupt):
+        run.profile(**{**plan, "request_count": None}, benchmark_duration=60, artifact_dir="second")
+    assert children() == [] and run.profile(**plan, artifact_dir="third").valid == 8
 
 
 def test_a_closed_one_runs_nothing(simulator: Simulator) -> None:
