@@ -68,13 +68,17 @@ class Run:
             for level in (1, 2, 4, 8):
                 summary = run.profile(model="m", url=url, concurrency=level, artifact_dir=f"sweep/{level}")
 
-    A plan may differ in everything.  Connections, the data set, hooks, displays and telemetry sources are each plan's own; what
-    a plugin keeps in its module stays.  A process that died is replaced.  All are replaced after a plan that was ended by an
-    error or by a second signal, and where the environment, the working directory or the mask of new files (``--private``)
-    changed, or the control channel, or a plan has more phases than any before it and than two.  With an engine plugin
-    (``--engine``) every plan has new processes.
+    Any options may differ between plans.  Connections, data set, hooks, displays and telemetry sources are each plan's own;
+    what a plugin keeps in its module stays.
 
-    To be closed, best by ``with``.  The processes also end with the program.
+    A process that died is replaced.  All processes are replaced
+
+    - after a plan that had begun to start and was ended by an error, by a signal before its load or by a second signal;
+    - where environment variables, the working directory, the mask of new files (``--private``) or the control channel changed;
+    - for a plan with more than two phases, and more than the plan had that they were started for;
+    - for each plan with an engine plugin (``--engine``).
+
+    Close it, best with ``with``: an idle process takes memory, and no processor time.  All end with the program.
     """
 
     def __init__(self) -> None:
