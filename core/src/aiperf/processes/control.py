@@ -41,7 +41,7 @@ class Prepare(Struct, frozen=True, tag=True):
 class Load(Struct, frozen=True, tag=True):
     """The plan is whole; be ready to run it."""
 
-    secrets: Secrets | None = None
+    secrets: Secrets
 
 
 class Ready(Struct, frozen=True, tag=True):

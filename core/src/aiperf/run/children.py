@@ -36,7 +36,7 @@ class Child:
     def __init__(self, role: str, index: int, process: Shard) -> None:
         self.role, self.index, self.process = role, index, process
         self.identity = f"{role}-{index}"
-        self.up = self.ready = self.ended = self.released = False
+        self.up = self.ready = self.released = False
 
     @property
     def busy(self) -> bool:
@@ -140,7 +140,7 @@ class Children:
                 elif not children[index].released or children[index].process.poll() is not None:
                     children[index].process.kill()
                     children[index] = self._started(role, index)
-                children[index].ready = children[index].ended = children[index].released = False
+                children[index].ready = children[index].released = False
 
     @property
     def workers(self) -> list[Child]:
@@ -300,7 +300,7 @@ class Mailbox:
             AiperfError: Too many died.
         """
         for child in list(self.children.reducers):
-            if child.process.poll() is None or child.ended:
+            if child.process.poll() is None:
                 continue
             if self._restarts >= _RESTARTS:
                 hint = f"make the report with: aiperf report {self._artifacts}"

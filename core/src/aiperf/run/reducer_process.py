@@ -106,7 +106,7 @@ class ReducerProcess:
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Load():
-                self.secrets = message.secrets or self.secrets
+                self.secrets = message.secrets
                 self.line.send(control.Ready("reducer", self.index, _trouble(self._load)))
             case control.Finish():
                 self.line.send(control.Reduced(self.index, _trouble(self._finish)))

@@ -283,7 +283,6 @@ class Run:
         self._wait(lambda: mailbox.summarized, "Making the summary")
         summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
         for child in self.children.reducers:
-            child.ended = True
             mailbox.send(child, self.fleet.last_message)
         outcome.stamp("summarized_ns")
         return summary

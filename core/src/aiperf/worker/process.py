@@ -251,13 +251,12 @@ class Worker:
 
     async def _load(self, message: control.Load) -> None:
         try:
-            secrets = message.secrets or Secrets()
-            plan = secrets.restored(journal.load_run(self.directory)[0])
+            plan = message.secrets.restored(journal.load_run(self.directory)[0])
             workers = plan.run.workers
             place = Place(self.index, workers, self.fds if workers > 1 else self.fds[:1])
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
             self._stalls = Stalls(self.index) if plan.run.log_level <= DEBUG else None
-            self.share = await load_share(plan, secrets, self.directory, place, hooks, self._warn)
+            self.share = await load_share(plan, message.secrets, self.directory, place, hooks, self._warn)
         except Exception as error:  # noqa: BLE001  # code of a plugin: a transport may fail at opening connections
             reason = error.message if isinstance(error, AiperfError) else why(error)
             self._send(control.Ready("worker", self.index, reason))
