@@ -31,13 +31,14 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         return plan
     metrics, exporters, verdicts = (plugin_options.registry.all(category) for category in _CATEGORIES)
     usable = [each for each in (*metrics, *verdicts) if each.options_model is None or each.key in plugin_options.options]
+    series = plugin_options.registry.all("series") if plan.plugins.telemetry else []
     # An exporter that the run did not use takes part where one of its options is given.
     wanted = [plugin for plugin in exporters if plugin.key in plugin_options.given]
     plan = plan.replacing(
         metrics=_refs(plan.plugins.metrics, metrics, [each for each in usable if each.category == "metrics"]),
         exporters=_refs(plan.plugins.exporters, exporters, wanted),
         verdicts=_refs(plan.plugins.verdicts, verdicts, [each for each in usable if each.category == "verdicts"]),
-        series=plan.plugins.series or next((each.ref for each in plugin_options.registry.all("series")), None),
+        series=plan.plugins.series or next((each.ref for each in series), None),
     )
     for key, options in plugin_options.options.items():
         encoded, earlier = EncodedOptions.of(options), plan.plugins.options.get(key)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from aiperf.sdk.columns import Floats, Ints
+from numpy.typing import NDArray
 
 from aiperf_series_by_time.percentiles import PERCENTILES, by_time
 from aiperf_series_by_time.windows import UNSEEN, Finished, Place, Result, Windows
 
-_LEAST_VALUES, _MOST_VALUES, _MOST_HELD = 1024, 4096, 1 << 21
+_LEAST_VALUES, _MOST_VALUES, _MOST_HELD = 1024, 4096, 1 << 20
 """Distinct values of a gauge in a window; with more, percentiles are those of values with three digits.  Together the gauges of
 a source have _MOST_HELD: each has its share of them, within these limits."""
 _WAITING = 1 << 16
 """Values that wait to be sorted."""
+_Owners: TypeAlias = NDArray[np.uint16]
+"""Places of gauges, which a source has fewer of: they take little room, and are sorted by their digits."""
 _COUNT, _ONLY, _LEAST, _MOST, _COVERED, _AREA, _SQUARE, _BASE = range(8)
 _EMPTY = np.array([0, math.nan, math.inf, -math.inf, 0, 0, 0, math.nan])
 STATISTICS = ("avg", "min", "max", "std", "count", *(f"p{percent}" for percent in PERCENTILES))
@@ -25,11 +29,11 @@ class _Times:
     """The time that each gauge spent at each value."""
 
     def __init__(self) -> None:
-        self._parts = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
+        self._parts = [(np.zeros(0, np.uint16), np.zeros(0), np.zeros(0, np.int64))]
         self._sorted = self._waiting = 0
 
     def add(self, slots: Ints, values: Floats, times: Ints) -> None:
-        self._parts.append((slots, values, times))
+        self._parts.append((slots.astype(np.uint16), values, times))
         self._waiting += len(slots)
 
     def settle(self, gauges: int) -> None:
@@ -48,10 +52,10 @@ class _Times:
         order = column[taken].argsort(kind="stable")
         return by_time(column[taken][order], values[taken][order], times[taken][order], len(slots))
 
-    def _keep(self, owners: Ints, values: Floats, times: Ints) -> None:
+    def _keep(self, owners: _Owners, values: Floats, times: Ints) -> None:
         self._parts, self._sorted, self._waiting = [(owners, values, times)], len(owners), 0
 
-    def _merge(self, gauges: int) -> tuple[Ints, Floats, Ints]:
+    def _merge(self, gauges: int) -> tuple[_Owners, Floats, Ints]:
         """All values in order, each once; those of a gauge that has too many are rounded."""
         owners, values, times = _summed(*map(np.concatenate, zip(*self._parts, strict=True)))
         most = max(_LEAST_VALUES, min(_MOST_VALUES, _MOST_HELD // gauges))
@@ -61,10 +65,10 @@ class _Times:
         return owners, values, times
 
 
-def _summed(owners: Ints, values: Floats, times: Ints) -> tuple[Ints, Floats, Ints]:
+def _summed(owners: _Owners, values: Floats, times: Ints) -> tuple[_Owners, Floats, Ints]:
     """In the order of owners and values, each pair once with all its time."""
     order = values.argsort()
-    order = order[owners[order].astype(np.uint16).argsort(kind="stable")]  # of short numbers: sorted by their digits
+    order = order[owners[order].argsort(kind="stable")]
     owners, values, times = owners[order], values[order], times[order]
     first = np.flatnonzero(np.append(True, (np.diff(owners) != 0) | (np.diff(values) != 0))[: len(owners)])
     return owners[first], values[first], np.add.reduceat(times, first) if len(first) else times
