@@ -31,6 +31,15 @@ def test_the_cost_of_the_first_entry_is_left_out(monkeypatch: pytest.MonkeyPatch
     assert made(20.0, 1, monkeypatch).rate == 0
 
 
+def test_the_cost_of_what_is_made_once_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([*range(20), *(19 + made / 1000 for made in range(1, 81))])
+    monkeypatch.setattr(pace, "monotonic", lambda: float(next(times)))
+    done = Pace()
+    for entry in range(1, 101):
+        done.note(entry)
+    assert done.rate == pytest.approx(1000)
+
+
 @pytest.mark.parametrize(("load", "told"), [
     # Entry k, from the tenth on, is made at (k - 9) / 20 s, and due at k / load s.
     (100.0, "from request 14 on requests wait for their entries, the last ones about 3.5 s"),  # 13: 0.20 - 0.13

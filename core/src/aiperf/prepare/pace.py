@@ -17,19 +17,19 @@ _LATE_S = 0.05
 
 
 class Pace:
-    """How fast entries are made.  The first one has the cost of whatever is made once, so the time counts from there."""
+    """How fast entries are made, without the first half of them, which has the cost of what is made once."""
 
     def __init__(self) -> None:
-        self._first: tuple[int, float] | None = None
+        self._marks: list[tuple[int, float]] = []
         self.entries, self.rate = 0, 0.0
         """How many are made, and how many a second; 0 where too few are made to tell."""
 
     def note(self, entries: int) -> None:
         """So many entries are made by now."""
         now_s = monotonic()
-        if self._first is None:
-            self._first = entries, now_s
-        self.entries, (before, began_s) = entries, self._first
+        if not self._marks or entries >= 2 * self._marks[-1][0]:
+            self._marks = [*self._marks[-1:], (entries, now_s)]
+        self.entries, (before, began_s) = entries, self._marks[0]
         self.rate = (entries - before) / (now_s - began_s) if entries > before and now_s > began_s else 0.0
 
 
