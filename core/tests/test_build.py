@@ -516,6 +516,7 @@ def test_a_conversation_the_endpoint_cannot_take_is_refused(
     with pytest.raises(BadDataset) as caught:
         build(listed(tmp_path, {"id": "c", **row}, endpoint=endpoint))
     assert said in caught.value.message
+    assert "media" not in str(row) or "an endpoint type that takes video" in caught.value.hints[0]
 
 
 def test_an_empty_data_set_is_refused(tmp_path: Path) -> None:

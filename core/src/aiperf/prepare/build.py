@@ -473,7 +473,10 @@ class Encoder:
             for media in turn.media:
                 if media.kind not in accepted:
                     takes = f"takes {names(accepted)}" if accepted else "takes text alone"
-                    raise BadDataset(f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}")
+                    raise BadDataset(
+                        f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}",
+                        f"drop the row, or use an endpoint type that takes {media.kind} (aiperf plugins endpoints NAME)",
+                    )
             if "tools" in turn.extra and self.capabilities.verbatim:
                 check_tools(turn.extra["tools"], f"turn {index} of {where}")
             for name, value in turn.headers.items():
