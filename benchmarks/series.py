@@ -135,8 +135,9 @@ def measured(program: str, series: int, samples: int, slices_s: float | None) ->
             raise LoadError(f"it exits {code}")
         times = json.loads((Path(artifacts) / "journal" / "run-times.json").read_text())
         (source,) = json.loads((Path(artifacts) / "profile_export_aiperf.json").read_text())["telemetry"]
-        if len(source["series"]) != series or source["samples"] < 0.9 * samples:
-            raise LoadError(f"{len(source['series'])} series of {source['samples']} samples")
+        taken, missed = source["samples"], source["missed"]
+        if len(source["series"]) != series or taken + missed < 0.9 * samples or taken < missed:
+            raise LoadError(f"{len(source['series'])} series of {taken} samples, {missed} were missed")
         last = times["last_answer_ns"] / 1e9
         spent, early = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, meter.until(last)
         return Cost(printed - last, ended - last, early, spent - early)
