@@ -18,7 +18,7 @@ from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.options import Options, option
-from aiperf_command_plugins import contracts, generate
+from aiperf_command_plugins import contracts, generate, sdk_page
 
 COMMAND = Registry.discover().descriptor("commands", "plugins")
 
@@ -295,3 +295,9 @@ def test_hooks_of_an_unknown_package_are_a_usage_error(ask: Any) -> None:
     code, out, err = ask("hooks wacht", endpoint(), WATCH)
     assert (code, out) == (2, "") and "no hook plugin is called 'wacht'" in err
     assert "did you mean 'watch'?" in err
+
+
+def test_the_page_of_the_sdk_prints_an_alias_as_its_source_does():
+    page = sdk_page.page()
+    assert "### `Floats`\n\n```python\nFloats: TypeAlias = NDArray[np.float64]\n```" in page
+    assert "```python\nclass Any\n" not in page

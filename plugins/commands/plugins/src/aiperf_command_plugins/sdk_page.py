@@ -39,13 +39,16 @@ def page() -> str:
 def _module(module: ModuleType, names: list[str]) -> Iterator[str]:
     yield f"## `{module.__name__}`"
     yield from _text(inspect.getdoc(module) or "")
-    constants = dict(_constants(module))
+    constants, aliases = dict(_constants(module)), _aliases(module)
     for name in sorted(names, key=str.lower):
         value = getattr(module, name)
         home = getattr(value, "__module__", "") if inspect.isclass(value) or inspect.isroutine(value) else ""
         yield f"### `{name}`" + (f" (also `aiperf.{name}`)" if module is not aiperf and name in aiperf.__all__ else "")
         if home != module.__name__ and home.startswith("aiperf.sdk."):
             yield f"From `{home}`."
+        elif name in aliases:
+            yield f"```python\n{name}: TypeAlias = {aliases[name]}\n```"
+            yield from _text(constants.get(name, ""))
         elif inspect.isclass(value):
             yield from _class(value)
         elif inspect.isroutine(value):
@@ -54,6 +57,16 @@ def _module(module: ModuleType, names: list[str]) -> Iterator[str]:
         else:
             yield f"```python\n{name}{_value(value)}\n```"
             yield from _text(constants.get(name, ""))
+
+
+def _aliases(module: ModuleType) -> dict[str, str]:
+    """The types that the module declares as aliases, as its source has them: at run time some are ``Any`` (no numpy yet)."""
+    aliases = {}
+    for statement in ast.walk(ast.parse(inspect.getsource(module))):
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias"), value=ast.expr() as value):
+                aliases[name] = ast.unparse(value)
+    return aliases
 
 
 def _value(value: Any) -> str:
