@@ -236,6 +236,20 @@ def test_a_batch_gives_the_same_lines_as_its_halves():
     assert lines(0, 6) == lines(0, 3) + lines(3, 6)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[7.0] * 12, [0.1] * 12, [1e300] * 12, [0.0] * 12, [-0.0] * 12, [0.0] * 11 + [-0.0], [math.nan] * 12, [3.0] * 11 + [math.nan]],
+)
+@pytest.mark.parametrize("metric", [Latency, Tokens])
+def test_a_value_that_all_lines_have_is_written_as_in_each_alone(metric: type[Metric], values: list[float]):
+    column, metrics = np.array(values), {metric.tag: metric()}
+
+    def lines(low, high):
+        return Records(Target(Path())).rows(batch([DONE] * (high - low)).with_metrics({metric.tag: column[low:high]}, metrics))
+
+    assert lines(0, 12) == b"".join(lines(at, at + 1) for at in range(12))
+
+
 def test_an_empty_batch_gives_nothing():
     assert Records(Target(Path())).rows(batch([])) == b""
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EXACT = 2.0**53
+_ENCODED_ONCE = 8
+"""Lines from which on a value that all of them have is encoded once."""
 
 
 def lines(batch: RecordBatch, target: Target) -> bytes:
@@ -64,7 +66,7 @@ def _cells(column: Numbers | Flags | Words | Texts, wall_ns: int) -> Sequence[An
     return column.values.tolist() if isinstance(column, Flags) else column.values
 
 
-def _metrics(tags: list[str], columns: list[list[KnownValue | Value | None]], count: int) -> Iterable[Any]:
+def _metrics(tags: list[str], columns: list[list[Any]], count: int) -> Iterable[Any]:
     """One object per request, with the metrics it has."""
     if not tags:
         return repeat({}, count)
@@ -79,10 +81,10 @@ def _metrics(tags: list[str], columns: list[list[KnownValue | Value | None]], co
     return map(shape, *columns)
 
 
-def _values(column: Column, metric: MetricDeclaration, bounds: tuple[Column, ...] | None) -> list[KnownValue | Value | None]:
+def _values(column: Column, metric: MetricDeclaration, bounds: tuple[Column, ...] | None) -> list[Any]:
     """A metric's value for each request; None where it has none."""
     if bounds is None:
-        return _numbers(column, metric)
+        return _constant(column, metric) or _numbers(column, metric)
     found = _numbers(column, metric, ESTIMATE_DECIMALS)
     low, high, slack = (part.values if isinstance(part, Ragged) else part for part in bounds)
     at = np.flatnonzero(low < high)
@@ -103,6 +105,17 @@ def _values(column: Column, metric: MetricDeclaration, bounds: tuple[Column, ...
             intervals = Intervals(upper[a:b], lower[a:b] if has_lower else [], [] if is_every else places[a:b], off or None)
             found[row] = Value(value.value, value.unit, intervals)
     return found
+
+
+def _constant(column: Column, metric: MetricDeclaration) -> list[Any]:
+    """The value of a column that has one alone, encoded once; empty for any other."""
+    if isinstance(column, Ragged) or len(column) < _ENCODED_ONCE or np.isnan(column[0]):
+        return []
+    bits = column.view(np.int64)  # 0.0 and -0.0 are shown apart
+    if not (bits == bits[0]).all():
+        return []
+    (value,) = _numbers(column[:1], metric)
+    return [msgspec.Raw(msgspec.json.encode(value))] * len(column)
 
 
 def _numbers(column: Column, metric: MetricDeclaration, decimals: int | None = None) -> list[KnownValue | Value | None]:
@@ -133,6 +146,9 @@ def _shower(metric: MetricDeclaration) -> Callable[..., list[Any]]:
         if not whole:
             return found
         integral = (np.rint(shown) == shown) & (np.abs(shown) < _EXACT)
+        if integral.all():
+            whole_numbers: list[Any] = shown.astype(np.int64).tolist()
+            return whole_numbers
         return [int(value) if fine else value for value, fine in zip(found, integral.tolist(), strict=True)]
 
     return show
