@@ -238,7 +238,10 @@ def test_a_batch_gives_the_same_lines_as_its_halves():
 
 @pytest.mark.parametrize(
     "values",
-    [[7.0] * 12, [0.1] * 12, [1e300] * 12, [0.0] * 12, [-0.0] * 12, [0.0] * 11 + [-0.0], [math.nan] * 12, [3.0] * 11 + [math.nan]],
+    [
+        [7.0] * 12, [0.1] * 12, [1e300] * 12, [0.0] * 12, [-0.0] * 12, [0.0] * 11 + [-0.0], [math.nan] * 12,
+        [3.0] * 11 + [math.nan],
+    ],
 )
 @pytest.mark.parametrize("metric", [Latency, Tokens])
 def test_a_value_that_all_lines_have_is_written_as_in_each_alone(metric: type[Metric], values: list[float]):
