@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aiperf import BatchExporter
@@ -23,4 +24,9 @@ class Records(BatchExporter):
     def rows(self, batch: RecordBatch) -> bytes:
         from aiperf_exporter_records.lines import lines  # numpy: not in the parent, which only joins parts
 
-        return lines(batch, self.target)
+        return lines(batch, self.target, self._off)
+
+    @cached_property
+    def _off(self) -> set[str]:
+        """Tags of metrics whose details failed."""
+        return set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise, repeat
@@ -30,26 +31,49 @@ if TYPE_CHECKING:
     from aiperf.sdk.metric import MetricDeclaration
     from numpy.typing import NDArray
 
+log = logging.getLogger(__name__)
 _EXACT = 2.0**53
 _ENCODED_ONCE = 8
 """Lines from which on a value that all of them have is encoded once."""
 
 
-def lines(batch: RecordBatch, target: Target) -> bytes:
-    """The lines of a batch's requests that were answered, failed or were cancelled."""
+def lines(batch: RecordBatch, target: Target, off: set[str]) -> bytes:
+    """The lines of a batch's requests that were answered, failed or were cancelled.
+
+    off: tags of metrics whose ``details`` failed earlier; their fields are left out.  Further ones are added.
+    """
     declared, every = batch.metrics, batch
     batch, shown, values, bounds, rows = listed(batch)
     if not len(batch):
         return b""
     metrics = _metrics(shown, [_values(values[tag], declared[tag], bounds.get(tag)) for tag in shown], len(batch))
     detailed = [metric for metric in declared.values() if isinstance(metric, Metric) and metric.detail_field]
-    optional = [(str(name), Any, None) for name in ("trace_data", "error", *(metric.detail_field for metric in detailed))]
+    fields = {metric.detail_field: texts for metric in detailed if (texts := _details(metric, every, off)) is not None}
+    optional = [(str(name), Any, None) for name in ("trace_data", "error", *fields)]
     line = msgspec.defstruct("Line", ["metadata", "metrics", *optional], omit_defaults=True, gc=False)
     cells = [_cells(column, target.started_wall_ns) for column in metadata(batch, target).values()]
     wrong = [None if text is None else msgspec.Raw(text) for text in errors(batch)] or repeat(None)
-    details = [_raw(metric.details(every), rows) for metric in detailed]
+    details = [_raw(texts, rows) for texts in fields.values()]
     made = map(line, map(Metadata, *cells), metrics, traces(batch, values, target), wrong, *details)
     return msgspec.json.Encoder().encode_lines(list(made))
+
+
+def _details(metric: Metric, batch: RecordBatch, off: set[str]) -> Sequence[bytes | None] | None:
+    """The metric's field for each request; None where its code fails, which is said once, of the metric's package."""
+    if metric.tag in off:
+        return None
+    try:
+        texts = metric.details(batch)
+        if len(texts) == len(batch):
+            return texts
+        why = f"details() returned {len(texts)} values for {len(batch)} requests"
+    except (Exception, SystemExit) as error:  # code of a plugin
+        log.debug("traceback:", exc_info=error)
+        why = f"details() failed: {type(error).__name__}: {error}"
+    off.add(metric.tag)
+    package = type(metric).__module__.partition(".")[0]
+    log.warning("metric %s of %s: %s; its records have no %s from here on", metric.tag, package, why, metric.detail_field)
+    return None
 
 
 def _raw(texts: Sequence[bytes | None], rows: NDArray[np.intp]) -> list[msgspec.Raw | None]:
