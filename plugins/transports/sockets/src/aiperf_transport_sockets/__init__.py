@@ -23,6 +23,8 @@ from aiperf_transport_sockets.tls import TlsConnection
 
 _BATCH = 16
 """Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
+_REPORT_NS = 200_000
+"""For so long answers are reported before the loop continues; a report may send the next turn of a long conversation."""
 _NOBODY = None, None
 _WARM_AT_ONCE = 128
 _WARM_S = 2.0
@@ -152,6 +154,7 @@ class KernelTransport:
         self._heads: dict[int, RequestHead] = {}
         self._stamping: socket.socket | None = None
         self.finished: deque[tuple[Exchange, Connection]] = deque()
+        self._reporting = False
         self._by_session: dict[str, Connection] | None = {} if settings.sticky else None
         self.poller = Poller(loop, self.settle)
         self._checking: asyncio.TimerHandle | None = None
@@ -209,12 +212,17 @@ class KernelTransport:
         self._checking = self.loop.call_later(wait_s, self._check)
 
     def settle(self) -> None:
-        """Report the answers that the last batch of reads completed.
+        """Report the answers that the last reads completed.
 
-        Behind the batch, not inside it: a report is followed by a send, and a socket that waits for its read meanwhile may
-        find the next chunk merged into the one it holds.
+        Behind the reads, not among them: a report is followed by a send, and a socket that waits for its read meanwhile may
+        find the next chunk merged into the one it holds.  For the same reason many reports take several turns of the loop.
         """
-        finished = self.finished
+        if self.finished and not self._reporting:
+            self._report(fresh=True)
+
+    def _report(self, *, fresh: bool = False) -> None:
+        """Report for a while.  *fresh*: the answers have just been read."""
+        finished, until_ns = self.finished, monotonic_ns() + _REPORT_NS
         while finished:
             exchange, connection = finished.popleft()
             if connection.fd >= 0:
@@ -222,9 +230,14 @@ class KernelTransport:
                     connection.origin.idle.append(connection)
                 else:
                     self._by_session[exchange.session_id] = connection
-                self.just_read = connection  # empty: the send that follows at once need not peek
+                self.just_read = connection if fresh else None  # empty: the send that follows at once need not peek
             self.sink.done(exchange, None)
             self.just_read = None
+            if finished and monotonic_ns() > until_ns:
+                self._reporting = True
+                self.loop.call_soon(self._report)
+                return
+        self._reporting = False
 
     def send(self, exchange: Exchange) -> None:
         head = self._heads.get(id(exchange.shape)) or self._new_request_head(exchange.shape)
