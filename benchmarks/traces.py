@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -117,7 +118,7 @@ def measured(*words: str) -> tuple[float, float, float]:
     return time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
-def analyze(folder: Path, rounds: int, rows: int) -> None:
+def analyze(folder: Path, rounds: int) -> None:
     """20,000 rows of about 52 blocks, beside the reference where AIPERF_REFERENCE names its program."""
     aiperf, trace = str(Path(sys.executable).parent / "aiperf"), write(folder / "wide.jsonl", wide(20_000, 1))
     tools = {"analyze-trace": (aiperf, "analyze-trace", str(trace)),
@@ -131,7 +132,7 @@ def analyze(folder: Path, rounds: int, rows: int) -> None:
               f" ({min(processor):.2f}–{max(processor):.2f}), {max(size):.0f} MB")  # fmt: skip
 
 
-def million(folder: Path, rounds: int, rows: int) -> None:
+def million(folder: Path, rounds: int) -> None:
     """1,000,000 rows; the memory beyond that of an empty trace, for each distinct block."""
     aiperf = str(Path(sys.executable).parent / "aiperf")
     trace, one = write(folder / "million.jsonl", wide(1_000_000, 1)), write(folder / "one.jsonl", wide(1, 1))
@@ -145,7 +146,7 @@ def million(folder: Path, rounds: int, rows: int) -> None:
               f" {each:.0f} bytes for each of {blocks:,} blocks ({report['referenced_blocks']:,} references)")  # fmt: skip
 
 
-def replay(folder: Path, rounds: int, rows: int) -> None:
+def replay(folder: Path, rounds: int, rows: int = 23_608) -> None:
     """The mooncake trace at 20 times its speed against truthd: what was sent, and how late, by the ledger and the server.
 
     *rows*: only so many of its first rows, at the same rate.
@@ -166,7 +167,7 @@ def replay(folder: Path, rounds: int, rows: int) -> None:
         print(f"slip {measurement['schedule_slip_ms']}, verdict {measurement['verdict']}, theoretical hits {hit:.2f} %")
 
 
-def make(folder: Path, rounds: int, rows: int) -> None:
+def make(folder: Path, rounds: int) -> None:
     """Write the traces to the directory and measure nothing."""
     for name, shape in SHAPES.items():
         rows = 23_608 if name == "mooncake" else 20_000
@@ -183,8 +184,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=23_608, help="of replay: the first rows of the trace")
     parser.add_argument("--folder", type=Path, help="keeps the traces")
     options = parser.parse_args()
+    parts = PARTS | {"replay": partial(replay, rows=options.rows)}
     with tempfile.TemporaryDirectory() as scratch:
-        PARTS[options.part](options.folder or Path(scratch), options.rounds, options.rows)
+        parts[options.part](options.folder or Path(scratch), options.rounds)
 
 
 if __name__ == "__main__":
