@@ -100,7 +100,9 @@ def test_slow_reports_let_the_loop_go_on_and_keep_their_order(clock: Clock, make
         connections = [Connection(transport, Origin("http", "127.0.0.1", 80)) for _ in range(4)]
         for number, connection in enumerate(connections):
             connection.fd = 0  # open; nothing is read from it
-            transport.finished.append((Exchange(number, shape, b"", "", "", 0), connection))
+            exchange = Exchange(number, shape, b"", "", "", 0)
+            exchange.final = False
+            transport.finished.append((exchange, connection))
             if number == 2:
                 transport.settle()
         assert sink.reported == [(0, connections[0])], "one, of which the socket is known to be empty"

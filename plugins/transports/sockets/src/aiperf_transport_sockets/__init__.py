@@ -24,7 +24,7 @@ from aiperf_transport_sockets.tls import TlsConnection
 _BATCH = 16
 """Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
 _REPORT_NS = 200_000
-"""For so long answers are reported before the loop continues; a report may send the next turn of a long conversation."""
+"""For so long answers with a turn behind them are reported before the loop continues: the turn is encoded and sent."""
 _NOBODY = None, None
 _WARM_AT_ONCE = 128
 _WARM_S = 2.0
@@ -215,7 +215,8 @@ class KernelTransport:
         """Report the answers that the last reads completed.
 
         Behind the reads, not among them: a report is followed by a send, and a socket that waits for its read meanwhile may
-        find the next chunk merged into the one it holds.  For the same reason many reports take several turns of the loop.
+        find the next chunk merged into the one it holds.  For the same reason reports of many conversations take several turns
+        of the loop.
         """
         if self.finished and not self._reporting:
             self._report(fresh=True)
@@ -233,7 +234,7 @@ class KernelTransport:
                 self.just_read = connection if fresh else None  # empty: the send that follows at once need not peek
             self.sink.done(exchange, None)
             self.just_read = None
-            if finished and monotonic_ns() > until_ns:
+            if finished and not exchange.final and monotonic_ns() > until_ns:
                 self._reporting = True
                 self.loop.call_soon(self._report)
                 return
