@@ -140,6 +140,8 @@ class Outlets:
         for (ref, exporter), part in zip(self._exporters, self._parts, strict=True):
             with isolated(ref, partial(self._report, str(ref)), passing=OSError):
                 self._write(part, exporter.rows(batch))
+                for sentence in exporter.left_out():
+                    self._report(sentence, sentence)
         self._hooks.call("aiperf_batch_reduced", batch=batch)
 
     def _write(self, part: BinaryIO, data: bytes) -> None:

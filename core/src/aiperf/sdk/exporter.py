@@ -179,6 +179,10 @@ class BatchExporter(_RowExporter[OptionsT]):
         """The batch's lines.  Deterministic."""
         raise NotImplementedError(f"{type(self).__name__} must define rows(batch)")
 
+    def left_out(self) -> Sequence[str]:
+        """A sentence for each thing that the rows so far lack; asked behind each batch, and reported once."""
+        return ()
+
     def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
         """The whole file from the parts of the reducers in their order; called once in the parent, at the end."""
         yield self.header()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from aiperf import BatchExporter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aiperf import RecordBatch
 
 
@@ -26,7 +28,10 @@ class Records(BatchExporter):
 
         return lines(batch, self.target, self._off)
 
+    def left_out(self) -> Sequence[str]:
+        return [*self._off.values()]
+
     @cached_property
-    def _off(self) -> set[str]:
-        """Tags of metrics whose details failed."""
-        return set()
+    def _off(self) -> dict[str, str]:
+        """A sentence for each metric whose details failed."""
+        return {}

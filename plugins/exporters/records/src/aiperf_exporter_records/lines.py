@@ -37,10 +37,10 @@ _ENCODED_ONCE = 8
 """Lines from which on a value that all of them have is encoded once."""
 
 
-def lines(batch: RecordBatch, target: Target, off: set[str]) -> bytes:
+def lines(batch: RecordBatch, target: Target, off: dict[str, str]) -> bytes:
     """The lines of a batch's requests that were answered, failed or were cancelled.
 
-    off: tags of metrics whose ``details`` failed earlier; their fields are left out.  Further ones are added.
+    off: a sentence for each metric (by tag) whose ``details`` failed; their fields are left out.  Further ones are added.
     """
     declared, every = batch.metrics, batch
     batch, shown, values, bounds, rows = listed(batch)
@@ -58,7 +58,7 @@ def lines(batch: RecordBatch, target: Target, off: set[str]) -> bytes:
     return msgspec.json.Encoder().encode_lines(list(made))
 
 
-def _details(metric: Metric, batch: RecordBatch, off: set[str]) -> Sequence[bytes | None] | None:
+def _details(metric: Metric, batch: RecordBatch, off: dict[str, str]) -> Sequence[bytes | None] | None:
     """The metric's field for each request; None where its code fails, which is said once, of the metric's package."""
     if metric.tag in off:
         return None
@@ -70,9 +70,8 @@ def _details(metric: Metric, batch: RecordBatch, off: set[str]) -> Sequence[byte
     except (Exception, SystemExit) as error:  # code of a plugin
         log.debug("traceback:", exc_info=error)
         why = f"details() failed: {type(error).__name__}: {error}"
-    off.add(metric.tag)
     package = type(metric).__module__.partition(".")[0]
-    log.warning("metric %s of %s: %s; its records have no %s from here on", metric.tag, package, why, metric.detail_field)
+    off[metric.tag] = f"metric {metric.tag} of {package}: {why}; its records have no {metric.detail_field} from here on"
     return None
 
 
