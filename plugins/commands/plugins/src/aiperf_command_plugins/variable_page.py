@@ -32,7 +32,7 @@ KERNEL = (
     ("AIPERF_WORKERS", "from the load", "1 to 1024", "As `--workers`: exactly this many worker processes.", True),
     ("AIPERF_HTTP_SSL_VERIFY", "true", _FLAG, "Check the server's certificate; `--insecure` doesn't.", False),
     ("AIPERF_HTTP_TRUST_ENV", "false", _FLAG, "Use the proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, with"
-     " the transport that can.", False),
+     " the transport that can; readiness checks and telemetry connect directly.", False),
     ("AIPERF_HTTP_IP_VERSION", "auto", "4, 6 or auto", "Address family of connections; auto takes what the name resolves to.",
      False),
     ("AIPERF_HTTP_TCP_KEEPIDLE", "60", "1 to 32767 s", "Idle time before keep-alive asks whether the peer is there.", False),
