@@ -603,6 +603,29 @@ def test_an_endpoint_that_fails_fails_its_requests_alone(
     assert f"the plugin endpoints:clumsy of bad-hands 0.9 failed: {message}" in " ".join(done.out.split())
 
 
+LACKING_CODE = """
+from aiperf import BatchExporter
+
+class Thing(BatchExporter):
+    label, kind = "Lacking", "lacking.txt"
+
+    def rows(self, scored):
+        return b"row\\n" * len(scored.batch)
+
+    def left_out(self):
+        return ["lacking.txt has no prices: nobody names them"]
+"""
+
+
+def test_an_exporter_says_what_its_rows_lack(aiperf: Program, overlay: Overlay, simulator: Simulator) -> None:
+    overlay.add("acme-lacking", "exporters", "lacking", code=LACKING_CODE)
+    done = aiperf("profile", "--url", simulator.url, *RUN)
+    assert done.code == 1
+    assert (done.artifacts / "lacking.txt").read_text() == "row\n" * 12
+    assert done.json()["warnings"].count("lacking.txt has no prices: nobody names them") == 1
+    assert "lacking.txt has no prices: nobody names them" in done.out
+
+
 @pytest.mark.traceback
 def test_a_worker_that_a_plugin_breaks_is_named_and_replaced(
     aiperf: Program, overlay: Overlay, simulator: Simulator

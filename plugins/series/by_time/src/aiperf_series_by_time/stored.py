@@ -31,6 +31,7 @@ _MOST_WAITING = 1000
 """Samples that wait."""
 _SLICES_AT_ONCE = 1024
 
+
 class Contents(Struct, frozen=True):
     """The end of the file.  Parts number the windows in *phases* and *slices*."""
 
