@@ -149,7 +149,7 @@ def test_results_of_the_reference_are_replaced_with_a_warning(
     assert "no journal to compute them from: another tool wrote them" in refused.err
     line = ["profile", "--model", "m", "--tokenizer", "builtin", "--osl", "2", "--request-count", "2", "--ui", "none"]
     never = aiperf(*line, "--url", simulator.url, "--goodput", "bad:1", "--artifact-dir", directory)
-    assert never.code == 1
+    assert never.code == 2
     assert {name: (directory / name).read_text() for name in before} == before
     assert sorted(path.name for path in directory.iterdir()) == sorted(before), "and nothing besides"
     ours = aiperf(*line, "--url", simulator.url, "--artifact-dir", directory)

@@ -58,16 +58,16 @@ def test_a_failed_start_leaves_the_earlier_results(
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [("--goodput", "bad:1"), ("--wait-for-model-timeout", "0.2", "--url", "http://127.0.0.1:9")],
+    ("code", "wrong"),
+    [(2, ("--goodput", "bad:1")), (1, ("--wait-for-model-timeout", "0.2", "--url", "http://127.0.0.1:9"))],
     ids=["objective", "server"],
 )
 def test_a_run_that_is_refused_leaves_nothing_where_there_was_nothing(
-    aiperf: Program, simulator: Simulator, wrong: tuple[str, ...]
+    aiperf: Program, simulator: Simulator, code: int, wrong: tuple[str, ...]
 ) -> None:
     line = [word for word in words(simulator.url) if "--url" not in wrong or word not in ("--url", simulator.url)]
     failed = aiperf(*line, *wrong)
-    assert failed.code == 1, failed.err
+    assert failed.code == code, failed.err
     assert contents(aiperf.folder) == {}
     assert not (failed.artifacts / "journal").exists()
 
@@ -140,7 +140,7 @@ def test_a_journal_that_is_a_link_is_written_where_it_points(aiperf: Program, si
     assert first.code == 0, first.err
     assert (artifacts / "journal").is_symlink() and (elsewhere / "run.json").is_file()
     failed = aiperf(*words(simulator.url, "--goodput", "bad:1"))
-    assert failed.code == 1 and (artifacts / "journal").is_symlink()
+    assert failed.code == 2 and (artifacts / "journal").is_symlink()
     assert aiperf("validate", artifacts).code == 0, "a refused start leaves the earlier results"
     second = aiperf(*words(simulator.url))
     assert second.code == 0, second.err

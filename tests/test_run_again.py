@@ -290,6 +290,7 @@ def test_shards_of_an_engine_plugin_are_new_in_each_plan(
 
 def test_a_second_interrupt_ends_the_plan_and_not_the_next_one(simulator: Simulator, run: aiperf.Run) -> None:
     plan = {**PLAN, "url": simulator.url}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
     run.profile(**plan, artifact_dir="first")
 
     def twice() -> None:

@@ -51,7 +51,7 @@ def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Meas
         begin_ns=begin_ns,
     )  # fmt: skip
     failures: list[str] = []
-    judged = concluded(facts, findings(plan, seen, failures.append), None)
+    judged = concluded(summary, findings(plan, seen, failures.append), None)
     assert failures == []
     return judged
 
