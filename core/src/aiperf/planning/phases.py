@@ -47,12 +47,11 @@ def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict
     for name in sorted({phase.schedule for phase in phases}):
         field = "scheduling_mode" if name == kernel.scheduling_mode else None
         chosen["schedules"][name] = draft.chosen("schedules", name, field)
-    for phase in phases:
-        if phase.pattern is not None and phase.pattern != NO_PATTERN:  # the latter is refused elsewhere
-            own = phase.kind == "warmup" and kernel.warmup_arrival_pattern is not None
-            field = "warmup_arrival_pattern" if own else "arrival_pattern"
-            chosen["arrivals"][phase.pattern] = draft.chosen("arrivals", phase.pattern, field)
-    if any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases):
+    patterns = {phase.pattern: "arrival_pattern" for phase in phases}
+    patterns |= {getattr(kernel, field): field for field in ("warmup_arrival_pattern", "arrival_pattern")}  # without a rate, too
+    for pattern in sorted(filter(None, patterns.keys() - {NO_PATTERN})):  # which is refused elsewhere
+        chosen["arrivals"][pattern] = draft.chosen("arrivals", pattern, patterns[pattern])
+    if draft.given("ramp") or any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases):
         chosen["ramps"][kernel.ramp] = draft.chosen("ramps", kernel.ramp, "ramp")
     return {category: {name: ref for name, ref in refs.items() if ref is not None} for category, refs in chosen.items()}
 
