@@ -51,8 +51,9 @@ def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict
     patterns |= {getattr(kernel, field): field for field in ("warmup_arrival_pattern", "arrival_pattern")}  # without a rate, too
     for pattern in sorted(filter(None, patterns.keys() - {NO_PATTERN})):  # which is refused elsewhere
         chosen["arrivals"][pattern] = draft.chosen("arrivals", pattern, patterns[pattern])
-    if draft.given("ramp") or any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases):
-        chosen["ramps"][kernel.ramp] = draft.chosen("ramps", kernel.ramp, "ramp")
+    ramp = draft.chosen("ramps", kernel.ramp, "ramp") if draft.given("ramp") else None  # a wrong name, also where nothing rises
+    if any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases):
+        chosen["ramps"][kernel.ramp] = ramp or draft.chosen("ramps", kernel.ramp, "ramp")
     return {category: {name: ref for name, ref in refs.items() if ref is not None} for category, refs in chosen.items()}
 
 
