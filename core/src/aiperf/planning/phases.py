@@ -48,7 +48,7 @@ def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict
         field = "scheduling_mode" if name == kernel.scheduling_mode else None
         chosen["schedules"][name] = draft.chosen("schedules", name, field)
     patterns = {phase.pattern: "arrival_pattern" for phase in phases}
-    patterns |= {getattr(kernel, field): field for field in ("warmup_arrival_pattern", "arrival_pattern")}  # without a rate, too
+    patterns |= {getattr(kernel, field): field for field in ("warmup_arrival_pattern", "arrival_pattern")}  # also unused
     for pattern in sorted(filter(None, patterns.keys() - {NO_PATTERN})):  # which is refused elsewhere
         chosen["arrivals"][pattern] = draft.chosen("arrivals", pattern, patterns[pattern])
     ramp = draft.chosen("ramps", kernel.ramp, "ramp") if draft.given("ramp") else None  # a wrong name, also where nothing rises
