@@ -24,14 +24,16 @@ test: $(VENV)/.installed-tests
 
 # Tests of the whole program and of the repository.  More processes than processors: they wait for half of their time.
 programs: $(VENV)/.installed-tests
-	$(BIN)/python tests/suite_run.py tests -m 'not timing' -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python tests/suite_run.py tests -m 'not timing and not long' -n 3 --dist loadfile --no-loadscope-reorder
 
 # Tests of the kernel and of each package, in an environment of its own.
 isolated: $(VENV)/.installed-tests
 	$(BIN)/python tests/isolated.py
 
-# Every cell of the fault table and of the kill table; writes docs/reliability.md.  Words for the script: make nightly NIGHTLY="--keep"
+# Tests marked `long`, and every cell of the fault table and of the kill table; writes docs/reliability.md.  Words for the script:
+# make nightly NIGHTLY="--keep"
 nightly: $(VENV)/.installed-tests
+	$(BIN)/python tests/suite_run.py tests -m long
 	$(BIN)/python tests/nightly.py $(NIGHTLY)
 
 # Endpoint types against real servers, one at a time: llama.cpp, vLLM on the CPU, transformers serve.  They are installed once into

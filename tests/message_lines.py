@@ -111,7 +111,6 @@ GROUPS: dict[str, tuple[Line, ...]] = {
     "Names to choose from": (
         Line("profile … --endpoint-type chatt", 2, ("--endpoint-type", "'chatt'", "did you mean 'chat'?")),
         Line("profile … --request-rate 5 --arrival-pattern possion", 2, ("--arrival-pattern", "'possion'", "'poisson'")),
-        Line("profile … --arrival-pattern possion", 2, ("--request-rate", "'possion'", "'poisson'")),
         Line("profile … --url-strategy roundrobin", 2, ("--url-strategy", "'roundrobin'", "'round_robin'")),
         Line("profile … --transport quic", 2, ("--transport", "'quic'", "installed: ")),
         Line("profile … --ui tui", 2, ("--ui", "'tui'", "installed: ")),

@@ -159,6 +159,7 @@ def test_a_second_plan_is_that_of_a_fresh_run(bodies: Simulator, run: aiperf.Run
     assert Path("first/logs/aiperf.log").read_bytes() == log, "it belongs to the first plan"
 
 
+@pytest.mark.long
 def test_plans_take_as_many_processes_as_they_need(simulator: Simulator, run: aiperf.Run) -> None:
     plan = {**PLAN, "url": simulator.url, "request_count": 40, "concurrency": 3}
     seen = []
@@ -238,6 +239,7 @@ def test_an_interrupted_plan_leaves_processes_for_the_next_one(simulator: Simula
     assert (second.cancelled, third.cancelled, third.valid, children()) == (True, False, 8, pids)
 
 
+@pytest.mark.long
 def test_a_plan_that_fails_leaves_the_next_one_alone(simulator: Simulator, run: aiperf.Run) -> None:
     plan = {**PLAN, "url": simulator.url}
     nobody = {**PLAN, "url": "http://127.0.0.1:9"}
@@ -253,6 +255,7 @@ def test_a_plan_that_fails_leaves_the_next_one_alone(simulator: Simulator, run: 
     assert children() == [] and run.profile(**plan, artifact_dir="sixth").valid == 8
 
 
+@pytest.mark.long
 def test_two_plans_may_have_the_same_directory(simulator: Simulator, run: aiperf.Run) -> None:
     for count in (8, 5):
         run.profile(**{**PLAN, "request_count": count}, url=simulator.url, artifact_dir="same")
@@ -261,6 +264,7 @@ def test_two_plans_may_have_the_same_directory(simulator: Simulator, run: aiperf
     assert len(Path("same/profile_export.jsonl").read_text().splitlines()) == 5
 
 
+@pytest.mark.long
 def test_processes_are_new_where_they_would_differ(
     simulator: Simulator, run: aiperf.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +280,7 @@ def test_processes_are_new_where_they_would_differ(
     assert len({*map(tuple, pids), tuple(children())}) == 4 and len(children()) == 1
 
 
+@pytest.mark.long
 def test_shards_of_an_engine_plugin_are_new_in_each_plan(
     simulator: Simulator, run: aiperf.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +318,7 @@ def test_a_closed_one_runs_nothing(simulator: Simulator) -> None:
         run.profile(**PLAN, url=simulator.url, artifact_dir="second")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["between", STARTED])
 def test_processes_end_with_a_killed_program(simulator: Simulator, tmp_path: Path, moment: str) -> None:
     words = [sys.executable, "-P", "-c", ORPHANS, simulator.url, str(tmp_path), moment]

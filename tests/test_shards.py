@@ -81,6 +81,7 @@ EARLY = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", EARLY.values(), ids=EARLY)
 def test_early_loads_of_other_orders_are_the_same_for_any_workers(
     aiperf: Program, simulator: Simulator, words: tuple[str, ...]

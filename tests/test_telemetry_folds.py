@@ -198,6 +198,7 @@ def test_folds_are_the_truth_and_those_of_the_samples(
         assert again.code == 0 and results(run) == whole, again.err
 
 
+@pytest.mark.long
 def test_a_report_makes_the_statistics_that_a_run_lacks(aiperf: Program, simulator: Simulator, tides: Tides) -> None:
     run = aiperf(*words(simulator, seconds=1.2), "--disable-plugin", "series:by_time")
     assert run.code == 0, run.err
@@ -248,6 +249,7 @@ def test_a_killed_source_leaves_what_it_measured(aiperf: Program, simulator: Sim
     assert aiperf("validate", run.artifacts).code == 0
 
 
+@pytest.mark.long
 def test_a_source_that_hangs_costs_its_series_alone(aiperf: Program, simulator: Simulator, tides: Tides) -> None:
     running = aiperf.start(*words(simulator, seconds=2.5))
     wait_for(lambda: tides.pages > 20)
@@ -261,6 +263,7 @@ def test_a_source_that_hangs_costs_its_series_alone(aiperf: Program, simulator: 
     assert aiperf("validate", run.artifacts).code == 0
 
 
+@pytest.mark.long
 def test_a_cancelled_run_has_finished_folds(aiperf: Program, simulator: Simulator, tides: Tides) -> None:
     running = aiperf.start(*words(simulator, seconds=60))
     wait_for(lambda: tides.pages > 40)
