@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aiperf import Conversation, Dataset, DatasetContext, Turn
+from aiperf import Conversation, Turn
 from aiperf.sdk.dataset import Promise
-from aiperf_dataset_single_turn import LoneRows, Row, Rows, grouped, lone_rows, shown
-from aiperf_dataset_synthetic.file import FileDefaults
+from aiperf_dataset_single_turn import Row, RowFile, Rows, shown
 
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
 
-class MultiTurn(Dataset[MultiTurnOptions]):
+class MultiTurn(RowFile[MultiTurnOptions]):
     """Rows of ``turns``; rows with the same ``session_id`` are one conversation."""
-
-    def __init__(self, options: MultiTurnOptions, context: DatasetContext) -> None:
-        super().__init__(options, context)
-        self._defaults = FileDefaults(options, context)
-        self._reader = Rows(self._defaults.path, anywhere=options.allow_paths)
-        self._lone: LoneRows | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -29,29 +22,15 @@ class MultiTurn(Dataset[MultiTurnOptions]):
         return isinstance(turns, list) and bool(turns) and all(isinstance(turn, dict) for turn in turns)
 
     def promise(self) -> Promise | None:
-        self._lone = lone = lone_rows(self._defaults.path)
+        lone = self.lone()
         return None if lone is None else Promise(lone.count, turns=None, any_order=lone.any_order)
 
-    def __iter__(self) -> Iterator[Conversation]:
-        if self._lone is not None:
-            yield from self._conversations(self._lone.rows())
-            return
-        for number, (identity, session) in enumerate(grouped(self._defaults.path, self._reader.session)):
-            yield self._conversation(number, identity, session)
-
-    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
-        assert self._lone is not None  # it promised any order
-        return self._conversations(self._lone.rows(numbers))
-
-    def _conversations(self, rows: Iterable[tuple[int, Row]]) -> Iterator[Conversation]:
-        return (self._conversation(number, None, [row]) for number, row in rows)
-
-    def _conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
-        turns = tuple(turn for line, row in session for turn in _turns(self._reader, row, line))
+    def conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
+        turns = tuple(turn for line, row in session for turn in _turns(self.reader, row, line))
         system = None
         if self.context.capabilities.system_message and _is_system(turns):
             system, turns = turns[0].text, turns[1:]
-        return self._defaults.conversation(number, identity, turns, system=system)
+        return self.defaults.conversation(number, identity, turns, system=system)
 
 
 def _turns(reader: Rows, row: dict[str, Any], line: int) -> Iterator[Turn]:

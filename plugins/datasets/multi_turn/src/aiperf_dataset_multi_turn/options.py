@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from aiperf_dataset_single_turn.options import PathOptions
-from aiperf_dataset_synthetic.options import CommonOptions
+from aiperf_dataset_single_turn.options import RowOptions
 
 
-class MultiTurnOptions(CommonOptions, PathOptions):
+class MultiTurnOptions(RowOptions):
     """No further options."""

@@ -13,5 +13,9 @@ class PathOptions(Options):
         help="Read media of rows from anywhere, not only from the input file's folder and below it.")
 
 
-class SingleTurnOptions(CommonOptions, PathOptions):
+class RowOptions(CommonOptions, PathOptions):
+    """Options of files of rows."""
+
+
+class SingleTurnOptions(RowOptions):
     """No further options."""
