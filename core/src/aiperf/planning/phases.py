@@ -51,9 +51,10 @@ def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict
     patterns |= {getattr(kernel, field): field for field in ("warmup_arrival_pattern", "arrival_pattern")}  # also unused
     for pattern in sorted(filter(None, patterns.keys() - {NO_PATTERN})):  # which is refused elsewhere
         chosen["arrivals"][pattern] = draft.chosen("arrivals", pattern, patterns[pattern])
-    ramp = draft.chosen("ramps", kernel.ramp, "ramp") if draft.given("ramp") else None  # a wrong name, also where nothing rises
-    if any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases):
-        chosen["ramps"][kernel.ramp] = ramp or draft.chosen("ramps", kernel.ramp, "ramp")
+    rises = any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases)
+    if rises or draft.given("ramp"):  # a wrong name is refused also where nothing rises
+        ramp = draft.chosen("ramps", kernel.ramp, "ramp")
+        chosen["ramps"] = {kernel.ramp: ramp} if rises else {}
     return {category: {name: ref for name, ref in refs.items() if ref is not None} for category, refs in chosen.items()}
 
 
