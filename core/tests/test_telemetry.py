@@ -339,13 +339,19 @@ class CountingFold(RunningSeries):
         self.folds.write_text("dropped")
 
 
-def test_a_sources_process_folds_what_is_on_disk_by_phase(tmp_path: Path) -> None:
-    bench = Bench(sample_path(tmp_path, 0), series=ref("series", Counting))
+def counted_phase(folder: Path, seconds: int) -> Bench:
+    """A source's process behind one phase of as many seconds, whose samples :class:`Counting` folds."""
+    bench = Bench(sample_path(folder, 0), series=ref("series", Counting))
     bench.tell(Edge(0, BEGIN))
     bench.tell(Begun(0, 7))
-    bench.until(1)
+    bench.until(seconds)
     bench.tell(Edge(0, END, 8))
     bench.process.close()
+    return bench
+
+
+def test_a_sources_process_folds_what_is_on_disk_by_phase(tmp_path: Path) -> None:
+    counted_phase(tmp_path, 1)
     assert (tmp_path / "telemetry-0.folds").read_text().split("\n") == [
         "slices (0, 5)", "SourceHeader", "SeriesHeader", "SeriesHeader", "Sample", "begin 0 7", "Sample", "Sample", "end 0 8",
         "close",
@@ -362,12 +368,7 @@ def test_folds_that_fail_cost_no_sample(
 ) -> None:
     monkeypatch.setattr(CountingFold, "fails", fails)
     monkeypatch.setattr(CountingFold, "error", error)
-    bench = Bench(sample_path(tmp_path, 0), series=ref("series", Counting))
-    bench.tell(Edge(0, BEGIN))
-    bench.tell(Begun(0, 7))
-    bench.until(2)
-    bench.tell(Edge(0, END, 8))
-    bench.process.close()
+    bench = counted_phase(tmp_path, 2)
     assert len(bench.moments()) == 4
     assert [reply for reply in bench.said if isinstance(reply, SourceTrouble)] == said
     assert (tmp_path / "telemetry-0.folds").read_text() == "dropped"
