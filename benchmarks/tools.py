@@ -221,7 +221,7 @@ class Watch:
 
     def _watch(self) -> None:
         while not self._over.wait(0.25):
-            self._peak_kb = max(self._peak_kb, sum(_pss_kb(pid) for pid in tree(self._pid)))
+            self._peak_kb = max(self._peak_kb, sum(pss_kb(pid) for pid in tree(self._pid)))
 
 
 def tree(root: int) -> list[int]:
@@ -238,7 +238,7 @@ def tree(root: int) -> list[int]:
     return found
 
 
-def _pss_kb(pid: int) -> float:
+def pss_kb(pid: int) -> float:
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

@@ -84,6 +84,15 @@ class RawRows(Rows):
     files = {"raw.jsonl": "{prefix}_raw.jsonl"}
 
 
+class TwoForms(Rows):
+    """A long file is of another kind."""
+
+    files = {"jsonl": "{prefix}.jsonl", "long": "{prefix}.long"}
+
+    def form(self, parts):
+        return "long" if sum(part.stat().st_size for part in parts) > 4 else "jsonl"
+
+
 class BrokenJoin(Rows):
     kind = "arrivals.jsonl"
     files = {"arrivals.jsonl": "{prefix}_arrivals.jsonl"}
@@ -218,6 +227,17 @@ def test_a_single_part_without_a_header_becomes_the_file(tmp_path):
     (artifact,), _ = artifacts.export(SUMMARY, one, journal, target(one))
     assert artifact.path.read_bytes() == b"row\n"
     assert artifact.path.stat().st_ino == inode
+
+
+def test_a_file_in_one_form_replaces_an_earlier_one_in_another(tmp_path):
+    one = plan(tmp_path, "TwoForms")
+    journal = Path(one.output.journal)
+    journal.mkdir()
+    for rows, name in ((b"row\n", "profile_export.jsonl"), (b"long row\n", "profile_export.long")):
+        artifacts.part_path(journal, "twoforms", 0).write_bytes(rows)
+        (artifact,), _ = artifacts.export(SUMMARY, one, journal, target(one))
+        assert artifact == Artifact("Rows Export", tmp_path / name)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", name]
 
 
 def test_a_run_without_a_request_gets_an_empty_file(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -72,6 +73,24 @@ def test_arrivals_have_their_outcomes_as_texts(reference: Path) -> None:
     (reference / "profile_export_arrivals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     arrivals = open_run(reference).arrivals()
     assert arrivals.texts("outcome") == ["completed", "never_sent"] and arrivals.numbers("due_ns")[0] == 7
+
+
+def test_a_packed_ledger_is_read_like_a_plain_one(reference: Path) -> None:
+    path, line = reference / "profile_export_arrivals.jsonl.gz", b'{"outcome":"completed","due_ns":7}\n'
+    path.write_bytes(gzip.compress(line) + gzip.compress(line * 2))
+    run = open_run(reference)
+    assert run.has("arrivals.jsonl") and run.file("arrivals.jsonl") == path
+    assert run.arrivals().numbers("due_ns").tolist() == [7, 7, 7]
+    (reference / "profile_export_arrivals.jsonl").write_bytes(line)
+    assert len(run.arrivals()) == 1  # what stands there unpacked was unpacked by somebody
+
+
+@pytest.mark.parametrize("damaged", [gzip.compress(b"{}\n" * 99)[:-9], b"no gzip\n", gzip.compress(b"{}\n") + b"more"])
+def test_a_damaged_packed_ledger_is_named(reference: Path, damaged: bytes) -> None:
+    path = reference / "profile_export_arrivals.jsonl.gz"
+    path.write_bytes(damaged)
+    with pytest.raises(AiperfError, match=r"arrivals\.jsonl\.gz can't be read: \S+"):
+        open_run(reference).arrivals()
 
 
 def test_slices_are_those_of_the_file(reference: Path) -> None:

@@ -72,9 +72,15 @@ class FinishedRun(PlotRun):
         except AiperfError:  # no summary, or none that can be read
             return False
 
+    def file(self, kind: str) -> Path:
+        """The path of the file of this kind, see :meth:`aiperf.Target.file`; with ``.gz`` where only that is there."""
+        path = self.target.file(kind)
+        packed = path.with_name(f"{path.name}.gz")
+        return packed if packed.is_file() and not path.is_file() else path
+
     def has(self, kind: str) -> bool:
-        """Whether the directory has the file of this kind, see :meth:`aiperf.Target.file`."""
-        return self.target.file(kind).is_file()
+        """Whether the directory has the file of this kind, see :meth:`file`."""
+        return self.file(kind).is_file()
 
     @cached_property
     def plan(self) -> Plan:
@@ -159,7 +165,7 @@ class FinishedRun(PlotRun):
         Raises:
             AiperfError: The file can't be read; names the line.
         """
-        return arrivals(self.target.file("arrivals.jsonl")) if self.has("arrivals.jsonl") else Table()
+        return arrivals(self.file("arrivals.jsonl")) if self.has("arrivals.jsonl") else Table()
 
     def slices(self) -> list[dict[str, Any]]:
         """Time slices: ``start_ns``, ``end_ns`` and metrics by tag; empty without ``--slice-duration``.

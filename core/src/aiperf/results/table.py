@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from aiperf.errors import AiperfError
+from aiperf.sdk.rowfile import opened
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Column, Floats
@@ -138,14 +140,14 @@ def lines(path: Path, shape: Any) -> Iterator[Any]:
     decode = msgspec.json.Decoder(shape).decode
     remedy = f"aiperf report {path.parent} makes it anew"
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
                     raise AiperfError(f"{path}:{number} can't be read: {error}", remedy) from error
-    except OSError as error:
-        raise AiperfError(f"{path} can't be read: {error.strerror}", remedy) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise AiperfError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}", remedy) from error
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -91,14 +91,17 @@ def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple
     joined: list[Artifact] = []
     failures: list[str] = []
     for ref, exporter in exporters(plan, target, BatchExporter, failures.append):
-        path = exporter.target.file(exporter.kind)
         with isolated(ref, _noted(failures)):
             if dropped := list(journal.glob(f"part-{ref.name}-*.dropped")):
                 for part in dropped:
                     part.unlink()
                 again = f"make room, then: aiperf report {target.directory}"
                 raise ConfigError("its rows were dropped to make room for the summary on a full disk", again)
-            _join_parts(exporter, parts(journal, ref.name), path)
+            sources = parts(journal, ref.name)
+            path = exporter.target.file(exporter.form(sources))
+            _join_parts(exporter, sources, path)
+            for other in {exporter.target.file(kind) for kind in exporter.files} - {path}:
+                other.unlink(missing_ok=True)  # of an earlier report
             joined.append(Artifact(exporter.label, path))
     written, failed = run_summary_exporters(summary, plan, target)
     # Seen again by the summary exporters' loading: one sentence is enough.

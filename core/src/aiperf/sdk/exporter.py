@@ -183,6 +183,13 @@ class BatchExporter(_RowExporter[OptionsT]):
         """A sentence for each thing that the rows so far lack; asked behind each batch, and reported once."""
         return ()
 
+    def form(self, parts: Sequence[Path]) -> str:
+        """The kind of the file that :meth:`join` makes of these parts: :attr:`kind`, or another one of :attr:`files`.
+
+        The kernel removes the file of each other kind.
+        """
+        return self.kind
+
     def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
         """The whole file from the parts of the reducers in their order; called once in the parent, at the end."""
         yield self.header()

@@ -68,7 +68,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """
     number = 0
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901  # some editors write it
@@ -109,7 +109,13 @@ def _unreadable(path: Path, unit: str, number: int, error: Exception) -> BadData
     return BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}", *hints)
 
 
-def _opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file for reading, unpacked where its name ends in ``.gz`` or ``.zst``.
+
+    Raises:
+        OSError: The file can't be opened.  Reading may also raise EOFError and zlib.error, where it is cut or damaged.
+        BadDataset: A ``.zst`` file needs pyarrow.
+    """
     if path.suffix == ".zst":
         stream = _pyarrow(path).input_stream(str(path), compression="zstd")
         return cast("BinaryIO", io.BufferedReader(stream))
@@ -132,7 +138,7 @@ def _wanted(path: Path, columns: Sequence[str], present: Sequence[str]) -> list[
 
 
 def _csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         delimiter = max(_DELIMITERS, key=lambda each: (each in first, -_DELIMITERS.index(each)))
         reader = csv.reader(chain([first], file), strict=True, delimiter=delimiter)
@@ -209,10 +215,10 @@ def head(path: Path, size: int) -> bytes:
         BadDataset: The file can't be read.
     """
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             return file.read(size).removeprefix(codecs.BOM_UTF8)
     except _UNREADABLE as error:
         raise _unreadable(path, "line", 0, error) from error
 
 
-__all__ = ["first_row", "head", "is_csv", "is_table", "lines", "row_of", "rows", "tables"]
+__all__ = ["first_row", "head", "is_csv", "is_table", "lines", "opened", "row_of", "rows", "tables"]

@@ -1,3 +1,4 @@
+import gzip
 import json
 import sys
 from collections.abc import Callable
@@ -395,6 +396,22 @@ def test_files_under_a_prefix_are_found(results):
     found = check(results.path, {}, Registry.discover())
     assert found.valid, found.faults
     assert found.files["mine.jsonl"] == 3
+
+
+def test_a_packed_ledger_is_checked_like_a_plain_one(results):
+    results.write()
+    plain = results.path / "profile_export_arrivals.jsonl"
+    packed = gzip.compress(plain.read_bytes())
+    plain.unlink()
+    path = results.path / "profile_export_arrivals.jsonl.gz"
+    path.write_bytes(packed)
+    found = check(results.path, {}, Registry.discover())
+    assert (found.faults, found.files[path.name]) == ([], 4)
+    path.write_bytes(packed[:-9])
+    assert any(f"{path.name}: can't be unpacked to its end: " in fault for fault in results.faults())
+    change("ledger", 0, "sent_ns", to=WALL)(results)
+    path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in results.ledger).encode()))
+    assert f"{path.name}:1: sent_ns is 1 ns before started_ns" in results.faults()
 
 
 def test_the_references_files_are_checked_for_what_they_have(results):

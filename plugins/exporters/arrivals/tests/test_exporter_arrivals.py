@@ -1,3 +1,4 @@
+import gzip
 import json
 import math
 import subprocess
@@ -77,6 +78,23 @@ def test_record_lines_are_counted_across_batches_and_reducers(tmp_path, monkeypa
     first, second = part([{}, {"outcome": ABORTED}, {}]), part([{}, {}])
     lines = joined(tmp_path, first + second, part([]), second)
     assert [line.get("record_line") for line in lines] == [1, None, 2, 3, 4, 5, 6]
+
+
+def test_a_long_ledger_is_the_same_lines_in_gzip(tmp_path, monkeypatch):
+    rows = part([{"n": n, "outcome": ABORTED if n % 3 else COMPLETED} for n in range(40)])
+    paths = [tmp_path / "part-arrivals-0", tmp_path / "part-arrivals-1"]
+    for path in paths:
+        path.write_bytes(rows)
+    exporter = Arrivals(Target(tmp_path))
+    monkeypatch.setattr(aiperf_exporter_arrivals, "_BLOCK_BYTES", 100)  # many members
+    monkeypatch.setattr(aiperf_exporter_arrivals, "MOST_PLAIN", 80)
+    assert exporter.form(paths) == "arrivals.jsonl"
+    plain = b"".join(exporter.join(paths))
+    monkeypatch.setattr(aiperf_exporter_arrivals, "MOST_PLAIN", 79)
+    assert exporter.form(paths) == "arrivals.jsonl.gz"
+    packed = b"".join(exporter.join(paths))
+    assert gzip.decompress(packed) == plain
+    assert b"".join(exporter.join(paths)) == packed
 
 
 def test_the_shipped_schema_is_that_of_the_structure():

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from aiperf.sdk.rowfile import opened
+
 _ABSENT = "nothing"
 _SHOWN = 60
 _BOX = str.maketrans(dict.fromkeys("─━│┃┄┆┈┊┌┐└┘├┤┬┴┼┏┓┗┛┡┩╇╞╪╡╭╮╰╯═║╔╗╚╝╠╣╦╩╬", " "))
@@ -45,7 +47,7 @@ def _shown(value: Any) -> str:
 
 def lines(ours: Path, expected: Path) -> Iterator[Difference]:
     """Lines of JSON that differ, each with the first difference."""
-    with ours.open("rb") as file, expected.open("rb") as other:
+    with opened(ours) as file, opened(expected) as other:
         for number, (line, wanted) in enumerate(itertools.zip_longest(file, other), 1):
             if line == wanted:
                 continue

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import json
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from aiperf import AiperfError
 from aiperf.results import FinishedRun, metrics_of, open_run
 from aiperf.sdk.registry import InstalledPlugins
+from aiperf.sdk.rowfile import opened
 from msgspec import Struct
 
 from aiperf_command_validate import agreement, journal, parquet, recomputed
@@ -156,7 +159,7 @@ class _Checks:
             self.notes.append(f"the files were not compared with the journal: {what}")
 
     def name(self, kind: str) -> str:
-        return self.run.target.file(kind).name
+        return self.run.file(kind).name
 
     def presence(self) -> None:
         run, level, marker = self.run, self.run.level, self.run.marker
@@ -209,8 +212,8 @@ class _Checks:
         """(number, object) of every line that is an object; the others are faults."""
         name, check = self.name(kind), self.schemas.get(kind)
         number = 0
-        with self.run.target.file(kind).open("rb") as file:
-            for number, line in enumerate(file, 1):
+        with opened(self.run.file(kind)) as file:
+            for number, line in enumerate(self.unpacked(file, name), 1):
                 if not line.endswith(b"\n"):
                     self.faults.add(name, "is cut in the middle of its last line", number)
                     break
@@ -227,6 +230,13 @@ class _Checks:
                     self.faults.add(name, wrong, number, kind="against the schema")
                 yield number, content
         self.files[name] = number
+
+    def unpacked(self, file: BinaryIO, name: str) -> Iterator[bytes]:
+        """The lines of a file; what can't be unpacked is a fault."""
+        try:
+            yield from file
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            self.faults.add(name, f"can't be unpacked to its end: {error}")
 
     def records(self, slice_ends: Sequence[int]) -> Records | None:
         """The per-request file; beside it the raw one, line by line."""
