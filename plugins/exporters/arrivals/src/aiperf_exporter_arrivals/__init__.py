@@ -27,7 +27,7 @@ _THREADS, _AHEAD = 2, 4
 class Arrivals(BatchExporter):
     """``profile_export_arrivals.jsonl``: when each arrival was due, what happened when, and how it ended.
 
-    More than :data:`MOST_PLAIN` arrivals are ``profile_export_arrivals.jsonl.gz``: a gzip member for every MB of the same lines.
+    More than :data:`MOST_PLAIN` arrivals are ``profile_export_arrivals.jsonl.gz``, a gzip member for every MB of the lines.
     """
 
     label = "Arrivals Export"
