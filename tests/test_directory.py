@@ -132,6 +132,7 @@ def test_the_next_start_sweeps_the_temporary_directory_of_a_killed_run(aiperf: P
     assert [path.name for path in temporary.iterdir()] == ["aiperf-notes"]
 
 
+@pytest.mark.long
 def test_a_journal_that_is_a_link_is_written_where_it_points(aiperf: Program, simulator: Simulator) -> None:
     elsewhere, artifacts = aiperf.folder / "big disk" / "journal of runs", aiperf.folder / "artifacts"
     artifacts.mkdir()

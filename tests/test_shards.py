@@ -125,7 +125,12 @@ MODES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("words", MODES.values(), ids=MODES)
+LONG = {"users", "a shuffled data set"}
+
+
+@pytest.mark.parametrize("words", [
+    pytest.param(words, id=name, marks=[pytest.mark.long] if name in LONG else []) for name, words in MODES.items()
+])  # fmt: skip
 def test_one_and_five_workers_give_the_same_plan(
     aiperf: Program, simulator: Simulator, words: tuple[str, ...]
 ) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from msgspec import Struct
 
 from aiperf.redaction import private
+from aiperf.reduce.aside import Aside, Left
 from aiperf.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
 from aiperf.reduce.rows import Report, RowMaker
 from aiperf.registry.hooks import Hooks
@@ -114,9 +115,7 @@ def saved_reductions(journal: Path) -> list[Reduction]:
 class Outlets:
     """Batch exporters, each with its part file, and implementations of ``aiperf_batch_reduced``.
 
-    answers: whether an exporter wants the texts of answers.
-    *background*: a thread writes the part files, one piece at a time: a report has a core to spare, and the disk is slow.  An
-    error of the disk is raised by the next call.
+    answers: whether an exporter wants the texts of answers.  *background*: as :meth:`write_beside`, from the first batch on.
     """
 
     def __init__(
@@ -130,10 +129,17 @@ class Outlets:
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[int] | None = None
         if background:
-            from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a reducer beside the load doesn't need
-
-            self._thread = self._files.enter_context(ThreadPoolExecutor(1))
+            self.write_beside()
         self._hooks = Hooks.load(plan.plugins.hooked("aiperf_batch_reduced"), lambda message: report(message, message))
+
+    def write_beside(self) -> None:
+        """From now on a thread writes the part files, one piece at a time: a core is free, and the disk is slow.
+
+        An error of the disk is raised by the next call.
+        """
+        from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a reducer beside the load doesn't need
+
+        self._thread = self._files.enter_context(ThreadPoolExecutor(1))
 
     def give(self, batch: RecordBatch) -> None:
         """Export the batch and call the hooks; OSError (a full disk) is the caller's to handle."""
@@ -191,11 +197,15 @@ class Reducer:
         self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()
         self._emitted_ns = time.monotonic_ns()
         self._slow, self._tell = slow, tell
+        self._give: Callable[[StoredBatch], None] = self._keep
+        self._aside: Aside | None = None
         self.reduction = Reduction(finishing=finishing)
         self._recover()
 
     def step(self, budget_s: float) -> bool:
         """Reduce what is new, for about *budget_s*; True if there was something."""
+        if self._aside is not None:
+            return self._take_aside(self._aside)
         until_ns = time.monotonic_ns() + round(budget_s * 1e9)
         moved = False
         for shard, reader in self._readers.items():
@@ -205,6 +215,31 @@ class Reducer:
         if len(self._batch) and time.monotonic_ns() - self._emitted_ns > _LIVE_BATCH_NS:
             self.emit()
         return moved
+
+    @property
+    def unread(self) -> int:
+        """Bytes of the journal that are not read yet."""
+        return sum(reader.unread for reader in self._readers.values())
+
+    def read_aside(self, end: journal.RunEnd | None) -> None:
+        """Let a second process read the rest, up to the end of a run that has ended.  Arguments as those of :meth:`finish`."""
+
+        def read(give: Callable[[StoredBatch], None]) -> Left:
+            self._give, self._failures = give, {}
+            while self.step(3600.0):
+                pass
+            return self._read_rest(end)
+
+        self.emit()
+        self._aside = Aside(read)
+        self._outlets.write_beside()  # a thread doesn't outlive a fork
+
+    def _take_aside(self, aside: Aside) -> bool:
+        stored = aside.take()
+        if stored is not None:
+            self.live.add_batch(stored.columns())
+            self._keep(stored)
+        return stored is not None
 
     def _finish_requests(self, requests: Iterable[JournalRequest], shard: int) -> None:
         """Add the rows of the requests, many at a time.  Whatever :meth:`emit` stores is of requests that are all in it."""
@@ -232,9 +267,12 @@ class Reducer:
         news = [reader.take_news() for reader in self._readers.values()]
         positions = {shard: reader.position for shard, reader in self._readers.items()}
         stored = self._batch.close(news, positions, self._rows.models.taken())
+        self._batch = self._new_batch()
+        self._give(stored)
+
+    def _keep(self, stored: StoredBatch) -> None:
         if self._durable:
             self._writer.append(stored)
-        self._batch = self._new_batch()
         self._take(stored)
         self._drop_segments()
 
@@ -248,24 +286,19 @@ class Reducer:
         """
         while self.step(3600.0):
             pass
-        sent, died = (end.requests, end.died) if end is not None else ({}, ())
-        for shard, reader in self._readers.items():
-            self._finish_requests(reader.unfinished(ended=shard in sent and shard not in died), shard)
-        self.emit()
+        left = self._aside.left if self._aside is not None else self._read_rest(end)
+        assert left is not None  # a process that reads aside has come to its end
         self._outlets.close()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
         reduction.raw_values, reduction.plugin_folds = pipeline.dump_raw_values(), pipeline.dump_plugin_folds()
         reduction.off = pipeline.off
+        self._failures |= {plugin: sentence for plugin, sentence in left.failures.items() if plugin not in self._failures}
         reduction.failures = list(self._failures.values())
-        reduction.notes += self._rows.notes.values()
-        reduction.missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
-        if reduction.missing or any(reader.damaged for reader in self._readers.values()):
-            lost = [each for reader in self._readers.values() for each in reader.lost.items()]
-            lacks = {0: "is missing", 1: "lacks 1 frame"}
-            reduction.lost += [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
-            if unknown := self._rows.prompts.unknown:
-                reduction.lost.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
+        reduction.notes += left.notes.values()
+        reduction.missing = left.missing
+        if left.damaged:
+            reduction.lost += left.lost
             reduction.lost += self._lost_columns({} if end is None or self._durable else end.columns)
         elif end is not None or journal.numbered(self.journal, "shard-*.seg"):
             reduction.lost = []  # all of it is in the segments, too
@@ -274,6 +307,21 @@ class Reducer:
         self._writer.close()
         self._drop_segments(ended=True)
         return reduction
+
+    def _read_rest(self, end: journal.RunEnd | None) -> Left:
+        """Close what is still open as unfinished."""
+        sent, died = (end.requests, end.died) if end is not None else ({}, ())
+        for shard, reader in self._readers.items():
+            self._finish_requests(reader.unfinished(ended=shard in sent and shard not in died), shard)
+        self.emit()
+        missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
+        damaged = bool(missing) or any(reader.damaged for reader in self._readers.values())
+        lost = [each for reader in self._readers.values() for each in reader.lost.items()] if damaged else []
+        lacks = {0: "is missing", 1: "lacks 1 frame"}
+        sentences = [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
+        if damaged and (unknown := self._rows.prompts.unknown):
+            sentences.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
+        return Left(self._rows.notes, self._failures, missing, sentences, damaged)
 
     def _lost_columns(self, sizes: dict[str, int]) -> Iterator[str]:
         """A sentence on each file of columns that is shorter than the run left it."""

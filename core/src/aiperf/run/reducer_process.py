@@ -34,6 +34,8 @@ _SHARED_STEP_S = 0.02
 _SHARED_REST = 2
 _IDLE_MS = 50
 _LIVE_S = 0.5
+_WORTH_BYTES = 8 << 20
+"""More than this takes longer to read than a second process to begin."""
 _RESERVE_BYTES = 1 << 20
 """Kept on the disk for the summary, in case that the disk is full when the load ends."""
 
@@ -162,11 +164,15 @@ class ReducerProcess:
         _schedule(os.SCHED_OTHER)
         from aiperf.rundir.journal import load_end
 
+        plan, end = self.reducer.plan, load_end(self.journal)
+        spare = len(os.sched_getaffinity(0)) >= 2 * plan.run.reducers
+        if spare and plan.plugins.grader is None and self.reducer.unread > _WORTH_BYTES:  # a grader may have threads
+            self.reducer.read_aside(end)
         while self.reducer.step(_STEP_S):
             self._tell_live()
         # One reducer makes the summary from its memory; several are merged from files.
-        reduction = self.reducer.finish(load_end(self.journal), save=self.reducer.plan.run.reducers > 1)
-        self.reductions = [reduction] if self.reducer.plan.run.reducers == 1 else None
+        reduction = self.reducer.finish(end, save=plan.run.reducers > 1)
+        self.reductions = [reduction] if plan.run.reducers == 1 else None
 
     def _summarize(self) -> None:
         from aiperf.report.report import write_summary

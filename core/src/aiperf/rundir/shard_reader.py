@@ -118,6 +118,13 @@ class ShardReader:
         """The first segment with a part of a request that is still open; the current segment where none is."""
         return min((request.segment for request in chain(self._open.values(), self._over)), default=self._segment)
 
+    @property
+    def unread(self) -> int:
+        """Bytes from the position on, in the segments that there are."""
+        paths = journal.numbered(self._directory, f"shard-{self.shard}.*.seg")
+        sizes = [path.stat().st_size for path in paths if int(path.name.split(".")[1]) >= self._segment]
+        return max(0, sum(sizes) - self._offset)
+
     def missing(self, sent: int) -> int:
         """How many requests are in no file: their numbers have no gaps, and at least *sent* were sent."""
         return max(self._numbered, sent) - self._rows
