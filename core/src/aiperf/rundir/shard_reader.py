@@ -26,6 +26,7 @@ from aiperf.sdk.columns import Ints
 STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
+_READS_TOGETHER = 2048
 READ_BYTES = 4 * 8
 
 Read: TypeAlias = tuple[int, int, int, bytes]
@@ -99,6 +100,8 @@ class ShardReader:
         self._clock: tuple[int, int] | None = None  # monotonic clock, and wall minus monotonic, of the flush before
         self._stepped = False  # the wall clock was set between that flush and the one before it
         self._open: dict[int, JournalRequest] = {}
+        self._chunks: list[tuple[journal.Frame, bool]] = []  # frames whose reads no request has yet; whether the clock was set
+        self._chunk_count = 0
         self._over: list[JournalRequest] = []  # of the frame that is being read; some are not taken yet
         self._stored = bytearray()  # by request: 1 where it is in the columns
         self._stored_to: Position = (0, 0)
@@ -174,6 +177,7 @@ class ShardReader:
                     self._count(frame, path.name)
                     self._read_clocks(frame)
                     if frame.kind == journal.DONE:
+                        self._take_reads()
                         self._over = self._take_ends(frame)
                         yield self._over
                         self._over = []
@@ -181,7 +185,10 @@ class ShardReader:
                         self._take_frame(frame)
                     self._offset = frame.end
                     if time.monotonic_ns() > until_ns:
-                        return
+                        break
+                self._take_reads()
+                if time.monotonic_ns() > until_ns:
+                    return
             if not rolled:
                 return
             self._check_end(path)
@@ -245,23 +252,24 @@ class ShardReader:
             self._news = self._news._replace(clock_steps=self._news.clock_steps + 1)
         self._clock = frame.mono_ns, offset
 
-    def _take_reads(self, frame: journal.Frame) -> None:
-        """Append reads to their requests.
+    def _wait_for_more(self, frame: journal.Frame) -> None:
+        """Keep a frame of reads until there are more: each request that has reads in it costs as much as two reads."""
+        self._chunks.append((frame, self._stepped))
+        self._chunk_count += frame.count
+        if self._chunk_count >= _READS_TOGETHER:
+            self._take_reads()
 
-        Kernel stamps are wall-clock instants.  In the flush in which the wall clock was set they can't be mapped to the
-        monotonic clock, and the read stamps count.
-        """
-        count, payload = frame.count, frame.payload
-        requests, kernel, read, sizes, hidden = np.frombuffer(payload, np.int64, count * _CHUNK).reshape(count, _CHUNK).T
-        reads = read - self._zero_ns
-        mapped = np.zeros(count, dtype=bool) if self._stepped else kernel > 0
-        stamps = np.where(mapped, kernel - (frame.wall_ns - frame.mono_ns) - self._zero_ns, reads)
-        if self._is_new(frame):
-            self._news.lateness.append((reads - stamps)[mapped])
-        order = np.argsort(requests, kind="stable")  # the reads of a request one after the other
-        file = BytesIO(payload)  # whose reads take a quarter of the time of slices
-        file.seek(count * _CHUNK * 8)
-        bodies = list(map(list(map(file.read, sizes.tolist())).__getitem__, order.tolist()))
+    def _take_reads(self) -> None:
+        """Append the reads that wait to their requests."""
+        if not self._chunks:
+            return
+        columns = [self._read_columns(frame, stepped=stepped) for frame, stepped in self._chunks]
+        requests, stamps, reads, hidden, sizes = np.concatenate(columns, axis=1)
+        payload = b"".join([frame.payload[frame.count * _CHUNK * 8 :] for frame, _ in self._chunks])
+        self._chunks, self._chunk_count = [], 0
+        count, order = len(requests), np.argsort(requests, kind="stable")  # the reads of a request one after the other
+        # Reads of a file in memory take a quarter of the time of slices.
+        bodies = list(map(list(map(BytesIO(payload).read, sizes.tolist())).__getitem__, order.tolist()))
         rows, owners = np.stack([stamps, reads, hidden, sizes], axis=1)[order].tobytes(), requests[order]
         edges = np.concatenate(([0], np.flatnonzero(owners[1:] != owners[:-1]) + 1))
         lengths, begins = np.add.reduceat(sizes[order], edges).tolist(), edges.tolist()
@@ -272,6 +280,21 @@ class ShardReader:
                 # Many small objects that live long cost more than they say: each is written to cold memory, and read from it.
                 request.pieces.append(bodies[i] if j == i + 1 else b"".join(bodies[i:j]))
                 request.size += size
+
+    def _read_columns(self, frame: journal.Frame, *, stepped: bool) -> Ints:
+        """The requests, stamps, read stamps, hidden segments and sizes of a frame's reads.
+
+        Kernel stamps are wall-clock instants.  In the flush in which the wall clock was set they can't be mapped to the
+        monotonic clock, and the read stamps count.
+        """
+        count = frame.count
+        requests, kernel, read, sizes, hidden = np.frombuffer(frame.payload, np.int64, count * _CHUNK).reshape(count, _CHUNK).T
+        reads = read - self._zero_ns
+        mapped = np.zeros(count, dtype=bool) if stepped else kernel > 0
+        stamps = np.where(mapped, kernel - (frame.wall_ns - frame.mono_ns) - self._zero_ns, reads)
+        if self._is_new(frame):
+            self._news.lateness.append((reads - stamps)[mapped])
+        return np.stack([requests, stamps, reads, hidden, sizes])
 
     def _take_ends(self, frame: journal.Frame) -> list[JournalRequest]:
         """The requests that are over with this frame."""
@@ -297,7 +320,7 @@ class ShardReader:
     def _take_frame(self, frame: journal.Frame) -> None:
         """Take a frame without ends."""
         if frame.kind == journal.CHUNKS:
-            self._take_reads(frame)
+            self._wait_for_more(frame)
         elif frame.kind == journal.SENT:
             rows = np.frombuffer(frame.payload, np.int64).reshape(frame.count, -1)
             missing = np.full((frame.count, _SENT - rows.shape[1]), -1)  # rows of earlier versions are shorter
