@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -17,6 +19,7 @@ from aiperf.reduce import batches as stored_batches
 from aiperf.reduce import reducer as reducer_module
 from aiperf.reduce import rows
 from aiperf.reduce.answer import MARKED
+from aiperf.reduce.aside import ReaderDiedError
 from aiperf.reduce.batches import StoredBatch, batch_of, read_batches
 from aiperf.reduce.gaps import instants, interval_widths
 from aiperf.reduce.reducer import Reducer, saved_reductions
@@ -727,6 +730,59 @@ def test_a_reducer_that_dies_and_starts_again_changes_nothing(
     one_frame_at_a_time(reducer(made), 2)
     reducer(made).finish()
     assert outcome_of(made) == undisturbed
+
+
+def rest_aside(made: Recording, frames: int = 0) -> Reducer:
+    """A reducer that has taken so many frames by itself, and all the others from a second process."""
+    work = reducer(made)
+    one_frame_at_a_time(work, frames)
+    work.read_aside(load_end(made.journal))
+    while work.step(0.1):
+        pass
+    work.finish(load_end(made.journal))
+    return work
+
+
+@pytest.mark.parametrize("frames", [0, 1, 5, 9, 13, 17, 30])
+def test_a_second_process_that_reads_the_rest_changes_nothing(
+    tmp_path: Path, frames: int, undisturbed: tuple[bytes, dict[str, Any]]
+) -> None:
+    made = a_run(tmp_path)
+    assert reducer(made).unread > 0
+    work = rest_aside(made, frames)
+    assert outcome_of(made) == undisturbed
+    assert work.live.done == 40
+    alone = reducer(made)  # which finds all of it in the columns
+    alone.finish()
+    assert (alone.live.done, alone.unread) == (40, 0)
+
+
+@pytest.mark.parametrize(("death", "fate"), [
+    (lambda: os.kill(os.getpid(), signal.SIGKILL), "was killed by SIGKILL"), (lambda: 1 // 0, "exited with 1"),
+])  # fmt: skip
+def test_a_second_process_that_dies_costs_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: tuple[bytes, dict[str, Any]],
+    death: Callable[[], object], fate: str,
+) -> None:  # fmt: skip
+    made = a_run(tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(ReaderDiedError, match=f"the process that reads the journal {fate}"):
+        patched.setattr(Reducer, "_read_rest", lambda work, end: (work.emit(), death()))
+        rest_aside(made, 5)
+    reducer(made).finish()
+    assert outcome_of(made) == undisturbed
+
+
+def test_a_second_process_tells_what_is_lost(tmp_path: Path) -> None:
+    found = []
+    for name, finish in (("alone", lambda made: reducer(made).finish(load_end(made.journal))), ("aside", rest_aside)):
+        made = a_run(tmp_path / name)
+        made.ended(requests={0: 41})
+        journal.segment_path(made.journal, 0, 1).unlink()
+        finish(made)
+        (reduction,) = saved_reductions(made.journal)
+        assert reduction.lost and reduction.missing
+        found.append((reduction.lost, reduction.missing, reduction.notes, reduction.counts))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("lost", [1, 17, 200, 900])
