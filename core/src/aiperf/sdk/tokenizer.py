@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from aiperf.errors import BadTokenizer
+
+
+class ChatTemplate(Protocol):
+    """The chat template of a tokenizer's model: messages to the text that a server makes of them."""
+
+    def count(self, messages: Sequence[Mapping[str, Any]], *, asks: bool = True) -> int:
+        """Tokens of the messages in the template, with its special tokens.
+
+        *messages*: as transformers takes them: ``role``, ``content`` (a text), and where there are any ``tool_calls``, whose
+        ``arguments`` are objects, ``tool_call_id`` and ``name``.  *asks*: with what opens the answer behind them.
+
+        Raises:
+            BadTokenizer: The template refuses the messages, or fails.
+        """
 
 
 class Tokenizer(Protocol):
@@ -23,6 +39,9 @@ class Tokenizer(Protocol):
     def count(self, text: str) -> int:
         """``len(encode(text))``, possibly cheaper."""
 
+    # chat_template, a ChatTemplate or None, is optional: the template that comes with the tokenizer, for --apply-chat-template.
+    # Reading it may raise BadTokenizer.
+
     # counts_add_up, a bool, is optional, and promises where it is true: a text that is cut before a space, behind a character
     # that is no whitespace, has as many tokens as both parts.  The turns of a conversation are then counted once.
 
@@ -30,6 +49,22 @@ class Tokenizer(Protocol):
 def adds_up(tokenizer: Tokenizer) -> bool:
     """Whether the tokenizer promises ``counts_add_up``."""
     return getattr(tokenizer, "counts_add_up", False) is True
+
+
+def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
+    """The tokenizer's chat template.
+
+    Raises:
+        BadTokenizer: It has none, or the template can't be used.
+    """
+    template: ChatTemplate | None = getattr(tokenizer, "chat_template", None)
+    if template is None:
+        raise BadTokenizer(
+            f"--apply-chat-template: the tokenizer {tokenizer.name!r} has no chat template",
+            "name one that has with --tokenizer: that of a chat model, by its hub id or its directory",
+            "or drop --apply-chat-template: prompts are then counted by their texts alone",
+        )
+    return template
 
 
 class TokenizerSource(Protocol):
@@ -45,4 +80,4 @@ class TokenizerSource(Protocol):
     def open(self, name: str) -> Tokenizer: ...
 
 
-__all__ = ["Tokenizer", "TokenizerSource"]
+__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource"]

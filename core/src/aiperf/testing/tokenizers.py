@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import product
 from typing import ClassVar
 
@@ -74,6 +75,21 @@ class TokenizerContract:
             text = f"{first} {second}"
             for cut in (at for at in range(1, len(text)) if text[at] == " " and not text[at - 1].isspace()):
                 assert count(text) == count(text[:cut]) + count(text[cut:]), f"{text[:cut]!r} and {text[cut:]!r}"
+
+    def test_a_chat_template_counts_what_is_around_the_texts(self) -> None:
+        template = getattr(self.tokenizer, "chat_template", None)
+        if template is None:
+            pytest.skip("this tokenizer has no chat template")
+        texts = [text for text in TEXTS if text.strip()]
+        for text, answer in zip(texts, reversed(texts), strict=True):
+            chat = [{"role": "user", "content": text}]
+            longer = [*chat, {"role": "assistant", "content": answer}, *chat]
+            before = deepcopy(longer)
+            count, whole = template.count(chat), template.count(longer)
+            assert count >= template.count(chat, asks=False) > 0, "what opens the answer is no part of the count"
+            assert whole > count, f"{answer!r} and a question count nothing"
+            assert (template.count(chat), template.count(longer)) == (count, whole)
+            assert longer == before, "counting changed the messages"
 
     def test_ids_are_in_range(self) -> None:
         for text in TEXTS:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 from aiperf import BadTokenizer
+from aiperf.sdk.tokenizer import chat_template
 from aiperf_tokenizer_huggingface import HuggingFace
 from aiperf_tokenizer_huggingface.contract import HuggingFaceContract
 from aiperf_tokenizer_huggingface.options import HuggingFaceOptions
@@ -208,7 +210,7 @@ def test_unreadable_older_files_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Answers as a model hub does for one file of one repository."""
+    """Answers as a model hub does for files of one repository."""
 
     files: ClassVar[dict[str, bytes]] = {}
     error: ClassVar[tuple[int, str] | None] = None
@@ -233,11 +235,13 @@ class Hub(BaseHTTPRequestHandler):
             status, code = self.error or (404, "EntryNotFound")
             self.send_response(status)
             self.send_header("X-Error-Code", code)
+            if code == "EntryNotFound":
+                self.send_header("X-Repo-Commit", "0123456789abcdef0123456789abcdef01234567")
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
         self.send_response(200)
-        self.send_header("ETag", '"abc"')
+        self.send_header("ETag", f'"{zlib.crc32(content):x}"')
         self.send_header("X-Repo-Commit", "0123456789abcdef0123456789abcdef01234567")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -293,6 +297,53 @@ def test_the_cache_serves_offline(hub: type[Hub], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert HuggingFace().open("org/model").count("the") >= 1
     assert hub.asked == []
+
+
+COMMIT = "/org/model/resolve/0123456789abcdef0123456789abcdef01234567"
+TEMPLATE = b'{"chat_template": "[{{ messages[0].content }}]"}'
+
+
+def with_template(hub: type[Hub]) -> None:
+    """The commit has settings with a template, and no file with one."""
+    hub.files[f"{COMMIT}/tokenizer.json"] = hub.files["/org/model/resolve/main/tokenizer.json"]
+    hub.files[f"{COMMIT}/tokenizer_config.json"] = TEMPLATE
+
+
+def templated() -> int:
+    return chat_template(HuggingFace().open("org/model")).count([{"role": "user", "content": "the"}])
+
+
+def test_a_chat_template_is_that_of_the_same_commit_and_then_cached(
+    hub: type[Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_template(hub)
+    HuggingFace().open("org/model").count("the")
+    assert not any("tokenizer_config.json" in line for line in hub.asked), "a template that nobody asked for"
+    assert templated() == HuggingFace().open("org/model").count("[the]")
+    assert f"GET {COMMIT}/tokenizer_config.json" in hub.asked
+    hub.asked.clear()
+    assert templated() == HuggingFace().open("org/model").count("[the]")
+    assert hub.asked == [], "what the hub lacks is asked for again"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert templated() == HuggingFace().open("org/model").count("[the]")
+
+
+def test_offline_a_chat_template_that_is_not_cached_is_refused(hub: type[Hub], monkeypatch: pytest.MonkeyPatch) -> None:
+    with_template(hub)
+    HuggingFace().open("org/model")
+    hub.asked.clear()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(BadTokenizer, match=r"tokenizer_config\.json is not in the cache, and HF_HUB_OFFLINE forbids"):
+        templated()
+    assert hub.asked == []
+
+
+def test_a_chat_template_of_a_hub_that_went_away_is_refused(hub: type[Hub]) -> None:
+    with_template(hub)
+    HuggingFace().open("org/model")
+    hub.error = (503, "")
+    with pytest.raises(BadTokenizer, match="refuses the request"):
+        templated()
 
 
 @pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ class HuggingFace:
                 path = hub.cached(name, self._revision)
                 if path is None and forbidden is not None:
                     raise hub.bad(name, f"it is not in the cache, and {forbidden} forbids the network", asked=False)
-                return _fast(name, path or hub.downloaded(name, self._revision, self._patience_s))
+                path = path or hub.downloaded(name, self._revision, self._patience_s)
+                return _fast(name, path, hub.beside(name, path, self._patience_s))
         try:
             return self._slow(name, network=False)
         except NotThere:
@@ -91,10 +93,10 @@ class HuggingFace:
         return loaded(name, why, revision=self._revision, trust=self._trust, network=network)
 
 
-def _fast(name: str, path: Path) -> Tokenizer:
+def _fast(name: str, path: Path, beside: Callable[[str], Path | None] | None = None) -> Tokenizer:
     from aiperf_tokenizer_huggingface.fast import Fast
 
-    return Fast(name, path)
+    return Fast(name, path, beside)
 
 
 def _has_tokenizer(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from tokenizers import Tokenizer as Made
 from tokenizers import decoders, models, pre_tokenizers
 
 from aiperf_tokenizer_huggingface import HuggingFace
+
+_TEMPLATE = (
+    "{% for message in messages %}[{{ message.role }}]{{ message.content }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
 
 
 class HuggingFaceContract(TokenizerContract):
@@ -22,6 +28,8 @@ class HuggingFaceContract(TokenizerContract):
         made = Made(models.BPE(vocab={each: i for i, each in enumerate(alphabet)}, merges=[]))
         made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
         made.save(str(tmp_path / "tokenizer.json"))
+        about = {"eos_token": "</s>", "chat_template": _TEMPLATE}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
         self._path = tmp_path / "tokenizer.json"
 
     @property

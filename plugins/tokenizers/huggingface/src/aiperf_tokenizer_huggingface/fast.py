@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tokenizers
 from aiperf import BadTokenizer
 
 from aiperf_tokenizer_huggingface.parts import counts_add_up
 
+if TYPE_CHECKING:
+    from aiperf_tokenizer_huggingface.chat import Template
+
 
 class Fast:
     """A tokenizer.json.  Padding and truncation are switched off, so that a count covers the whole text."""
 
-    def __init__(self, name: str, path: Path) -> None:
-        """
+    def __init__(self, name: str, path: Path, beside: Callable[[str], Path | None] | None = None) -> None:
+        """*beside*: gives files beside *path* by name, None for missing ones; without it, those of its directory.
+
         Raises:
             BadTokenizer: The file can't be read, or isn't a tokenizer.
         """
@@ -30,11 +35,32 @@ class Fast:
         tokenizer.no_padding()
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # "<s>" in a prompt is text
-        self._tokenizer, self._path = tokenizer, path
+        self._tokenizer, self._path, self._beside = tokenizer, path, beside or self._in_directory
 
     @cached_property
     def counts_add_up(self) -> bool:
         return counts_add_up(self._path)
+
+    @cached_property
+    def chat_template(self) -> Template | None:
+        """
+        Raises:
+            BadTokenizer: It can't be read or used.
+        """
+        from aiperf_tokenizer_huggingface.chat import chat_template  # jinja2, only where it is asked for
+
+        return chat_template(self.name, self._beside, self._count_with_special_tokens)
+
+    def _in_directory(self, name: str) -> Path | None:
+        file = self._path.parent / name
+        return file if file.is_file() else None
+
+    def _count_with_special_tokens(self, text: str) -> int:
+        self._tokenizer.encode_special_tokens = False
+        try:
+            return self.count(text)
+        finally:
+            self._tokenizer.encode_special_tokens = True
 
     @property
     def size(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-NAME = "tokenizer.json"
+NAME, CONFIGURATION = "tokenizer.json", "tokenizer_config.json"
 
 
 class NoSuchFile(Exception):  # noqa: N818 - an outcome, not a failure
@@ -39,6 +40,33 @@ def cached(repository: str, revision: str | None) -> Path | None:
     return None
 
 
+def beside(repository: str, path: Path, patience_s: float) -> Callable[[str], Path | None]:
+    """Gives further files of the commit of which *path* is the tokenizer.json; None for one that the hub lacks.
+
+    Where the network is forbidden, the cache has all: only its tokenizer_config.json must be there.
+
+    Raises, when called:
+        BadTokenizer: The hub can't be reached or refuses access, or the cache lacks what it must have.
+    """
+    commit = path.parent.name
+
+    def file(name: str) -> Path | None:
+        found = try_to_load_from_cache(repository, name, cache_dir=constants.HF_HUB_CACHE, revision=commit)
+        if isinstance(found, str):
+            return Path(found)
+        forbidden = offline()
+        if found is None and forbidden is not None and name == CONFIGURATION:
+            raise bad(repository, f"{name} is not in the cache, and {forbidden} forbids the network", asked=False)
+        if found is not None or forbidden is not None:
+            return None
+        try:
+            return _download(repository, name, commit, patience_s)
+        except NoSuchFile:
+            return None
+
+    return file
+
+
 def offline() -> str | None:
     """Name of the variable that forbids the network; None without one."""
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
@@ -56,14 +84,21 @@ def downloaded(repository: str, revision: str | None, patience_s: float) -> Path
         NoSuchFile: The repository has none.
         BadTokenizer: The hub can't be reached, lacks the repository, or refuses access.
     """
+    return _download(repository, NAME, revision, patience_s)
+
+
+def _download(repository: str, name: str, revision: str | None, patience_s: float) -> Path:
+    """As :func:`downloaded`, for any file."""
     probe(repository, revision, patience_s)
     try:
         return Path(
             hf_hub_download(
-                repository, NAME, revision=revision, cache_dir=constants.HF_HUB_CACHE,
+                repository, name, revision=revision, cache_dir=constants.HF_HUB_CACHE,
                 endpoint=constants.ENDPOINT, etag_timeout=patience_s,
             )
         )  # fmt: skip
+    except EntryNotFoundError as error:  # noted in the cache
+        raise NoSuchFile from error
     except Exception as error:  # the hub's client and its HTTP library document no exceptions
         raise _refused(repository, revision, error) from error
 

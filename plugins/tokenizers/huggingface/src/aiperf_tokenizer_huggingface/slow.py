@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from aiperf import BadTokenizer
 
 from aiperf_tokenizer_huggingface.absence import NotThere
 from aiperf_tokenizer_huggingface.fast import without_surrogates
+
+if TYPE_CHECKING:
+    from aiperf_tokenizer_huggingface.chat import Template
 
 
 class Slow:
@@ -36,6 +40,20 @@ class Slow:
 
     def count(self, text: str) -> int:
         return len(self.encode(text))
+
+    @cached_property
+    def chat_template(self) -> Template | None:
+        from aiperf_tokenizer_huggingface.chat import Template
+
+        if self._tokenizer.chat_template is None:
+            return None
+        return Template(self.name, self._rendered, self._count_with_special_tokens)
+
+    def _rendered(self, messages: Sequence[Mapping[str, Any]], asks: bool) -> str:
+        return str(self._tokenizer.apply_chat_template([*messages], tokenize=False, add_generation_prompt=asks))
+
+    def _count_with_special_tokens(self, text: str) -> int:
+        return len(self._tokenizer.encode(without_surrogates(text), add_special_tokens=False, verbose=False))
 
 
 def loaded(name: str, why: str, *, revision: str | None, trust: bool, network: bool) -> Slow:
