@@ -40,6 +40,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     follows: a request may take several exchanges (``Endpoint.follow``).  forms: bodies are forms (multipart/form-data).
     named: names of the texts of a turn that the endpoint reads (``Turn.named``); generated data sets make them.
     cache_bust: prompts may have a marker (``--cache-bust``): they are chats.
+    chat_template: servers put the messages through the model's chat template (``Endpoint.chat_of``, for
+    ``--apply-chat-template``).
     transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
     """
 
@@ -63,6 +65,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     forms: bool = False
     named: tuple[str, ...] = ()
     cache_bust: bool = False
+    chat_template: bool = False
 
 
 class Prompt(Struct, frozen=True):
@@ -70,6 +73,17 @@ class Prompt(Struct, frozen=True):
 
     texts: Sequence[str] = ()
     ids: Sequence[int] = ()
+
+
+class ChatPrompt(Struct, frozen=True):
+    """The chat of a request, for the chat template of the model.
+
+    messages: as :meth:`aiperf.sdk.tokenizer.ChatTemplate.count` takes them.  tools: the texts of tools, which are counted
+    apart.
+    """
+
+    messages: Sequence[dict[str, Any]] = ()
+    tools: Sequence[str] = ()
 
 
 class Answered(Struct, frozen=True):
@@ -224,6 +238,14 @@ class Endpoint(WithOptions[OptionsT]):
         """What counts as input tokens of a request that this endpoint encoded; for a turn with a payload, of that body.
 
         Called in the builder, and in workers for turns behind an answer.  None: the texts of the turn's messages.
+        """
+        return None
+
+    def chat_of(self, request: HttpRequest) -> ChatPrompt | None:
+        """The messages of a request, as the server's chat template gets them; None where the request has none.
+
+        Asked with ``--apply-chat-template``, of endpoints with ``Capabilities.chat_template``: in the builder, and in reducers
+        for turns behind an answer.  *request*: with its body alone.
         """
         return None
 
@@ -395,6 +417,6 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 
 __all__ = [
-    "Answered", "Capabilities", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "decoded", "encoded",
-    "in_band_error", "unreadable",
+    "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "decoded",
+    "encoded", "in_band_error", "unreadable",
 ]  # fmt: skip

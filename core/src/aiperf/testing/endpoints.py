@@ -19,7 +19,7 @@ from aiperf.reduce.usage import merged_usage
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Endpoint, Follow, Reader, encoded, follows, prompt
 from aiperf.sdk.framing import Event, Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
-from aiperf.sdk.model import Delta, Message, Turn
+from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
 from aiperf.statistics.catalogue import faulty_numbers
 from aiperf.testing.manifests import check_row, check_taken
 from aiperf.worker.continuing import Continuing
@@ -186,6 +186,18 @@ class EndpointContract:
             assert counted == prompt(endpoint, turn, request)
             assert all(isinstance(text, str) for text in counted.texts), "texts of a prompt are texts"
             assert all(isinstance(token, int) for token in counted.ids), "ids of a prompt are whole numbers"
+
+    def test_a_chat_template_gets_the_messages(self) -> None:
+        endpoint = self.endpoint
+        if not endpoint.capabilities.chat_template:
+            pytest.skip("no chat template stands behind this endpoint")
+        earlier = (Message("user", ("Hello",)), Message("assistant", ("Hi",)))
+        turn = msgspec.structs.replace(self.turn, history=earlier)
+        chat = endpoint.chat_of(HttpRequest("", endpoint.encode(turn).body))
+        assert chat is not None, "the body has no messages"
+        said = [(message["role"], message["content"]) for message in chat.messages]
+        assert said == [("user", "Hello"), ("assistant", "Hi"), ("user", " ".join(turn.texts))]
+        assert [*chat.tools] == []
 
     def test_a_plain_prompt_is_the_texts_of_its_messages(self) -> None:
         endpoint = self.endpoint

@@ -19,7 +19,8 @@ the CPU and transformers 5.23 from their packages. In its last whole run all 19 
 
 - llama.cpp and vLLM: usage in the report is what the server's own counters rose by.
 - transformers serve: requests are those of its log; usage is that of the same request, sent by hand.
-- `completions` on all three: the input tokens counted here are the server's prompt tokens.
+- `completions` on all three, and `chat`, `messages` and `responses` with `--apply-chat-template`: the input tokens counted here
+  are the server's prompt tokens.
 - vLLM's `chat` and `completions`: its own time to the first token (`server_timing`) is below the client's.
 
 | type | path | streams | tokens out | tokens in | media in | turns | heading |
@@ -60,6 +61,8 @@ def _section(plugin: Descriptor) -> list[str]:
         lines += ["", "```sh", f"aiperf profile {docs.example}", "```"]
     for note in docs.notes:
         lines += ["", note]
+    if _facts(plugin).chat_template:
+        lines += ["", "`--apply-chat-template` counts the messages in the model's chat template."]
     tried = "; ".join(docs.servers)
     lines += ["", f"Tried on {tried}." if tried else "Not tried on a real server yet."]
     flags = ", ".join(f"`{option.flags[0]}`" for option in plugin.options if not option.hidden)

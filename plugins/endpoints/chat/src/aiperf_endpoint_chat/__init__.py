@@ -20,8 +20,8 @@ from aiperf import (
     unreadable,
 )
 from aiperf.sdk.chat_messages import chat_messages
-from aiperf.sdk.endpoint import Prompt
-from aiperf.sdk.prompts import prompt_of
+from aiperf.sdk.endpoint import ChatPrompt, Prompt
+from aiperf.sdk.prompts import chat_of, prompt_of
 from aiperf.sdk.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -91,6 +91,7 @@ class Chat(Endpoint[ChatOptions]):
         per_chunk_usage=True,
         verbatim=True,
         cache_bust=True,
+        chat_template=True,
     )
     texts = (SPEC_DECODE, SERVER_TIMING)
     repeats_envelope = True
@@ -126,6 +127,9 @@ class Chat(Endpoint[ChatOptions]):
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         return prompt_of(request.body)
+
+    def chat_of(self, request: HttpRequest) -> ChatPrompt | None:
+        return chat_of(request.body)
 
     def reader(self) -> ChatReader:
         return ChatReader(self.decode)

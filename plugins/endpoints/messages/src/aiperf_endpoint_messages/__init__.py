@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Media, Message, Turn
-from aiperf.sdk.endpoint import Prompt
-from aiperf.sdk.prompts import prompt_of
+from aiperf.sdk.endpoint import ChatPrompt, Prompt
+from aiperf.sdk.prompts import chat_of, prompt_of
 
 from aiperf_endpoint_messages.reader import MessagesReader
 
@@ -30,6 +30,7 @@ class Messages(Endpoint):
         multi_turn=True,
         verbatim=True,
         cache_bust=True,
+        chat_template=True,
     )
     repeats_envelope = True
     plain_prompts = True
@@ -65,6 +66,9 @@ class Messages(Endpoint):
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         return prompt_of(request.body)
+
+    def chat_of(self, request: HttpRequest) -> ChatPrompt | None:
+        return chat_of(request.body)
 
     def reader(self) -> MessagesReader:
         return MessagesReader()

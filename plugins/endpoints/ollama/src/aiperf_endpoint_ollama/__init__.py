@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Message, Turn
 from aiperf.sdk.chat_messages import one_system
-from aiperf.sdk.endpoint import Prompt
+from aiperf.sdk.endpoint import ChatPrompt, Prompt
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.growing import BatchReader
-from aiperf.sdk.prompts import prompt_of
+from aiperf.sdk.prompts import chat_of, prompt_of
 from msgspec import UNSET, Struct, UnsetType
 
 from aiperf_endpoint_ollama.units import DURATIONS, NUMBERS
@@ -127,6 +127,7 @@ class Ollama(Endpoint):
         verbatim=True,
         inline_media=True,
         service_kind="ollama",
+        chat_template=True,
     )
     framing = Lines
     numbers = NUMBERS
@@ -153,6 +154,9 @@ class Ollama(Endpoint):
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         return prompt_of(request.body)
+
+    def chat_of(self, request: HttpRequest) -> ChatPrompt | None:
+        return chat_of(request.body)
 
     def reader(self) -> OllamaReader:
         return OllamaReader()

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset, Capabilities, ConfigError, Endpoint, HttpRequest, Media, Message, Turn
 from aiperf.sdk.chat_messages import audio_data
-from aiperf.sdk.endpoint import Prompt
-from aiperf.sdk.prompts import prompt_of
+from aiperf.sdk.endpoint import ChatPrompt, Prompt
+from aiperf.sdk.prompts import chat_of, prompt_of
 
 from aiperf_endpoint_responses.reader import PREVIOUS, ResponsesReader
 
@@ -36,6 +36,7 @@ class Responses(Endpoint):
         multi_turn=True,
         verbatim=True,
         cache_bust=True,
+        chat_template=True,
     )
     repeats_envelope = True
     plain_prompts = True
@@ -96,6 +97,9 @@ class Responses(Endpoint):
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         return prompt_of(request.body)
+
+    def chat_of(self, request: HttpRequest) -> ChatPrompt | None:
+        return chat_of(request.body)
 
     def reader(self) -> ResponsesReader:
         return ResponsesReader()
