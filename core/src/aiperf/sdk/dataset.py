@@ -12,7 +12,7 @@ from aiperf.errors import BadDataset
 from aiperf.sdk.endpoint import Capabilities
 from aiperf.sdk.model import Conversation
 from aiperf.sdk.options import OptionsT
-from aiperf.sdk.tokenizer import Tokenizer
+from aiperf.sdk.tokenizer import ChatTemplate, Tokenizer
 from aiperf.sdk.trace import Trace
 
 
@@ -56,6 +56,7 @@ class DatasetContext(Struct, frozen=True):
     name, row: the chosen one of the manifest's ``names`` and its data; "" and {} where none was.
     marker_tokens: tokens that the run adds to the first turn (``--cache-bust``); marker_in_system: to the system message
     instead, where there is one.
+    chat_template: of the tokenizer, where prompts are counted with it (``--apply-chat-template``); None where they are not.
     """
 
     entries: int
@@ -69,6 +70,7 @@ class DatasetContext(Struct, frozen=True):
     marker_tokens: int = 0
     marker_in_system: bool = False
     replay: bool = False
+    chat_template: ChatTemplate | None = None
 
 
 class Promise(Struct, frozen=True):

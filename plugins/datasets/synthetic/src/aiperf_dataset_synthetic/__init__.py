@@ -9,6 +9,7 @@ from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
 
+from aiperf_dataset_synthetic.chat import Wrapped
 from aiperf_dataset_synthetic.draws import positive_normal
 from aiperf_dataset_synthetic.lengths import drawn_pair, pairs
 from aiperf_dataset_synthetic.media import MediaDrawer
@@ -61,6 +62,7 @@ class Synthetic(Dataset[SyntheticOptions]):
         self._turns = fixed(options.turns_mean, options.turns_stddev)
         self._isl, self._osl = fixed(options.isl, options.isl_stddev), fixed(options.osl, options.osl_stddev)
         self._prompts, self._answers = options.prompts, options.answers
+        self._wrapped = self._made_wrapped() if options.has_text else None
         self._windows: tuple[tuple[int, int], tuple[int, int]] | None = None
         ratios = options.ratios
         if ratios is not None and options.osl is not None:
@@ -96,7 +98,7 @@ class Synthetic(Dataset[SyntheticOptions]):
                 mean, stddev = options.turn_delay_mean_ms, options.turn_delay_stddev_ms
                 delay_ms = positive_normal(mean, stddev, seed, f"synthetic.delay.{index}", number)
             # The kernel counts several texts together, and later turns have a history.
-            known = index == 0 and len(texts) == 1 and system is None and context is None
+            known = index == 0 and len(texts) == 1 and system is None and context is None and self._wrapped is None
             turns.append(
                 Turn(
                     texts=tuple(text.text for text in texts),
@@ -144,14 +146,37 @@ class Synthetic(Dataset[SyntheticOptions]):
             length = positive_normal(options.isl, options.isl_stddev, seed, f"synthetic.isl.{stream}", number)
         if self._marker and not index and not part:
             length = max(1, length - self._marker)
-        return self._written(f"prompt.{index}", number * options.prompt_batch_size + part, length, prefix)
+        stream, number = f"prompt.{index}", number * options.prompt_batch_size + part
+        if self._wrapped is None or part:  # the texts of a turn are one message
+            return self._written(stream, number, length, prefix)
+        wrapped = self._wrapped[bool(index)]
+        return self._written(stream, number, length - wrapped.added, prefix, wrapped)
 
     def _made_prefix(self, number: int) -> Text:
         return self._written("prefixes", number, self.options.prefix_length)
 
-    def _written(self, stream: str, number: int, length: int, prefix: Text | None = None) -> Text:
+    def _written(
+        self, stream: str, number: int, length: int, prefix: Text | None = None, wrapped: Wrapped | None = None
+    ) -> Text:  # fmt: skip
         assert self._writer is not None  # there are texts only with a tokenizer
-        return self._writer.text(stream, number, length, prefix)
+        return self._writer.text(stream, number, length, prefix, wrapped)
+
+    def _made_wrapped(self) -> tuple[Wrapped, Wrapped] | None:
+        """What sizes first turns, and later ones; None without a chat template.
+
+        Raises:
+            BadDataset: The template alone is as long as the prompts.
+        """
+        tokenizer, template, isl = self.context.tokenizer, self.context.chat_template, self.options.isl
+        if tokenizer is None or template is None:
+            return None
+        first, later = (Wrapped(tokenizer, template, later=each) for each in (False, True))
+        if self._pairs is None and self._prompts is None and isl <= first.added:
+            raise BadDataset(
+                f"--isl {isl} leaves no token for the text: the chat template of {tokenizer.name!r} adds {first.added}",
+                f"ask for at least --isl {first.added + 1}, or drop --apply-chat-template",
+            )
+        return first, later
 
     def _check_without_text(self) -> None:
         """

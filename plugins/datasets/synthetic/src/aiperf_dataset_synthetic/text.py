@@ -39,21 +39,27 @@ class Writer:
         self._corpus: Corpus = open_corpus(corpus, tokenizer, seed, in_order=in_order)
         self._texts = self._missed = self._farthest = 0
 
-    def text(self, stream: str, number: int, length: int, prefix: Text | None = None) -> Text:
-        """Text *number* of a stream, *length* tokens long, after *prefix* if given."""
-        if prefix is None:  # nearly all texts are exact at the first cut
-            text = self._tokenizer.decode(self._corpus.window(f"synthetic.{stream}", number).first(length)).strip()
-            if self._tokenizer.count(text) == length:
+    def text(
+        self, stream: str, number: int, length: int, prefix: Text | None = None, tokenizer: Tokenizer | None = None
+    ) -> Text:  # fmt: skip
+        """Text *number* of a stream, *length* tokens long, after *prefix* if given.
+
+        *tokenizer*: counts it, in place of that of the corpus.  A length below 1 is missed by a text of one token.
+        """
+        tokenizer, asked, length = tokenizer or self._tokenizer, length, max(1, length)
+        if prefix is None and length == asked:  # nearly all texts are exact at the first cut
+            text = tokenizer.decode(self._corpus.window(f"synthetic.{stream}", number).first(length)).strip()
+            if tokenizer.count(text) == length:
                 self._texts += 1
                 return Text(text, length)
         text, off = "", length
         # Where the space between both adds a token, the prompt follows without it.
         for between in (" ", "") if prefix is not None else ("",):
             head, head_tokens = (prefix.text + between, prefix.tokens) if prefix is not None else ("", 0)
-            text, off = fitted(self._tokenizer, self._windows(stream, number), length, head, head_tokens)
+            text, off = fitted(tokenizer, self._windows(stream, number), length, head, head_tokens)
             if off == 0:
                 break
-        self.missed(off)
+        self.missed(off + length - asked)
         return Text(head + text, head_tokens + length + off)
 
     def joinable(self, stream: str, number: int, length: int) -> str:
