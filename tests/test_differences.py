@@ -542,6 +542,16 @@ HELD = {
         "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
     ),
     "completions with several turns": ("test_build.py::test_a_conversation_the_endpoint_cannot_take_is_refused",),
+    "`--apply-chat-template` with a tokenizer that has no template, with messages that it refuses, or with an endpoint type"
+    " without messages": (
+        "test_chat_template_runs.py::test_a_template_that_cannot_be_applied_is_refused",
+        "test_chat_template_runs.py::test_a_history_that_the_template_refuses_has_no_length_and_is_told",
+        "test_build.py::test_what_a_chat_template_cannot_count_is_refused_before_load",
+    ),
+    "`--apply-chat-template`, the length of synthetic prompts": (
+        "test_chat_template_runs.py::test_a_prompt_is_as_long_as_asked_with_its_template",
+        "test_chat_template_runs.py::test_turns_are_counted_as_the_server_got_them",
+    ),
     "`--tokenizer builtin`": (
         "test_tokenizer_builtin.py::test_opening_needs_no_network",
         "test_recipes.py::test_r15_no_network",

@@ -35,6 +35,7 @@ import numpy as np
 from aiperf import BadDataset, BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest
 from aiperf.sdk.dataset import Promise
 from aiperf import Media, Options, Turn, hookimpl, option, uniforms
+from aiperf.sdk.endpoint import ChatPrompt
 
 
 class Echo(Endpoint):
@@ -48,6 +49,15 @@ class Echo(Endpoint):
         said = [[message.role, *message.texts] for message in turn.messages]
         body = {"said": said, "model": turn.model, "stream": turn.stream, **turn.extra}
         return HttpRequest("/echo", msgspec.json.encode(body), {"X-Kind": "echo"})
+
+
+class Chats(Echo):
+    """Says messages; a turn of "nothing" has none."""
+
+    def chat_of(self, request):
+        said = [] if request.body == b"{}" else msgspec.json.decode(request.body)["said"]
+        messages = [{"role": role, "content": " ".join(texts)} for role, *texts in said]
+        return ChatPrompt(messages, ["a", "tool"]) if said else None
 
 
 class EachText(Echo):
@@ -189,6 +199,15 @@ class Words:
         return len(self.encode(text))
 
 
+class Template:
+    """Three tokens around each message, and one that opens the answer."""
+
+    def count(self, messages, *, asks=True):
+        if messages[-1]["content"] == "nonsense":
+            raise BadTokenizer("the chat template of 'words' refuses the messages: no nonsense", "drop the flag")
+        return sum(3 + len(each["content"].split(" ")) for each in messages) + asks
+
+
 class WordSource:
     def __init__(self, options=None):
         pass
@@ -201,7 +220,10 @@ class WordSource:
             raise BadTokenizer("there is no nowhere")
         if name == "broken":
             raise ZeroDivisionError("a bug of its own")
-        return Words()
+        words = Words()
+        if name == "chatty":
+            words.chat_template = Template()
+        return words
 
 
 class Any:
@@ -540,6 +562,41 @@ def test_a_plugin_that_breaks_is_named_with_package_and_version(tmp_path: Path, 
     assert said in caught.value.message
     with pytest.raises(AiperfError):
         Store(tmp_path / "journal")
+
+
+def chatty(folder: Path, *rows: dict[str, Any], **changes: Any) -> Plan:
+    """Prompts are counted with a chat template."""
+    changes = {"tokenizer_name": "chatty", **changes}
+    return listed(folder, *rows, endpoint="Chats", chat_template=True, **changes)
+
+
+def test_a_chat_template_counts_the_whole_prompt(tmp_path: Path) -> None:
+    turns = [{"texts": ["a b", "c"], "input_tokens": 77}, {"texts": ["d"]}]
+    rows = [{"id": "c", "turns": turns, "system": "be brief"}, {"id": "d", "turns": turns, "alone": True}]
+    plan = build(chatty(tmp_path, *rows))
+    store = Store(Path(plan.output.journal))
+    assert store.input_tokens(0, 0) == (3 + 2) + (3 + 3) + 1 + 2
+    assert store.input_tokens(0, 1) == -1, "only the run knows the answer before it"
+    assert [store.input_tokens(1, turn) for turn in (0, 1)] == [(3 + 3) + 1 + 2, (3 + 1) + 1 + 2]
+
+
+@pytest.mark.parametrize(("row", "changes", "sentence"), [
+    ({}, {"tokenizer_name": "words"}, "--apply-chat-template: the tokenizer 'words' has no chat template"),
+    ({"texts": ["nonsense"]}, {}, "turn 0 of conversation 'c': the chat template of 'words' refuses the messages: no nonsense"),
+    ({"payload": {}}, {}, "turn 0 of conversation 'c': the body has no messages for a chat template"),
+])  # fmt: skip
+def test_what_a_chat_template_cannot_count_is_refused_before_load(
+    row: dict[str, Any], changes: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises((BadTokenizer, BadDataset)) as caught:
+        build(chatty(tmp_path, {"id": "c", "turns": [row]}, **changes))
+    assert caught.value.message == sentence
+    assert caught.value.hints
+
+
+def test_no_prompt_is_counted_with_a_template_where_the_server_counts(tmp_path: Path) -> None:
+    plan = build(chatty(tmp_path, {"id": "c", "turns": [{"texts": ["nonsense"]}]}, use_server_token_count=True))
+    assert Store(Path(plan.output.journal)).input_tokens(0, 0) == -1
 
 
 def test_a_tokenizer_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:

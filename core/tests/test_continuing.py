@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
+from aiperf.errors import BadTokenizer
+from aiperf.prepare.tokenizers import ChatCounter
 from aiperf.reduce.prompts import Prompts
 from aiperf.registry.third_party import load
 from aiperf.rundir.shard_reader import ShardReader, observations
@@ -19,11 +21,12 @@ from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.driver import Session
-from aiperf.sdk.endpoint import Capabilities, Endpoint, Prompt, completed, encoded, prompt
+from aiperf.sdk.endpoint import Capabilities, ChatPrompt, Endpoint, Prompt, completed, encoded, prompt
 from aiperf.sdk.model import Answers, Conversation, Delta, HttpRequest, Media, Message, Turn
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.prompts import prompt_of
+from aiperf.sdk.prompts import chat_of, prompt_of
 from aiperf.sdk.transport import Exchange
+from aiperf.testing import Words
 from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
 from hypothesis import given, settings
@@ -78,11 +81,15 @@ class Chatting(Endpoint):
         return HttpRequest("/v1/x", msgspec.json.encode(body | turn.extra))
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
+        return prompt_of(self.with_texts(request))
+
+    def with_texts(self, request: HttpRequest) -> bytes:
+        """The body with texts in a usual form."""
         sent = msgspec.json.decode(request.body)
         for each in sent["messages"]:
             if isinstance(each["content"], list):
                 each["content"] = [{"text": text} for text in each["content"]]
-        return prompt_of(msgspec.json.encode(sent))
+        return msgspec.json.encode(sent)
 
     def decode(self, event: bytes) -> Delta | None:
         return Delta(text=event.decode())
@@ -130,7 +137,7 @@ def store_of(directory: Path, conversation: Conversation, counts: Counted, *, ad
 
 def begun(
     directory: Path, conversation: Conversation, *, adds_up: bool = True, warn: Callable[[str], None] = lambda _: None,
-    cache_bust: CacheBust = CacheBust.NONE,
+    cache_bust: CacheBust = CacheBust.NONE, chat_template: bool = False,
 ) -> tuple[Requests, Answering, Session]:  # fmt: skip
     """The conversation's first request is sent."""
     (directory / "journal").mkdir(parents=True)
@@ -138,6 +145,7 @@ def begun(
     plan = make_plan(
         directory, endpoint=CHATTING, tokenizer=sample_ref("tokenizers"), export_level="raw", path=None, phases=(phase,),
         journal=str(directory / "journal"), cache_bust=cache_bust,
+        chat_template=chat_template,
     )  # fmt: skip
     store = store_of(directory, conversation, Counted(), adds_up=adds_up)
     engine = make_engine(plan, asyncio.new_event_loop(), store=store, warn=warn)
@@ -230,6 +238,56 @@ CONVERSATIONS = {
 def test_bodies_and_counts_are_those_of_whole_turns(tmp_path: Path, conversation: Conversation, adds_up: bool) -> None:
     answers = [None if at == 1 else f"answer {at}" + " \n" * (at % 3) for at in range(len(conversation.turns))]
     check(talk(tmp_path, conversation, answers, adds_up=adds_up))
+
+
+class Tagged:
+    """A template of one token for each message and one for the answer; it refuses a text twice."""
+
+    def count(self, messages: Sequence[Mapping[str, Any]], *, asks: bool = True) -> int:
+        texts = [each["content"] for each in messages]
+        if len(texts) > 1 and texts[-1] == texts[-2]:
+            raise BadTokenizer(f"it heard {texts[-1]!r}")
+        return len(texts) + sum(len(text.split()) for text in texts) + asks
+
+
+class Heard(Chatting):
+    def chat_of(self, request: HttpRequest) -> ChatPrompt | None:
+        return chat_of(self.with_texts(request))
+
+
+class WithTemplate(Words):
+    chat_template = Tagged()
+
+
+@pytest.mark.parametrize("cache_bust", [CacheBust.NONE, CacheBust.FIRST_TURN_PREFIX])
+@pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
+def test_for_a_chat_template_the_journal_has_whole_bodies(
+    tmp_path: Path, conversation: Conversation, cache_bust: CacheBust
+) -> None:
+    if cache_bust is not CacheBust.NONE and any(turn.payload for turn in conversation.turns):
+        pytest.skip("a payload has no marker")
+    engine, transport, _ = begun(tmp_path, conversation, cache_bust=cache_bust, chat_template=True)
+    for at in range(len(conversation.turns)):
+        transport.say(f"answer {at}")
+    engine.logbook.close()
+    known = 0 if cache_bust is not CacheBust.NONE else len(conversation.turns) if conversation.alone else 1
+    kept = [request.texts.get("prompt") for request in ShardReader(tmp_path / "journal", 0).finished()]
+    assert kept[:known] == [None] * min(known, len(kept))
+    assert kept[known:] == transport.bodies[known : len(kept)]
+
+
+def test_a_chat_template_counts_the_turns_and_what_it_refuses_is_told(tmp_path: Path) -> None:
+    conversation = Conversation("c", (Turn(("a b",), tools=(WEATHER,)), *said("c", "d", "d", "e")), system="Be brief")
+    engine, transport, _ = begun(tmp_path, conversation, chat_template=True)
+    for answer in ("x y z", "x", None, "x"):
+        transport.say(answer)
+    engine.logbook.close()
+    prompts = Prompts(engine.store)
+    prompts.chats = ChatCounter(Heard(), WithTemplate())
+    _, *tokens = [prompts.tokens(request, Counted()) for request in ShardReader(tmp_path / "journal", 0).finished()]
+    tools = 2  # "weather" and its parameters
+    assert tokens == [4 + 2 + 2 + 3 + 1 + 1 + tools, 6 + 2 + 2 + 3 + 1 + 1 + 1 + 1 + tools, None]
+    assert prompts.notes == {"chat_template": "1 request has no input tokens: it heard 'd'"}
 
 
 words = st.text(st.sampled_from("ab1'. \n\t\u00a0\u4e2d\"\\"), max_size=12)

@@ -22,7 +22,7 @@ TITLES = {
 
 
 class Row(NamedTuple):
-    """words: of the command line.  prompts: the input is the prompt, so its tokens are counted here as the server does."""
+    """words: of the command line.  prompts: tokens of the input are counted here as the server does."""
 
     server: tuple[str, str]
     kind: str
@@ -31,28 +31,29 @@ class Row(NamedTuple):
 
 
 TEXT = "--isl 12 --osl 8 --extra-inputs ignore_eos:true --extra-inputs temperature:0"
+CHAT = f"--apply-chat-template {TEXT.replace('12', '30')}"
 RANK = "--rankings-passages-mean 3 --rankings-passages-prompt-token-mean 9 --rankings-query-prompt-token-mean 5"
 BATCH = "--isl 12 --batch-size-text 3"
 RUNS = [
-    Row(("llamacpp", "generate"), "chat", f"--streaming {TEXT}"),
-    Row(("llamacpp", "generate"), "chat", f"--session-turns-mean 2 {TEXT}"),
+    Row(("llamacpp", "generate"), "chat", f"--streaming {CHAT}", prompts=True),
+    Row(("llamacpp", "generate"), "chat", f"--session-turns-mean 2 {CHAT}", prompts=True),
     Row(("llamacpp", "generate"), "completions", f"--streaming {TEXT}", prompts=True),
-    Row(("llamacpp", "generate"), "messages", f"--streaming {TEXT}"),
-    Row(("llamacpp", "generate"), "responses", f"--streaming {TEXT}"),
+    Row(("llamacpp", "generate"), "messages", f"--streaming {CHAT}", prompts=True),
+    Row(("llamacpp", "generate"), "responses", f"--streaming {CHAT}", prompts=True),
     Row(("llamacpp", "embed"), "embeddings", BATCH),
     Row(("llamacpp", "rank"), "cohere_rankings", f"--endpoint /v1/rerank {RANK}"),
     Row(("llamacpp", "rank"), "hf_tei_rankings", RANK),
-    Row(("vllm", "generate"), "chat", f"--streaming {TEXT}"),
+    Row(("vllm", "generate"), "chat", f"--streaming {CHAT}", prompts=True),
     Row(("vllm", "generate"), "completions", f"--streaming {TEXT}", prompts=True),
-    Row(("vllm", "generate"), "messages", f"--streaming {TEXT}"),
-    Row(("vllm", "generate"), "responses", f"--streaming {TEXT}"),
+    Row(("vllm", "generate"), "messages", f"--streaming {CHAT}", prompts=True),
+    Row(("vllm", "generate"), "responses", f"--streaming {CHAT}", prompts=True),
     Row(("vllm", "embed"), "embeddings", BATCH),
     Row(("vllm", "rank"), "cohere_rankings", RANK),
     Row(("vllm", "rank"), "score", RANK),
     Row(("vllm", "rank"), "classify", BATCH),
-    Row(("transformers", "generate"), "chat", "--streaming --isl 12 --osl 8"),
+    Row(("transformers", "generate"), "chat", "--streaming --apply-chat-template --isl 30 --osl 8", prompts=True),
     Row(("transformers", "generate"), "completions", "--isl 12 --osl 8", prompts=True),
-    Row(("transformers", "generate"), "responses", "--streaming --isl 12 --osl 8"),
+    Row(("transformers", "generate"), "responses", "--streaming --apply-chat-template --isl 30 --osl 8", prompts=True),
 ]
 COUNTERS = {
     "llamacpp": (("llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total"), "llamacpp:tokens_predicted_total"),

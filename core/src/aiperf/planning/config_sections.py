@@ -28,7 +28,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
             "private": plan.output.private or None,
             "slice_duration": draft.kernel.slice_duration_s,
         },
-        "tokenizer": {"name": plan.data.tokenizer_name},
+        "tokenizer": {"name": plan.data.tokenizer_name, "apply_chat_template": plan.data.chat_template or None},
         "accuracy": {
             "benchmark": draft.kernel.accuracy_benchmark,
             "grader": None if plan.plugins.grader is None else plan.plugins.grader.name,

@@ -64,6 +64,7 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     target.check_encodings(draft, asked)
     processes.check(draft)
     target.check_cache_bust(draft, choice, planned)
+    target.check_chat_template(draft, choice)
     output = outputs.output_plan(draft, choice, planned[-1])
     draft.refuse_if_any()
     kernel = settings.kernel
@@ -78,6 +79,7 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
         tokenizer_name=tokenizer_name, sampling="sequential" if planned[-1].replay is not None else sampling,
         delay_ratio=kernel.delay_ratio, entries=planned[-1].entries if source.once else sum(phase.entries for phase in planned),
         name=source.name, row=source.row, once=source.once, whole=kernel.check_data, cache_bust=kernel.cache_bust,
+        chat_template=kernel.apply_chat_template,
     )  # fmt: skip
     plan = Plan(run, requests, data, LoadPlan(planned, kernel.failed_threshold), output, plugins)
     plan = plan.replacing(config=config_sections.sections(plan, secrets, draft))

@@ -134,6 +134,9 @@ class KernelOptions(Options):
     # Tokenizer
     tokenizer: str | None = option("--tokenizer", group="Tokenizer", metavar="NAME", shown="the model's name",
         place="tokenizer.name", help="Tokenizer for prompts and counts: 'builtin' (no network), a local path, or a hub id.")
+    apply_chat_template: bool = option("--apply-chat-template", default=False, group="Tokenizer",
+        place="tokenizer.apply_chat_template",
+        help="Count prompts, and size synthetic ones, with the tokens of the model's chat template.")
 
     # Load
     concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT",

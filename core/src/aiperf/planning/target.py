@@ -323,6 +323,15 @@ def check_cache_bust(draft: Draft, choice: EndpointChoice, planned: Sequence[Pha
         draft.refuse(f"{flag} {where} marks the requests of a warmup, and there is none", "give --warmup-request-count")
 
 
+def check_chat_template(draft: Draft, choice: EndpointChoice) -> None:
+    """Refuse a chat template without messages."""
+    if not draft.kernel.apply_chat_template or choice.descriptor is None or choice.can.chat_template:
+        return
+    flag, kind = draft.flag("apply_chat_template"), choice.descriptor.name
+    able = [each.name for each in draft.registry.all("endpoints") if each.capabilities.get("chat_template")]
+    draft.refuse(f"{flag} is for messages, and the endpoint type {kind!r} has none", f"drop {flag}, or use {names(able)}")
+
+
 def _check_content_type(draft: Draft, choice: EndpointChoice) -> None:
     given, own = draft.kernel.request_content_type, "multipart/form-data" if choice.can.forms else "application/json"
     if given is not None and choice.descriptor is not None and given != own:

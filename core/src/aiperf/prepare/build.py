@@ -17,14 +17,14 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from aiperf.errors import AiperfError, BadDataset, ConfigError, PluginError
+from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.prepare import pace
 from aiperf.prepare.conversations import DatasetExport, check_tools, has_items, with_inlined_media, without_silent_turns
 from aiperf.prepare.due_times import with_due_times, with_limits
 from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Templates
-from aiperf.prepare.tokenizers import open_tokenizer
+from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, failure, load, made
 from aiperf.rundir.artifacts import exporters, target_for
@@ -38,7 +38,7 @@ from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
 from aiperf.sdk.plan import ModelStrategy, Plan
-from aiperf.sdk.tokenizer import Tokenizer, adds_up
+from aiperf.sdk.tokenizer import Tokenizer, adds_up, chat_template
 from aiperf.statistics.catalogue import asks_several, catalogue
 
 log = logging.getLogger(__name__)
@@ -74,6 +74,7 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
         data.entries, run.seed, run.seeded, tokenizer, endpoint.capabilities, source, data.name, data.row,
         marker_tokens(data.cache_bust, tokenizer), data.cache_bust.in_system,
         any(phase.replay is not None for phase in plan.load.phases),
+        chat_template(tokenizer) if data.chat_template and tokenizer is not None else None,
     )  # fmt: skip
     try:
         with blamed(plugins.dataset, "can't be used"):
@@ -359,6 +360,7 @@ class Encoder:
         self.capabilities = endpoint.capabilities
         counts = self.capabilities.tokenizes_input and not plan.target.use_server_token_count
         self._tokenizer = tokenizer if counts else None
+        self._chats = ChatCounter(endpoint, tokenizer) if plan.data.chat_template and counts and tokenizer is not None else None
         self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
         self._templates = Templates(plan.plugins.endpoint) if endpoint.splices_text else None
         self.several_answers = self.capabilities.produces_tokens and asks_several(plan.target.extra)
@@ -415,9 +417,17 @@ class Encoder:
         """Tokens of what counts as the prompt of the turn's request (spec: metrics §5).
 
         None where the server counts, and behind an answer, which only the run knows.
+
+        Raises:
+            BadDataset: The chat template refuses the messages.
         """
         if self._tokenizer is None or (index > 0 and not conversation.alone):
             return None
+        if self._chats is not None:
+            try:
+                return self._chats.tokens(request.body)
+            except BadTokenizer as error:
+                raise BadDataset(f"turn {index} of conversation {conversation.id!r}: {error.message}", *error.hints) from error
         turn = conversation.turns[index]
         by_itself = self._plain_prompts and turn.tools is None and turn.items is None and len(turn.texts) <= 1
         history = (*conversation.prelude, *turn.before)

@@ -1,11 +1,13 @@
-"""The run's tokenizer, for the builder and the reducers."""
+"""The run's tokenizer, and prompts counted with its chat template, for the builder and the reducers."""
 
 from __future__ import annotations
 
 from aiperf.errors import AiperfError, BadTokenizer
 from aiperf.registry.third_party import load, why
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.model import HttpRequest
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.tokenizer import Tokenizer
+from aiperf.sdk.tokenizer import Tokenizer, chat_template
 
 
 def open_tokenizer(plan: Plan) -> Tokenizer | None:
@@ -27,3 +29,22 @@ def open_tokenizer(plan: Plan) -> Tokenizer | None:
             "use --tokenizer builtin, which needs no download",
         ) from error
     return tokenizer
+
+
+class ChatCounter:
+    """Counts requests of *endpoint* with the chat template of *tokenizer* (``--apply-chat-template``)."""
+
+    def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer) -> None:
+        self._endpoint, self._tokenizer = endpoint, tokenizer
+
+    def tokens(self, body: bytes) -> int:
+        """Tokens of the messages in the template, with what opens the answer, and of the texts of tools.
+
+        Raises:
+            BadTokenizer: The template refuses the messages, or *body* has none.
+        """
+        chat = self._endpoint.chat_of(HttpRequest("", body))
+        if chat is None:
+            raise BadTokenizer("the body has no messages for a chat template", "drop --apply-chat-template")
+        tools = self._tokenizer.count(" ".join(chat.tools)) if chat.tools else 0
+        return chat_template(self._tokenizer).count(chat.messages) + tools

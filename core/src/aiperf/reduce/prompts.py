@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
+from aiperf.errors import BadTokenizer
+from aiperf.prepare.tokenizers import ChatCounter
 from aiperf.rundir.shard_reader import JournalRequest
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import Floats
@@ -14,13 +16,16 @@ from aiperf.sdk.columns import Floats
 class Prompts:
     """Counts prompts.  Of each session that goes on it keeps the count of its latest request.
 
+    chats: counts bodies, which the journal has in place of prompts with ``--apply-chat-template``; None before it is known.
     unknown: requests that continue one whose count is lost with a frame of the journal.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._latest: dict[tuple[int, int], tuple[int, int]] = {}  # by phase and session: the request, its tokens
-        self.unknown = 0
+        self.chats: ChatCounter | None = None
+        self.unknown = self._refused = 0
+        self._refusal = ""
 
     def tokens(self, request: JournalRequest, counts: Mapping[str, int]) -> int | None:
         """Tokens of the request's prompt; None where they aren't known.  *counts*: of texts, by text."""
@@ -32,6 +37,8 @@ class Prompts:
                 self.unknown += 1
             else:
                 tokens += counts[self._now(prompt, entry, turn)] - counts[prompt["was"]]
+        elif isinstance(prompt, bytes):
+            tokens = self._of_chat(prompt)
         elif prompt is None:
             known = self._store.input_tokens(entry, turn)
             tokens = known if known >= 0 else None
@@ -41,6 +48,20 @@ class Prompts:
         if turn or prompt is not None:
             self._keep(number, phase, session, turn, entry, tokens)
         return tokens
+
+    def _of_chat(self, body: bytes) -> int | None:
+        try:
+            return None if self.chats is None else self.chats.tokens(body)
+        except BadTokenizer as error:
+            self._refused += 1
+            self._refusal = self._refusal or error.message
+            return None
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """A sentence for the report on requests that the chat template refuses, by name; nothing without any."""
+        requests = "1 request has" if self._refused == 1 else f"{self._refused:,} requests have"
+        return {"chat_template": f"{requests} no input tokens: {self._refusal}"} if self._refused else {}
 
     def _now(self, prompt: dict[str, Any], entry: int, turn: int) -> str:
         """The text that the prompt has in place of ``was``."""

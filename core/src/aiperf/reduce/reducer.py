@@ -321,7 +321,7 @@ class Reducer:
         sentences = [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
         if damaged and (unknown := self._rows.prompts.unknown):
             sentences.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
-        return Left(self._rows.notes, self._failures, missing, sentences, damaged)
+        return Left(self._rows.notes | self._rows.prompts.notes, self._failures, missing, sentences, damaged)
 
     def _lost_columns(self, sizes: dict[str, int]) -> Iterator[str]:
         """A sentence on each file of columns that is shorter than the run left it."""

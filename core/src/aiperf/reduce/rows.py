@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from aiperf.errors import ENDPOINT_ERROR, BadResponse
-from aiperf.prepare.tokenizers import open_tokenizer
+from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
 from aiperf.redaction import scrubbed, shown_headers
 from aiperf.reduce.answer import MARKED, Answer, read_answer, read_trailers
 from aiperf.reduce.answered_models import AnsweredModels
@@ -135,10 +135,10 @@ class RowMaker:
         """By name, a sentence on a number of answers that the endpoint does not declare, or that is no number."""
         self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
         self._counts: TokenCounts | None = None
+        self.prompts = Prompts(store)
         if counting and not self._server_counts:
             self._open_tokenizer()
         self._grading = Grading(plan, store, report)
-        self.prompts = Prompts(store)
         self.ends = Ends()
         self.models = AnsweredModels(plan.target.models, len(plan.target.urls))
         self._bulk: BulkRows | None = None
@@ -166,6 +166,7 @@ class RowMaker:
         """Counts of the run's tokenizer; None where nothing is tokenized."""
         if self._counts is None and (tokenizer := open_tokenizer(self._plan)) is not None:
             self._counts = TokenCounts(tokenizer.count)
+            self.prompts.chats = ChatCounter(self._endpoint, tokenizer)
         return self._counts
 
     def finish_request(self, request: JournalRequest, shard: int, batch: OpenBatch) -> None:

@@ -58,8 +58,9 @@ COLUMNS a reduced batch (:class:`aiperf.reduce.batches.StoredBatch`)
 PROMPT, BODY = ("of", "was", "now", "own"), ("of", "keep", "new", "own", "end", "last")
 """How a later turn continues the request *of* of its session; -1 is the first turn as the data set has it.
 
-PROMPT  a text; or ``[text, number of ids]``; or a map: the tokens of the request before, less those of the text *was*, and
-        those of the text *now*; where *own* is true, a space and the texts of the turn in the data set stand behind *now*
+PROMPT  a text; or ``[text, number of ids]``; or the bytes of the body, where a chat template counts; or a map: the tokens
+        of the request before, less those of the text *was*, and those of the text *now*; where *own* is true, a
+        space and the texts of the turn in the data set stand behind *now*
 BODY    the bytes, of a body that none continues; or a map: *keep* bytes of the body before, the bytes *new*, those of the
         turn's body in the data set from *own*'s first number to its second, and *end* bytes of the end of the body before;
         *last*: no turn follows

@@ -182,6 +182,7 @@ class DataPlan(Struct, frozen=True):
     entries: number of conversations.  source: the input file, None for generated data; first: number of its conversations to
     use, None is all.  sampling: order of entries; "" is the data set's own, filled in by the build.
     delay_ratio: factor of every think time.  tokenizer_name: as given or derived, None where nothing is tokenized.
+    chat_template: prompts are counted with the tokenizer's chat template (``--apply-chat-template``).
     name, row: of a public data set or benchmark, its name and its data in the manifest; else "" and {}.
     once: profiling uses each entry at most once; without a stop condition every entry once.
     whole: it is made and checked whole before anything is sent.
@@ -203,6 +204,7 @@ class DataPlan(Struct, frozen=True):
     several_answers: bool = False
     cache_bust: CacheBust = CacheBust.NONE
     facts: dict[str, Any] = field(default_factory=dict)
+    chat_template: bool = False
 
 
 class LoadPlan(Struct, frozen=True):

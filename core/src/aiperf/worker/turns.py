@@ -49,7 +49,8 @@ class Turns:
         self._secret_names = tuple(secrets.headers)
         self._shown = {id(shape): self._show(shape) for row in self.shapes for shape in row}
         tokenized = plan.plugins.tokenizer is not None and not plan.target.use_server_token_count
-        self._counts = tokenized and self._endpoint.capabilities.tokenizes_input
+        counts = tokenized and self._endpoint.capabilities.tokenizes_input
+        self._counts, self._counts_bodies = counts and not plan.data.chat_template, counts and plan.data.chat_template
         self._continuing: Continuing | None = None
         self._unchecked = _CHECKED
         self._marks = plan.data.cache_bust is not CacheBust.NONE
@@ -102,6 +103,8 @@ class Turns:
         script.grown = grown
         if continued.prompt is not None:
             self._logbook.text(request, "prompt", continued.prompt)
+        elif self._counts_bodies:
+            self._logbook.text(request, "prompt", bytes(grown.body))
         return grown.body, self._shape(session, continued.request), {**continued.part, "last": session.last}
 
     def _keeps_its_promise(self, session: Session, body: bytearray) -> bool:
@@ -127,7 +130,10 @@ class Turns:
         plan, counted = self._plan, None
         turn, text = self._turn(session)
         prepared = encoded(self._endpoint, turn, plan.target.given_path)
-        if self._counts and (text or (session.turn and not script.outline.alone)):
+        goes_on = text or (session.turn and not script.outline.alone)
+        if self._counts_bodies and goes_on:
+            self._logbook.text(request, "prompt", prepared.body)
+        elif self._counts and goes_on:
             counted = prompt(self._endpoint, turn, prepared)
             words = " ".join(counted.texts)
             self._logbook.text(request, "prompt", [words, len(counted.ids)] if counted.ids else words)

@@ -214,6 +214,14 @@ def test_a_chat_template_is_told_from_another_tokenizer(extra: dict[str, float],
         assert found[kind].startswith("note: the server counts 13 prompt tokens more than were made")
 
 
+def test_a_chat_template_that_is_counted_is_no_cause(plan: Plan) -> None:
+    results = COUNTS | spread("usage_prompt_tokens_extra", p5=13.0, p50=13.0, p95=13.0)
+    results |= spread("usage_completion_tokens_diff_pct", p50=0.0, p95=0.0)
+    found = notes_of(results=results, single_turn=False, plan=plan.replacing(chat_template=True))
+    assert list(found) == ["token_counts_differ"]
+    assert "chat template" not in found["token_counts_differ"]
+
+
 def test_turns_may_be_the_cause_of_other_counts() -> None:
     assert "chat template" in notes_of(results=COUNTS, single_turn=False)["token_counts_differ"]
     assert "chat template" not in notes_of(results=COUNTS)["token_counts_differ"]

@@ -8,7 +8,7 @@ from aiperf.sdk.environment import number
 
 
 class InputSequenceLength(Metric):
-    """Tokens of all sent text parts."""
+    """Tokens of all sent text parts; with --apply-chat-template, of the messages in the model's chat template."""
 
     tag = "input_sequence_length"
     title = "Input Sequence Length"

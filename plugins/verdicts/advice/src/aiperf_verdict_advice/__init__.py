@@ -153,7 +153,11 @@ def _server_latency(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _template_tokens(evidence: Evidence) -> int | None:
-    """Tokens that the server counts beyond each prompt, all alike: its chat template.  None where it is no such number."""
+    """Tokens that the server counts beyond each prompt, all alike: its chat template.  None where it is no such number, or the
+    template is counted here, too.
+    """
+    if evidence.plan.data.chat_template:
+        return None
     results = evidence.summary.results
     extra, answers = results.get("usage_prompt_tokens_extra"), results.get("usage_completion_tokens_diff_pct")
     if extra is None or answers is None or answers.stats["p95"] > COUNT_PCT:
@@ -174,11 +178,12 @@ def _mismatches(evidence: Evidence) -> Iterator[Finding]:
     elif template is not None:
         sentence = (
             f"the server counts {template:,} prompt tokens more than were made, alike for every request: its chat template;"
-            " input lengths are without them, and --use-server-token-count takes the server's counts"
+            " input lengths are without them; --apply-chat-template counts them, --use-server-token-count takes the server's"
         )
         yield Finding("template_tokens", FindingLevel.NOTE, sentence, LIKELY, {"tokens": template, "answers": counted})
     elif counted:
-        turns = "" if evidence.single_turn else "; a chat template, which adds tokens to each message, may be the cause, too"
+        turns = "; a chat template, which adds tokens to each message, may be the cause, too (--apply-chat-template)"
+        turns = "" if evidence.single_turn or evidence.plan.data.chat_template else turns
         yield _advice(
             "token_counts_differ",
             f"with {_answers(counted)} the server's token counts are far from those counted here: is"
