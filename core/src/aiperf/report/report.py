@@ -274,14 +274,18 @@ class _Merging:
         count, plan, sent = planned(phase), self.plan, self.folds[phase.index].get(ARRIVAL)
         if count is None:
             return
-        numbers = np.empty(0, dtype=np.int64) if sent is None else sent.values().astype(np.int64)
-        missing = np.flatnonzero(~np.isin(np.arange(count), numbers))
+        unsent = np.ones(count, dtype=bool)
+        for numbers in () if sent is None else sent.blocks():
+            unsent[numbers[numbers < count].astype(np.int64)] = False
+        missing = np.flatnonzero(unsent)
+        if not len(missing):
+            return
         due, outcome = np.full(count, np.nan), journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
         begin_ns = min(self._instants(phase, "begin"), default=np.nan)  # without a begin, no due times
         if phase.due_file is not None:
             after = due_times(phase, self.journal)
             due[after >= 0] = after[after >= 0] + begin_ns
-        for ref, exporter in exporters(plan, target_for(plan, self.clock), BatchExporter) if len(missing) else ():
+        for ref, exporter in exporters(plan, target_for(plan, self.clock), BatchExporter):
             path = part_path(self.journal, ref.name, plan.run.reducers)
             with isolated(ref, self._report, passing=OSError), path.open("ab") as part:
                 for at in range(0, len(missing), _LEDGER_ROWS):

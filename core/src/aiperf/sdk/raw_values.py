@@ -79,11 +79,10 @@ class RawValues:
     def __init__(self, states: Sequence[bytes]) -> None:
         kind = tuple[str, tuple[str, ...], tuple[str, ...], int, dict[str, tuple[bytes, bytes]]]
         collected = [msgspec.msgpack.decode(state, type=kind) for state in states]
-        self._columns: dict[str, Floats] = {}
         self._lists: dict[str, tuple[Ints, Floats] | None] = {}
-        for place, name in enumerate(collected[0][1]):
-            tables = (np.fromfile(path, dtype=np.float64).reshape(-1, len(names)) for path, names, _, _, _ in collected)
-            self._columns[name] = np.concatenate([table[:, place] for table in tables])
+        self._names = collected[0][1]
+        row_bytes = len(self._names) * np.dtype(np.float64).itemsize
+        self._files = [(path, Path(path).stat().st_size // row_bytes) for path, *_ in collected]
         few = sum(listed for _, _, _, listed, _ in collected) <= LISTED
         for name in collected[0][2]:
             packed = [ragged[name] for _, _, _, _, ragged in collected] if few else []
@@ -91,9 +90,27 @@ class RawValues:
             values = [np.frombuffer(part, dtype=np.float64) for _, part in packed]
             self._lists[name] = (np.concatenate(lengths), np.concatenate(values)) if few else None
 
+    def __len__(self) -> int:
+        """The number of requests."""
+        return sum(count for _, count in self._files)
+
+    def rows(self, begin: int, end: int) -> dict[str, Floats]:
+        """The columns of the requests from number *begin* on, before number *end*: for an analysis whose memory has a bound."""
+        width, tables = len(self._names), [np.empty((0, len(self._names)))]
+        for path, count in self._files:
+            first, last = max(begin, 0), min(end, count)
+            if first < last:
+                table = np.fromfile(path, np.float64, (last - first) * width, offset=first * width * tables[0].itemsize)
+                tables.append(table.reshape(-1, width))
+            begin, end = begin - count, end - count
+        return dict(zip(self._names, np.concatenate(tables).T, strict=True))
+
     def column(self, name: str) -> Floats:
         """A value per request."""
-        return self._columns[name]
+        column = np.empty(len(self))
+        for at in range(0, len(column), HELD_ROWS):
+            column[at : at + HELD_ROWS] = self.rows(at, at + HELD_ROWS)[name]
+        return column
 
     def lists(self, name: str) -> tuple[Ints, Floats] | None:
         """A list per request, as (lengths, all values one after the other); None where there are too many."""

@@ -268,7 +268,8 @@ class Merged:
                 _fill(merged, block, self._within)
         return merged
 
-    def _blocks(self) -> Iterator[NDArray[Any]]:
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """All exact values, in no particular order, a block at a time."""
         return (block for part in self._samples for block in part.spool.blocks())
 
     def _whole(self) -> NDArray[Any]:
@@ -280,7 +281,7 @@ class Merged:
         if not self.count:
             return None
         if self._sum is None:
-            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(exactly, self._blocks()), Fraction()))
+            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(exactly, self.blocks()), Fraction()))
         return self._sum
 
     def values(self) -> Floats:
@@ -290,11 +291,11 @@ class Merged:
         return values
 
     def least(self) -> float | None:
-        blocks = (float(block.min()) for block in self._blocks())
+        blocks = (float(block.min()) for block in self.blocks())
         return self._buckets[0].low if self._bucketed else min(blocks, default=None)
 
     def most(self) -> float | None:
-        blocks = (float(block.max()) for block in self._blocks())
+        blocks = (float(block.max()) for block in self.blocks())
         return self._buckets[0].high if self._bucketed else max(blocks, default=None)
 
     def statistics(self, scale: float) -> dict[str, float] | None:

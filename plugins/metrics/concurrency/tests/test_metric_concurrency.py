@@ -1,3 +1,5 @@
+from itertools import chain
+
 import numpy as np
 import pytest
 from aiperf import Needs, RecordBatch
@@ -7,7 +9,9 @@ from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.testing import AnalysisContract
 from aiperf.testing.manifests import check_row
 from aiperf_metric_concurrency import EffectiveConcurrency, TokenFlow
-from aiperf_metric_concurrency.curves import Curve, ratio, spans, statistics, steps
+from aiperf_metric_concurrency.curves import Curve, ratio, spans, steps, weighted
+from aiperf_metric_concurrency.pieces import pieces_of
+from aiperf_metric_concurrency.spread import Spread
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +25,14 @@ def curve(*points: tuple[float, float]) -> Curve:
 
 def array(*values: float):
     return np.array(values, dtype=float)
+
+
+def statistics(*where):
+    """Those of one curve between two instants."""
+    spread, part = Spread(), weighted(*where)
+    if part is not None:
+        spread.add(*part)
+    return spread.statistics()
 
 
 def test_events_in_any_order_make_one_curve():
@@ -82,7 +94,13 @@ def test_the_mean_times_the_time_is_what_the_spans_hold(rows):
 
 
 def results(tmp_path, analysis, window, rows, split=1):
-    """What the analysis says of requests: (start, first token, end, prompt, output, instants), times in s."""
+    """What the analysis says of requests, see :func:`raw_values_of`."""
+    (found,) = analysis.results(raw_values_of(tmp_path, analysis, rows, split), [(window[0] * S, window[1] * S)])
+    return {result.tag: result for result in found}
+
+
+def raw_values_of(tmp_path, analysis, rows, split):
+    """Requests, from several reducers: (start, first token, end, prompt, output, instants), times in s."""
     keepers = [RawValueCollector(tmp_path / f"kept-{i}", analysis.keeps, analysis.lists) for i in range(split)]
     for i, part in enumerate(rows[i::split] for i in range(split)):
         began, first, ended, prompt, output = (array(*(row[k] for row in part)) for k in range(5))
@@ -96,8 +114,7 @@ def results(tmp_path, analysis, window, rows, split=1):
             "output_sequence_length": output,
         }
         keepers[i].add(batch, values)
-    (found,) = analysis.results(RawValues([keeper.dump() for keeper in keepers]), [(window[0] * S, window[1] * S)])
-    return {result.tag: result for result in found}
+    return RawValues([keeper.dump() for keeper in keepers])
 
 
 # One request reads 100 tokens in 2 s and writes 5 in 4 s, two of them after 1 s and two after 3 more; another fails after 1 s.
@@ -184,6 +201,57 @@ def test_beyond_the_budget_tokens_are_spread_evenly_for_any_reducers(tmp_path, m
         assert found["active_decode_throughput"].stats["min"] == pytest.approx(2)
         assert found["active_decode_throughput"].stats["max"] == pytest.approx(2)
         assert found["effective_decode_throughput"].stats["avg"] == pytest.approx(0.8)
+
+
+def made_up(count):
+    """Requests that overlap: some without content, in one piece, without a known end, or at the same instant as others."""
+    drawn = np.random.default_rng(5)
+    for number in range(count):
+        began, waits = number // 2 / 10, np.cumsum(drawn.integers(1, 30, size=drawn.integers(1, 6))) / 10
+        instants = [began + wait for wait in waits]
+        match number % 9:
+            case 3:
+                yield began, ABSENT, began + 1, 50, ABSENT, []
+            case 5:
+                yield began, ABSENT, ABSENT, 50, ABSENT, []
+            case 7:
+                yield began, ABSENT, began, 50, ABSENT, []
+            case _:
+                yield began, instants[0], instants[-1] + 0.2, float(drawn.integers(1, 90)), len(instants) + 3.0, instants
+
+
+@pytest.mark.parametrize("listed", [1_000_000, 3], ids=["with lists", "without lists"])
+@pytest.mark.parametrize("analysis", [TokenFlow(), EffectiveConcurrency()], ids=lambda one: one.tag)
+def test_a_long_run_in_pieces_has_the_statistics_of_the_whole(tmp_path, monkeypatch, analysis, listed):
+    monkeypatch.setattr(raw_values, "LISTED", listed)
+    rows, windows = [*made_up(200)], [(0.0, 12.0), (2.0, 3.0), (9.5, 9.75), (11.0, 11.0), (40.0, 50.0)]
+    kept = raw_values_of(tmp_path, analysis, rows, 2)
+    scaled = [(begin * S, end * S) for begin, end in windows]
+    whole = analysis.results(kept, scaled)
+    monkeypatch.setattr("aiperf_metric_concurrency.pieces.STARTS", 17)
+    monkeypatch.setattr("aiperf_metric_concurrency.pieces._BLOCK", 7)
+    assert len([*pieces_of(kept)]) == 12
+    parts = analysis.results(kept, scaled)
+    assert [[one.tag for one in found] for found in parts] == [[one.tag for one in found] for found in whole]
+    for found, expected in zip(chain(*parts), chain(*whole), strict=True):
+        assert found.stats == pytest.approx(expected.stats, rel=1e-9, abs=1e-9), found.tag
+
+
+def test_many_values_of_several_pieces_are_known_to_a_thousandth(monkeypatch):
+    monkeypatch.setattr("aiperf_metric_concurrency.spread.MOST_VALUES", 1000)
+    drawn = np.random.default_rng(5)
+    values, widths = drawn.lognormal(3, 1, 50_000), drawn.uniform(1, 9, 50_000)
+    values[::100] = 0
+    exact, bounded = Spread(), Spread()
+    exact.add(values.copy(), widths.copy())
+    for part in range(0, 50_000, 4_000):
+        bounded.add(values[part : part + 4_000].copy(), widths[part : part + 4_000].copy())
+    assert len(bounded._values) <= 4 * 1000
+    found, expected = bounded.statistics(), exact.statistics()
+    for name in ("avg", "min", "max", "std"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-12)
+    for name in ("p50", "p90", "p95", "p99"):
+        assert found[name] == pytest.approx(expected[name], rel=1.5e-3)
 
 
 def test_readers_of_the_references_files_find_what_they_know(tmp_path):

@@ -1,4 +1,4 @@
-"""Step curves over time, and statistics that weight each value by its duration.
+"""Step curves over time, and their values with the durations for which they hold.
 
 A curve has a point per request, and several exist at a time: temporary arrays are made in blocks or reuse the memory of
 others.
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Events: TypeAlias = tuple[Floats, Floats]
 """Instants in ns, in any order, and the change at each of them."""
 
-_PERCENTILES = (50, 90, 95, 99)
 _BLOCK = 1 << 16
 """Instants per block: half a megabyte."""
 _NOISE = 1e-9
@@ -89,11 +88,9 @@ def ratio(above: Curve, below: Curve) -> Curve:
     return Curve(at_ns, quotient)
 
 
-def statistics(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None = None) -> dict[str, float] | None:
-    """Statistics of the curve between two instants, where *gate* is above zero; None where that time is empty.
-
-    A percentile is the smallest value that the curve doesn't exceed for that share of the time.
-    """
+def weighted(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None = None) -> tuple[Floats, Floats] | None:
+    """The curve's values between two instants, where *gate* is above zero, and how long each holds, in ns; None where that time
+    is empty."""
     if not end_ns > begin_ns:
         return None
     begins = _between(curve.at_ns, begin_ns, end_ns)
@@ -108,26 +105,7 @@ def statistics(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None 
     if active is not None and not active.all():
         values = values[active]
         widths = widths[active]
-    if not len(widths):
-        return None
-    whole = float(widths.sum())
-    mean = float((values * widths).sum() / whole)
-    squares = values - mean
-    squares *= squares
-    squares *= widths
-    deviation = float(np.sqrt(squares.sum() / whole))
-    del squares
-    order = np.argsort(values, kind="stable")
-    shares = widths[order]
-    del widths
-    values = values[order]
-    del order
-    np.cumsum(shares, out=shares)
-    shares /= whole
-    shares[-1] = 1.0
-    at = np.searchsorted(shares, [q / 100 - _NOISE for q in _PERCENTILES])
-    percentiles = {f"p{q}": float(value) for q, value in zip(_PERCENTILES, values[at], strict=True)}
-    return {"avg": mean, "min": float(values[0]), "max": float(values[-1])} | percentiles | {"std": deviation}
+    return (values, widths) if len(widths) else None
 
 
 def _union(first: Floats, second: Floats) -> Floats:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from aiperf import RawValues
 from aiperf.sdk.columns import Floats
 from msgspec import Struct
 
 from aiperf_metric_concurrency.curves import Curve, Events, ratio, spans, steps, together
+from aiperf_metric_concurrency.pieces import Piece
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,12 +36,12 @@ class Requests(Struct, frozen=True):
     instants: Floats
 
     @classmethod
-    def of(cls, kept: RawValues) -> Requests:
-        began = kept.column("started_ns")
-        lengths, instants = kept.lists("chunk_ns") or (np.zeros(len(began), dtype=np.int64), np.empty(0))
+    def of(cls, piece: Piece) -> Requests:
+        columns, began = piece.columns, piece.columns["started_ns"]
+        lengths, instants = piece.lists or (np.zeros(len(began), dtype=np.int64), np.empty(0))
         return cls(
-            began, began + kept.column("time_to_first_token"), kept.column("ended_ns"), kept.column("input_sequence_length"),
-            kept.column("output_sequence_length"), lengths, instants,
+            began, began + columns["time_to_first_token"], columns["ended_ns"], columns["input_sequence_length"],
+            columns["output_sequence_length"], lengths, instants,
         )  # fmt: skip
 
     def where(self, rows: NDArray[np.bool_]) -> Requests:

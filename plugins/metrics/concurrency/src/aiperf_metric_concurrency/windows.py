@@ -1,0 +1,57 @@
+"""The results of each window of time, from curves of one piece of the time after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from aiperf import Result
+
+from aiperf_metric_concurrency.curves import weighted
+from aiperf_metric_concurrency.flow import Row
+from aiperf_metric_concurrency.pieces import Piece
+from aiperf_metric_concurrency.spread import Spread
+
+ORDER = (
+    "effective_concurrency", "effective_decode_concurrency", "effective_prefill_concurrency", "effective_decode_throughput",
+    "effective_prefill_throughput", "effective_total_throughput", "effective_decode_throughput_per_user",
+    "effective_prefill_throughput_per_user", "tokens_in_flight", "active_decode_throughput", "active_prefill_throughput",
+    "active_total_throughput", "active_decode_throughput_per_user", "active_prefill_throughput_per_user",
+)  # fmt: skip
+"""Order of the rows in the console's tables."""
+
+
+class _Window:
+    """A window's results so far, and the values of rows that go on in the next piece."""
+
+    def __init__(self, begin_ns: float, end_ns: float) -> None:
+        self._begin_ns, self._end_ns = begin_ns, end_ns
+        self._spreads: dict[str, Spread] = {}
+        self.results: list[Result] = []
+
+    def take(self, row: Row, piece: Piece) -> None:
+        """Add a row of a piece; pieces come in order.  Without any time in the window there is no result."""
+        if piece.begin_ns >= self._end_ns or piece.end_ns <= self._begin_ns:
+            return
+        spread = self._spreads.pop(row.tag, None) or Spread()
+        part = weighted(row.curve, max(self._begin_ns, piece.begin_ns), min(self._end_ns, piece.end_ns), row.gate)
+        if part is not None:
+            spread.add(*part)
+        if piece.end_ns < self._end_ns:
+            self._spreads[row.tag] = spread
+        elif (stats := spread.statistics()) is not None:
+            group = "Effective" if row.gate is None else "Active"
+            title, order = row.tag.replace("_", " ").title(), ORDER.index(row.tag)
+            self.results.append(Result(row.tag, title, row.unit, stats, "", group, order))
+
+
+def results(
+    pieces: Iterable[Piece], rows: Callable[[Piece], Iterable[Row]], windows: Sequence[tuple[float, float]]
+) -> list[list[Result]]:
+    """The statistics of each row in each window.  *rows*: of a piece, always the same ones."""
+    found = [_Window(*window) for window in windows]
+    for piece in pieces:
+        for row in rows(piece):
+            for window in found:
+                window.take(row, piece)
+            del row  # frees its curves before the next row makes new ones
+    return [window.results for window in found]
