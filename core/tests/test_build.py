@@ -138,11 +138,15 @@ class Promised(Dataset):
 
     def promise(self):
         options = self.options
-        times = self.at_ms if options.timed else None
-        return options.promise and Promise(options.promise, options.each or None, times, options.any_order)
+        single = self.at_ms if options.timed and options.each == 1 else None
+        several = self.turn_at_ms if options.timed and options.each != 1 else None
+        return options.promise and Promise(options.promise, options.each or None, single, options.any_order, several)
 
     def at_ms(self, number):
         return 100.0 * (self.options.there - number if self.options.back else number)
+
+    def turn_at_ms(self, number, turn):
+        return self.at_ms(number) + turn
 
     def __iter__(self):
         return self.chosen(range(self.options.there))
@@ -156,7 +160,8 @@ class Promised(Dataset):
             extra = {"n": 2} if number == options.several else {}
             expected = "yes" if number == options.expects else None
             turn = Turn((f"t{number}",), timestamp_ms=self.at_ms(number), extra=extra, expected=expected)
-            yield Conversation(f"c{number}", (turn,) * turns)
+            times = (self.turn_at_ms(number, index) for index in range(turns))
+            yield Conversation(f"c{number}", tuple(msgspec.structs.replace(turn, timestamp_ms=at_ms) for at_ms in times))
         while options.hangs:
             time.sleep(0.01)
 
@@ -850,6 +855,7 @@ def used(sampling: Callable[[int, int, int], int], count: int) -> list[int]:
         ((rate(rate=5.0, session_count=50, entries=50),), {"data": {"each": 3}}, [*range(9)]),
         ((REPLAY,), {"data": {"timed": True}}, [*range(20)]),
         ((REPLAY,), {"data": {"timed": True, "back": True}}, [*range(30, 50)]),
+        ((REPLAY,), {"data": {"timed": True, "each": 3, "any_order": False}}, [*range(20)]),
         ((USERS,), {"data": {"each": 3}}, [*range(10)]),
     ],
 )  # fmt: skip

@@ -687,6 +687,8 @@ _CONTRADICTS = "test_conversations_send_requests_and_contradict_nothing"
         (promising(Promise(5)), {_PROMISE}),
         (promising(Promise(0), turns=2), {_PROMISE}),
         (promising(Promise(0, timestamp_ms=float)), {_PROMISE}),
+        (promising(Promise(0, 2, turn_timestamp_ms=lambda number, turn: None), turns=2), set()),
+        (promising(Promise(0, 2, turn_timestamp_ms=lambda number, turn: turn or None), turns=2), {_PROMISE}),
     ],
 )
 def test_a_bad_data_set_is_caught(dataset: type[Dataset], caught: set[str]) -> None:

@@ -21,7 +21,7 @@ from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, Pl
 from aiperf.prepare import pace
 from aiperf.prepare.conversations import DatasetExport, check_tools, has_items, with_inlined_media, without_silent_turns
 from aiperf.prepare.due_times import with_due_times, with_limits
-from aiperf.prepare.first_use import FirstUse, Promised, first_use
+from aiperf.prepare.first_use import FirstUse, Promised, first_use, recorded_ms
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Templates
 from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
@@ -253,7 +253,7 @@ class Entries:
     def _write(self, enough: Callable[[], bool]) -> bool:
         """Write entries until *enough*, asked behind each; whether there are no more."""
         plan, store, encoder, promise = self._plan, self._store, self._encoder, self._promise
-        usual = promise.turns if promise is not None and promise.timestamp_ms is None else None
+        usual = promise.turns if promise is not None and recorded_ms(promise) is None else None
         while True:
             try:
                 pair = next(self._conversations, None)
@@ -296,12 +296,13 @@ class Entries:
         return number % len(target.models) if target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
 
     def _check_promise(self, promise: Promise, number: int, conversation: Conversation) -> None:
-        turns, at_ms, found = promise.turns, promise.timestamp_ms, len(conversation.turns)
+        turns, at_ms, given = promise.turns, recorded_ms(promise), conversation.turns
         expected = turns if turns is None or isinstance(turns, int) else turns(number)
-        if expected not in (None, found):
-            raise self._broken(f"{_turns(expected)} in conversation {conversation.id!r}", _turns(found))
-        if at_ms is not None and found and at_ms(number) != conversation.turns[0].timestamp_ms:
-            raise self._broken(f"the time {at_ms(number)} ms", f"{conversation.turns[0].timestamp_ms} in {conversation.id!r}")
+        if expected not in (None, len(given)):
+            raise self._broken(f"{_turns(expected)} in conversation {conversation.id!r}", _turns(len(given)))
+        for index, turn in enumerate(given):
+            if at_ms is not None and (promised := at_ms(number, index)) != turn.timestamp_ms:
+                raise self._broken(f"the time {promised} ms", f"{turn.timestamp_ms} in {conversation.id!r}")
 
     def _finish(self, *, whole: bool = True) -> None:
         plan, store, grader, promise = self._plan, self._store, self._plan.plugins.grader, self._promise

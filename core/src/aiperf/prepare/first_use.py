@@ -24,11 +24,17 @@ _EACH_ONCE = ("sequential", "shuffle")
 """Orders in which as many sessions as there are entries use each of them."""
 
 
+def recorded_ms(promise: Promise) -> Callable[[int, int], float | None] | None:
+    """When turns were recorded, by the entry and the turn, both from 0; None where that is not promised."""
+    single = promise.timestamp_ms
+    return promise.turn_timestamp_ms or (None if single is None else lambda entry, _: single(entry))
+
+
 class Promised:
     """The store of a data set that is not whole yet, as far as schedules ask; *whole* makes it whole."""
 
     def __init__(self, promise: Promise, whole: Callable[[], Store]) -> None:
-        self._promise, self._whole = promise, whole
+        self._promise, self._whole, self._recorded_ms = promise, whole, recorded_ms(promise)
         self.max_turns = promise.turns if isinstance(promise.turns, int) else _SEVERAL
 
     def turns(self, entry: int) -> int:
@@ -38,9 +44,9 @@ class Promised:
         return turns if isinstance(turns, int) else turns(entry)
 
     def timestamp_ns(self, entry: int, turn: int) -> int:
-        if self._promise.timestamp_ms is None:
+        if self._recorded_ms is None:
             return self._whole().timestamp_ns(entry, turn)
-        at_ms = self._promise.timestamp_ms(entry)
+        at_ms = self._recorded_ms(entry, turn)
         return -1 if at_ms is None else round(at_ms * 1e6)
 
 

@@ -81,12 +81,15 @@ class Promise(Struct, frozen=True):
     timestamp_ms: by number, when the only turn was recorded, None where a row has no time; None where that is unknown, or
     conversations have several turns.
     any_order: ``chosen`` gives any of them.
+    turn_timestamp_ms: by number and turn, from 0, when that was recorded, None where it has no time; in place of *timestamp_ms*
+    where conversations may have several turns.
     """
 
     count: int
     turns: int | Callable[[int], int] | None = 1
     timestamp_ms: Callable[[int], float | None] | None = None
     any_order: bool = False
+    turn_timestamp_ms: Callable[[int, int], float | None] | None = None
 
 
 class Dataset(Generic[OptionsT]):

@@ -8,6 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from aiperf.prepare.conversations import without_silent_turns
+from aiperf.prepare.first_use import recorded_ms
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.model import Conversation
 from aiperf.testing.manifests import check_row
@@ -74,12 +75,13 @@ class DatasetContract:
             return
         conversations = self._first(_MANY, 11, entries=6)
         assert len(conversations) == promise.count
+        at_ms = recorded_ms(promise)
         for number, conversation in enumerate(conversations):
             turns = without_silent_turns(conversation).turns
             promised = promise.turns(number) if callable(promise.turns) else promise.turns
             assert promised in (None, len(turns)), f"{conversation.id!r} has {len(turns)} turns, not {promised}"
-            if promise.timestamp_ms is not None:
-                assert [turn.timestamp_ms for turn in turns] == [promise.timestamp_ms(number)]
+            if at_ms is not None:
+                assert [turn.timestamp_ms for turn in turns] == [at_ms(number, index) for index in range(len(turns))]
         if promise.any_order:
             assert list(dataset.chosen(reversed(range(promise.count)))) == conversations[::-1]
 

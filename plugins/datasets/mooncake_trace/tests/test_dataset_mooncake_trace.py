@@ -224,5 +224,25 @@ def test_times_are_promised_for_a_replay_of_rows_without_sessions(tmp_path: Path
     assert (promise.turns, promise.any_order) == (1, False)
     assert list(early) == list(trace())
     assert trace(speedup=2.0).promise() is None
-    file.write_text(BLOCKS + '{"session_id": "a", "timestamp": 60, "input_length": 9}\n')
-    assert trace().promise() is None
+
+
+def test_times_are_promised_for_each_turn_of_a_session(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    rows = [
+        {"session_id": "a", "timestamp": 0, "input_length": 30, "hash_ids": [1, 2, 3]}, {"timestamp": 5, "input_length": 9},
+        {"session_id": "a", "timestamp": 60, "input_length": 9}, {"session_id": "a", "delay": 5, "input_length": 9},
+        {"timestamp": 70, "input_length": 24, "hash_ids": [1, 2]},
+    ]  # fmt: skip
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    replayed = msgspec.structs.replace(context(file), replay=True)
+    early = MooncakeTrace(options(block_size=12), replayed)
+    promise = early.promise()
+    assert promise is not None
+    assert callable(promise.turns)
+    assert promise.turn_timestamp_ms is not None
+    assert [promise.turns(number) for number in range(promise.count)] == [3, 1, 1]
+    assert [promise.turn_timestamp_ms(0, turn) for turn in range(3)] == [0.0, 60.0, None]
+    assert (promise.turn_timestamp_ms(2, 0), promise.timestamp_ms, promise.any_order) == (70.0, None, False)
+    conversations = list(early)
+    assert conversations == list(MooncakeTrace(options(block_size=12), replayed))
+    assert conversations[2].turns[0].prefix_hits == 2

@@ -92,5 +92,15 @@ def test_conversations_without_sessions_are_counted_and_given_in_any_order(tmp_p
     conversations = list(source)
     assert [len(one.turns) for one in conversations] == [1, 2, 3, 4]
     assert list(source.chosen([3, 0, 2])) == [conversations[number] for number in (3, 0, 2)]
-    file.write_text("\n".join([*texts, '{"session_id": "a", "turns": [{"text": "b"}]}']))
-    assert MultiTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise() is None
+
+
+def test_rows_of_one_session_are_counted_as_one_conversation(tmp_path: Path) -> None:
+    file, context = tmp_path / "rows.jsonl", DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl")
+    row = '{"session_id": "%s", "turns": [{"text": "%s"}, {"text": "and then"}]}'
+    file.write_text("\n".join(row % pair for pair in (("a", "one"), ("b", "two"), ("a", "three"))))
+    source = MultiTurn(options(), context)
+    assert source.promise() == Promise(2, turns=None, any_order=True)
+    conversations = list(source)
+    assert [(one.id, len(one.turns)) for one in conversations] == [("a", 4), ("b", 2)]
+    assert list(source.chosen([1, 0])) == conversations[::-1]
+    assert conversations == list(MultiTurn(options(), context))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.rowfile import lines
-from aiperf_dataset_single_turn import SingleTurn, grouped, lone
+from aiperf_dataset_single_turn import SingleTurn, counted_rows, grouped, lone
 from aiperf_dataset_single_turn.contract import SingleTurnContract
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 
@@ -54,15 +55,15 @@ def test_several_texts_may_be_a_list_or_named_lists(tmp_path: Path) -> None:
     ("text", "count"),
     [
         ('{"text": "a"}\n\n \t\r\n{"text": "b"}', 2), ('\ufeff{"text": "a"}\n', 1), ("\ufeff\n", 0), ("", 0),
-        ('{"text": "a"}\n{"text": "b", "session_id": "s"}\n', None), ('{"text": "no \\"session_id\\""}', 1),
+        ('{"text": "a"}\n{"text": "b", "session_id": "s"}\n', 2), ('{"text": "no \\"session_id\\""}', 1),
     ],
 )  # fmt: skip
-def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path, text: str, count: int | None) -> None:
+def test_rows_without_a_session_are_counted_before_they_are_read(tmp_path: Path, text: str, count: int) -> None:
     (tmp_path / "rows.jsonl").write_text(text)
     source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / "rows.jsonl"))
-    assert source.promise() == (None if count is None else Promise(count, any_order=True))
+    assert source.promise() == Promise(count, any_order=True)
     assert list(source) == read(tmp_path, text)
-    assert count in (None, len(list(source)))
+    assert count == len(list(source))
 
 
 def test_a_session_behind_escapes_is_an_error_where_rows_were_counted(tmp_path: Path) -> None:
@@ -73,10 +74,89 @@ def test_a_session_behind_escapes_is_an_error_where_rows_were_counted(tmp_path: 
         list(source)
 
 
-@pytest.mark.parametrize("name", ["rows.csv", ""])
-def test_rows_of_tables_and_directories_are_not_counted(tmp_path: Path, name: str) -> None:
-    (tmp_path / "rows.csv").write_text("text\na\n")
-    assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path / name)).promise() is None
+def test_a_directory_promises_nothing(tmp_path: Path) -> None:
+    assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, tmp_path)).promise() is None
+
+
+def sessions_of(rows: list[dict[str, Any]], draw: Random) -> str:
+    pieces = [json.dumps(row) + draw.choice(["\n", "\r\n", "\n \t\n\n"]) for row in rows]
+    return draw.choice(["", "\ufeff", "\n"]) + "".join(pieces).rstrip() + draw.choice(["", "\n"])
+
+
+def written(folder: Path, ending: str, rows: list[dict[str, Any]], draw: Random) -> Path:
+    """A file of this name's ending with the rows; values that are None are left out."""
+    file = folder / f"rows{ending}"
+    rows = [{key: value for key, value in row.items() if value is not None} for row in rows]
+    if ending == ".parquet":
+        pyarrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+        schema = pyarrow.schema([("text", "string"), ("session_id", "string"), ("timestamp", "double")])
+        parquet.write_table(pyarrow.Table.from_pylist(rows, schema), file, row_group_size=3)
+    elif ending == ".csv":
+        with file.open("w", newline="") as out:
+            table = csv.DictWriter(out, ["text", "session_id", "timestamp"])
+            table.writeheader()
+            table.writerows(rows)
+    else:
+        text = sessions_of(rows, draw).encode()
+        file.write_bytes(gzip.compress(text) if ending == ".jsonl.gz" else text)
+    return file
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".csv", ".parquet"])
+def test_sessions_are_counted_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setattr(lone, "_AT_ONCE", 11)
+    draw = Random(3)
+    for _ in range(60):
+        rows = [
+            {"text": draw.choice(["a", 'b "c",\nd']), "session_id": draw.choice([None, "s", "t", "7"]),
+             "timestamp": draw.choice([None, 5.0, 7.5])} for _ in range(draw.randrange(1, 9))
+        ]  # fmt: skip
+        file = written(tmp_path, ending, rows, draw)
+        context = DatasetContext(100, 7, True, None, CHAT, file, replay=True)
+        wanted, source = list(SingleTurn(options(), context)), SingleTurn(options(), context)
+        promise = source.promise()
+        assert promise is not None
+        assert list(source) == wanted
+        assert promise.count == len(wanted)
+        sizes = [len(one.turns) for one in wanted]
+        assert [promise.turns(number) if callable(promise.turns) else promise.turns for number in range(len(wanted))] == sizes
+        assert callable(promise.turns) is (max(sizes) > 1)
+        single, several = promise.timestamp_ms, promise.turn_timestamp_ms
+        for number, one in enumerate(wanted):
+            times = [turn.timestamp_ms for turn in one.turns]
+            if several is not None:
+                assert [several(number, turn) for turn in range(len(times))] == times
+            else:
+                assert single is not None
+                assert [single(number)] == times
+        assert promise.any_order is (ending == ".jsonl")
+        if promise.any_order:
+            numbers = draw.sample(range(len(wanted)), len(wanted))
+            assert list(source.chosen(iter(numbers))) == [wanted[number] for number in numbers]
+
+
+@pytest.mark.parametrize("given", ["7.5", "true", "{}", '["a"]'])
+def test_a_session_id_that_is_none_is_told_by_the_scan(tmp_path: Path, given: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(f'{{"text": "a", "session_id": 7}}\n\n{{"text": "b", "session_id": {given}}}\n')
+    with pytest.raises(BadDataset, match=r"rows\.jsonl:3: session_id is .*; it must be a text"):
+        SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise()
+
+
+def test_a_table_without_rows_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("text,session_id\n")
+    assert SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise() == Promise(0)
+
+
+def test_sessions_are_made_as_soon_as_they_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, read_lines = tmp_path / "rows.jsonl", list[int]()
+    file.write_text("".join(f'{{"text": "x", "session_id": {n // 2}}}\n' for n in range(1000)))
+    counted = counted_rows(file)
+    assert counted is not None
+    conversations = counted.conversations(note=lambda _, line: read_lines.append(line))
+    assert [next(conversations)[:2] for _ in range(3)] == [(0, "0"), (1, "1"), (2, "2")]
+    assert read_lines == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_compressed_file_is_counted_and_has_one_order(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from aiperf import Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.trace import Trace
-from aiperf_dataset_single_turn import NO_HISTORY, LoneRows, Row, Rows, grouped, lone_rows, texts_of, verbatim
+from aiperf_dataset_single_turn import NO_HISTORY, CountedRows, Row, Rows, counted_rows, grouped, texts_of, verbatim
 from aiperf_dataset_synthetic.blocks import PrefixHits, Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 
@@ -38,7 +38,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
         self._prompts: Prompts | None = None
-        self._lone: LoneRows | None = None
+        self._counted: CountedRows | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -57,10 +57,9 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
     def promise(self) -> Promise | None:
         if self.options.scaling is not None:  # it decides which rows there are
             return None
-        self._lone = lone = lone_rows(self._defaults.path)
-        if lone is None:
-            return None
-        return Promise(lone.count, timestamp_ms=lone.timestamps() if self.context.replay else None)
+        self._counted = counted = counted_rows(self._defaults.path)
+        # Blocks that an earlier row had are known to who has read the rows in their order.
+        return None if counted is None else counted.promise(times=self.context.replay, any_order=False)
 
     def __iter__(self) -> Iterator[Conversation]:
         reader, hits = Rows(self._defaults.path), PrefixHits()
@@ -69,10 +68,10 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
             row[_PREFIX] = hits.of(reader.hash_ids(row, line))
 
         sessions: Iterator[tuple[str | None, list[Row]]]
-        if self._lone is None:
+        if self._counted is None:
             sessions = grouped(reader.path, reader.session, self._synthesized(reader), note)
         else:
-            sessions = ((None, [row]) for _, row in self._lone.rows(note=note))
+            sessions = ((identity, session) for _, identity, session in self._counted.conversations(note=note))
         for number, (identity, session) in enumerate(sessions):
             kinds = {kind_of(reader, row, line) for line, row in session}
             alone = len(kinds) == 1 and kinds <= set(_VERBATIM)

@@ -9,6 +9,7 @@ from typing import Any
 from aiperf import Conversation, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import Row, RowFile, Rows, shown
+from msgspec.structs import replace
 
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
@@ -22,8 +23,8 @@ class MultiTurn(RowFile[MultiTurnOptions]):
         return isinstance(turns, list) and bool(turns) and all(isinstance(turn, dict) for turn in turns)
 
     def promise(self) -> Promise | None:
-        lone = self.lone()
-        return None if lone is None else Promise(lone.count, turns=None, any_order=lone.any_order)
+        counted = self.counted()
+        return None if counted is None else replace(counted.promise(times=False), turns=None)
 
     def conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
         turns = tuple(turn for line, row in session for turn in _turns(self.reader, row, line))

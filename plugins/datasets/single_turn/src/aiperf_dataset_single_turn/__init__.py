@@ -8,6 +8,7 @@ from typing import Any
 from aiperf import Conversation
 from aiperf.sdk.dataset import Promise
 
+from aiperf_dataset_single_turn.counted import CountedRows, counted_rows
 from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
@@ -28,10 +29,8 @@ class SingleTurn(RowFile[SingleTurnOptions]):
         return any(key in first_row for key in MODALITIES if key != "text_input" or not trace)
 
     def promise(self) -> Promise | None:
-        lone = self.lone()
-        if lone is None:
-            return None
-        return Promise(lone.count, timestamp_ms=lone.timestamps() if self.context.replay else None, any_order=lone.any_order)
+        counted = self.counted()
+        return None if counted is None else counted.promise(times=self.context.replay)
 
     def conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
         turns = tuple(self.reader.turn(row, line) for line, row in session)
@@ -39,6 +38,6 @@ class SingleTurn(RowFile[SingleTurnOptions]):
 
 
 __all__ = [
-    "MODALITIES", "NO_HISTORY", "LoneRows", "Row", "RowFile", "Rows", "SingleTurn", "grouped", "jsonl_files", "lone_rows",
-    "shown", "texts_of", "typed", "verbatim",
+    "MODALITIES", "NO_HISTORY", "CountedRows", "LoneRows", "Row", "RowFile", "Rows", "SingleTurn", "counted_rows", "grouped",
+    "jsonl_files", "lone_rows", "shown", "texts_of", "typed", "verbatim",
 ]  # fmt: skip

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import mmap
 from array import array
 from bisect import bisect_right
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-from aiperf.sdk.rowfile import is_table, lines, row_of
-
-from aiperf_dataset_single_turn.row import Rows
-from aiperf_dataset_single_turn.sessions import Row
+from aiperf.sdk.rowfile import is_table, lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,17 +25,10 @@ _AT_ONCE = 1 << 20
 _SPACE = 0x20
 
 
-class _Timed(msgspec.Struct):
-    timestamp: float | None = None
-
-
-_decode = msgspec.json.Decoder(_Timed).decode
-
-
 class LoneRows:
-    """The rows of *path*; *count* of them.  any_order: whether they can be asked for by number; not of a compressed file.
+    """The lines of *path* that are rows; *count* of them.
 
-    numbers: from 0, in any order; None are all, in their order.
+    any_order: whether they can be asked for by their numbers, from 0; not of a compressed file.
     """
 
     def __init__(self, path: Path, count: int) -> None:
@@ -48,7 +36,7 @@ class LoneRows:
         self.any_order = path.suffix not in _COMPRESSED
 
     def lines(self, numbers: Iterable[int] | None = None) -> Iterator[tuple[int, int, bytes]]:
-        """Numbers, line numbers from 1, and lines.
+        """Numbers, line numbers from 1, and lines.  numbers: in any order, also several times; None are all, in their order.
 
         Raises:
             BadDataset: The file can't be read.
@@ -64,38 +52,6 @@ class LoneRows:
             for number in numbers:
                 file.seek(starts[number])
                 yield number, 1 + number + bisect_right(blank, number), file.readline()
-
-    def rows(
-        self, numbers: Iterable[int] | None = None, note: Callable[[dict[str, Any], int], None] | None = None
-    ) -> Iterator[tuple[int, Row]]:
-        """Numbers, and rows with their line numbers.  note: gets each row and its line number first.
-
-        Raises:
-            BadDataset: The file can't be read, or a row is no object; the message gives path and line.
-        """
-        reader = Rows(self._path)
-        for number, line, text in self.lines(numbers):
-            row = row_of(self._path, line, text)
-            if reader.session(row, line) is not None:
-                raise reader.wrong(line, 'the key session_id is written with escapes; write "session_id"')
-            if note is not None:
-                note(row, line)
-            yield number, (line, row)
-
-    def timestamps(self) -> Callable[[int], float | None]:
-        """By number, the row's ``timestamp`` in ms; the first call reads all of them.
-
-        Raises:
-            BadDataset: A call: a row is no object, or its time isn't one; the message gives path and line.
-        """
-        times = array("d")
-
-        def at_ms(number: int) -> float | None:
-            if not times:
-                times.extend(_times(self._path))
-            return None if math.isnan(times[number]) else times[number]
-
-        return at_ms
 
 
 def lone_rows(path: Path, *, anything: bool = False) -> LoneRows | None:
@@ -152,18 +108,6 @@ def _is_blank(whole: NDArray[np.uint8], start: int) -> bool:
         if end:
             break
     return True
-
-
-def _times(path: Path) -> Iterator[float]:
-    """The rows' times in ms, NaN where a row has none."""
-    for number, line in lines(path):
-        try:
-            at_ms = _decode(line).timestamp
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            at_ms = math.inf  # looked at below
-        if at_ms is not None and not 0 <= at_ms < math.inf:
-            at_ms = Rows(path).number(row_of(path, number, line), "timestamp", number)
-        yield math.nan if at_ms is None else at_ms
 
 
 __all__ = ["LoneRows", "lone_rows"]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from aiperf import Conversation, Dataset, DatasetContext
 from aiperf_dataset_synthetic.file import FileDefaults
 
-from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
+from aiperf_dataset_single_turn.counted import CountedRows, counted_rows
 from aiperf_dataset_single_turn.options import RowOptions
 from aiperf_dataset_single_turn.row import Rows
 from aiperf_dataset_single_turn.sessions import Row, grouped
@@ -24,7 +24,7 @@ class RowFile(Dataset[_OptionsT]):
         super().__init__(options, context)
         self.defaults = FileDefaults(options, context)
         self.reader = Rows(self.defaults.path, anywhere=options.allow_paths)
-        self._lone: LoneRows | None = None
+        self._counted: CountedRows | None = None
 
     @abstractmethod
     def conversation(self, number: int, identity: str | None, session: list[Row]) -> Conversation:
@@ -34,21 +34,21 @@ class RowFile(Dataset[_OptionsT]):
             BadDataset: A row that can't be used, with its line.
         """
 
-    def lone(self) -> LoneRows | None:
-        """The rows of a file in which none has a session id, which from now on are read where they stand; None for others."""
-        self._lone = lone_rows(self.defaults.path)
-        return self._lone
+    def counted(self) -> CountedRows | None:
+        """The conversations, which from now on are read where they stand; None of a directory."""
+        self._counted = counted_rows(self.defaults.path)
+        return self._counted
 
     def __iter__(self) -> Iterator[Conversation]:
-        if self._lone is not None:
-            yield from self._conversations(self._lone.rows())
+        if self._counted is not None:
+            yield from self._made(self._counted, None)
             return
         for number, (identity, session) in enumerate(grouped(self.defaults.path, self.reader.session)):
             yield self.conversation(number, identity, session)
 
     def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
-        assert self._lone is not None  # it promised any order
-        return self._conversations(self._lone.rows(numbers))
+        assert self._counted is not None  # it promised any order
+        return self._made(self._counted, numbers)
 
-    def _conversations(self, rows: Iterable[tuple[int, Row]]) -> Iterator[Conversation]:
-        return (self.conversation(number, None, [row]) for number, row in rows)
+    def _made(self, counted: CountedRows, numbers: Iterable[int] | None) -> Iterator[Conversation]:
+        return (self.conversation(*found) for found in counted.conversations(numbers))

@@ -1,0 +1,225 @@
+"""Files of rows whose conversations are counted by a quick scan, and read later."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, tee
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiperf.sdk.dataset import Promise
+from aiperf.sdk.rowfile import is_csv, is_table, lines, row_of, tables
+
+from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
+from aiperf_dataset_single_turn.row import Rows
+from aiperf_dataset_single_turn.sessions import Row, typed
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Ints
+
+_SESSION, _TIME = "session_id", "timestamp"
+_SCALARS = (str, int, float, type(None))
+
+
+class _Named(msgspec.Struct):
+    session_id: str | int | None = None
+
+
+class _Timed(msgspec.Struct):
+    timestamp: float | None = None
+
+
+_decode_name = msgspec.json.Decoder(_Named).decode
+_decode_time = msgspec.json.Decoder(_Timed).decode
+
+
+class CountedRows:
+    """The conversations of the rows of *path*: rows with the same session id, and each row without one.
+
+    stored: finds rows by their numbers; None where they can be read in their order alone.  rows: how many there are.
+    named: whether rows may have session ids.  place, sizes: by row its conversation, and by conversation its number of rows;
+    None where each row is one.
+    """
+
+    def __init__(
+        self, path: Path, rows: int, stored: LoneRows | None, *, named: bool, place: array[int] | None = None,
+        sizes: array[int] | None = None,
+    ) -> None:  # fmt: skip
+        self._path, self._stored, self._named, self._place, self._sizes = path, stored, named, place, sizes
+        self.count = rows if sizes is None else len(sizes)
+        self._reader, self._times = Rows(path), array("d")
+        self._order: tuple[Ints, Ints] | None = None
+
+    def promise(self, *, times: bool, any_order: bool = True) -> Promise:
+        """What is known of the conversations, if each of their rows is a turn.
+
+        times: with the rows' ``timestamp``, all of which the first call for one reads.  any_order: whether the data set can
+        give them so; else they have the order of the file.
+        """
+        any_order = any_order and self._stored is not None
+        if self._sizes is None:
+            return Promise(self.count, timestamp_ms=self._at_ms if times else None, any_order=any_order)
+        turn_times = self._turn_at_ms if times else None
+        return Promise(self.count, self._sizes.__getitem__, any_order=any_order, turn_timestamp_ms=turn_times)
+
+    def conversations(
+        self, numbers: Iterable[int] | None = None, note: Callable[[dict[str, Any], int], None] | None = None
+    ) -> Iterator[tuple[int, str | None, list[Row]]]:
+        """Numbers, session ids (None: it has none), and rows in the order of the file.
+
+        numbers: of those that are given, in this order, each at most once; None are all in their own.  note: gets every row and
+        its line number in the order of the file, before its conversation comes; only where all are given.
+
+        Raises:
+            BadDataset: The file can't be read, or a row is no object; the message gives path and line.
+        """
+        found = self._all(note) if numbers is None else self._some(numbers)
+        for number, session in found:
+            line, row = session[0]
+            identity = self._reader.session(row, line)
+            if identity is not None and not self._named:
+                raise self._reader.wrong(line, 'the key session_id is written with escapes; write "session_id"')
+            yield number, identity, session
+
+    def _all(self, note: Callable[[dict[str, Any], int], None] | None) -> Iterator[tuple[int, list[Row]]]:
+        """Memory holds the rows between the first and the last one of a session."""
+        if self._place is None or self._sizes is None:
+            for number, (line, row) in enumerate(typed(self._path)):
+                if note is not None:
+                    note(row, line)
+                yield number, [(line, row)]
+            return
+        waiting: dict[int, list[Row]] = {}
+        following = 0
+        for number, (line, row) in zip(self._place, typed(self._path), strict=False):
+            if note is not None:
+                note(row, line)
+            waiting.setdefault(number, []).append((line, row))
+            while len(waiting.get(following, ())) == self._sizes[following]:
+                yield following, waiting.pop(following)
+                following += 1
+                if following == self.count:
+                    return
+
+    def _some(self, numbers: Iterable[int]) -> Iterator[tuple[int, list[Row]]]:
+        assert self._stored is not None  # it promised any order
+        if self._sizes is None:
+            for number, line, text in self._stored.lines(numbers):
+                yield number, [(line, row_of(self._path, line, text))]
+            return
+        (rows, ends), sizes = self._rows_by_conversation(), self._sizes
+        numbers, asked = tee(numbers)
+        places = (rows[ends[number] - sizes[number] : ends[number]].tolist() for number in asked)
+        found = self._stored.lines(chain.from_iterable(places))
+        for number in numbers:
+            lines_of = (next(found) for _ in range(sizes[number]))
+            yield number, [(line, row_of(self._path, line, text)) for _, line, text in lines_of]
+
+    def _rows_by_conversation(self) -> tuple[Ints, Ints]:
+        """Numbers of the rows, conversation by conversation, and by conversation where its rows end."""
+        import numpy as np  # 0.1 s, and files in their order need none
+
+        if self._order is None:
+            place, sizes = (np.frombuffer(each or array("q"), np.int64) for each in (self._place, self._sizes))
+            self._order = np.argsort(place, kind="stable"), np.cumsum(sizes)
+        return self._order
+
+    def _at_ms(self, number: int) -> float | None:
+        """When the row was recorded.
+
+        Raises:
+            BadDataset: A row is no object, or its time isn't one; the message gives path and line.
+        """
+        if not self._times:
+            self._times.extend(_times(self._path))
+        at_ms = self._times[number]
+        return None if math.isnan(at_ms) else at_ms
+
+    def _turn_at_ms(self, number: int, turn: int) -> float | None:
+        rows, ends = self._rows_by_conversation()
+        assert self._sizes is not None  # it promised them by turn
+        return self._at_ms(int(rows[ends[number] - self._sizes[number] + turn]))
+
+
+def counted_rows(path: Path) -> CountedRows | None:
+    """The conversations of a file: one scan, which finds the session of each row; None of a directory.
+
+    Raises:
+        BadDataset: The file can't be read, or a row has no session id that is one; the message gives path and line.
+    """
+    if not path.is_file():
+        return None
+    if is_table(path):
+        return _counted(path, _names_of_table(path), None)
+    lone = lone_rows(path)
+    if lone is not None:
+        return CountedRows(path, lone.count, lone if lone.any_order else None, named=False)
+    stored = LoneRows(path, 0)
+    return _counted(path, _names_of_lines(path), stored if stored.any_order else None)
+
+
+def _counted(path: Path, names: Iterable[str | None], stored: LoneRows | None) -> CountedRows:
+    """names: by row its session id."""
+    known: dict[str, int] = {}
+    place, sizes = array("q"), array("q")
+    for name in names:
+        number = None if name is None else known.get(name)
+        if number is None:
+            number = len(sizes)
+            sizes.append(1)
+            if name is not None:
+                known[name] = number
+        else:
+            sizes[number] += 1
+        place.append(number)
+    if len(sizes) == len(place):
+        return CountedRows(path, len(place), stored, named=True)
+    return CountedRows(path, len(place), stored, named=True, place=place, sizes=sizes)
+
+
+def _names_of_lines(path: Path) -> Iterator[str | None]:
+    reader = Rows(path)
+    for number, line in lines(path):
+        try:
+            name = _decode_name(line).session_id
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            name = reader.session(row_of(path, number, line), number)
+        yield str(name) if isinstance(name, int) else name
+
+
+def _names_of_table(path: Path) -> Iterator[str | None]:
+    _, first = next(tables(path), (0, None))
+    if first is None:
+        return
+    if _SESSION not in first:  # to count rows, any column will do: one that is not nested
+        column = next((name for name, value in first.items() if isinstance(value, _SCALARS)), next(iter(first)))
+        yield from (None for _ in tables(path, (column,)))
+        return
+    reader, empty = Rows(path), "" if is_csv(path) else None
+    for number, row in tables(path, (_SESSION,)):
+        name = row[_SESSION]
+        yield None if name == empty else name if isinstance(name, str) else reader.session(row, number)
+
+
+def _times(path: Path) -> Iterator[float]:
+    """The rows' times in ms, NaN where a row has none."""
+    reader = Rows(path)
+    if is_table(path):
+        for number, row in typed(path):
+            at_ms = reader.number(row, _TIME, number)
+            yield math.nan if at_ms is None else at_ms
+        return
+    for number, line in lines(path):
+        try:
+            at_ms = _decode_time(line).timestamp
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            at_ms = math.inf  # looked at below
+        if at_ms is not None and not 0 <= at_ms < math.inf:
+            at_ms = reader.number(row_of(path, number, line), _TIME, number)
+        yield math.nan if at_ms is None else at_ms
+
+
+__all__ = ["CountedRows", "counted_rows"]
