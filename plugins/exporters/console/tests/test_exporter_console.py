@@ -195,6 +195,8 @@ def test_latencies_that_requests_in_flight_would_change_stand_below_the_plain_on
     text = render(replace(with_results(plain), survival={"request_latency": longer}), 140)
     (row,) = grid(text, "With 2 requests in flight at the end as lasting at least so long (Kaplan-Meier, interpolated)")
     assert row == ["Request Latency (ms)", "10.50"], "columns without a number are left out"
+    nothing = replace(longer, stats={"count": 2, "censored": 2})
+    assert "in flight" not in render(replace(with_results(plain), survival={"request_latency": nothing}), 140)
 
 
 def test_several_servers_have_a_row_each():

@@ -153,7 +153,8 @@ def _survival(summary: Summary, look: Look, width: int) -> Iterator[str]:
         requests = "1 request" if cut == 1 else f"{cut:,.0f} requests"
         columns = [key for key in COLUMNS if any(key in result.stats for result in found)]
         title = f"With {requests} in flight at the end as lasting at least so long (Kaplan-Meier, interpolated)"
-        yield from _group(title, found, look, width, columns)
+        if columns:  # else too few requests ended for any percentile
+            yield from _group(title, found, look, width, columns)
 
 
 def _urls(summary: Summary, look: Look, width: int) -> Iterator[str]:
