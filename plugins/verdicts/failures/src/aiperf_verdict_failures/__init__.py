@@ -13,7 +13,7 @@ SCOPE = "failed requests"
 
 
 class Failures(Verdict[None]):
-    """A sentence for each known cause of failed requests.
+    """A sentence for each known cause of failed requests, with their number unless all requests failed of it.
 
     Numbers: ``requests`` that failed of it, and ``failed``, all that failed.  Where they are equal, it explains every failure.
     """
@@ -28,6 +28,7 @@ class Failures(Verdict[None]):
                 counts[kind] = counts.get(kind, 0) + seen.count
                 sentences.setdefault(kind, sentence)
         for kind, sentence in sentences.items():
-            share = "" if counts[kind] == failed else f"{counts[kind]:,} of {failed:,} failed requests: "
+            everything = counts[kind] == failed and not evidence.summary.valid
+            share = "" if everything else f"{counts[kind]:,} of {failed:,} failed requests: "
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}
             yield Finding(kind, FindingLevel.ADVICE, share + sentence, LIKELY, numbers, SCOPE)
