@@ -85,6 +85,8 @@ SERVERS = (
     Wrong("Its answers have another form.", ("--endpoint-type",), answer(b'{"hello": "world"}')),
     Wrong("It closes without an answer.", ("closes",)),
     Wrong("It never answers.", ("--request-timeout-seconds",), words=("--request-timeout-seconds", "0.5"), silent=True),
+    Wrong("Its answers take longer than the run.", ("no whole answer when the load ended", "--benchmark-grace-period"),
+        words=("--benchmark-duration", "0.3", "--benchmark-grace-period", "0"), silent=True),
     Wrong("Its streams carry an error.", ("out of memory",), answer(b'data: {"error": {"message": "out of memory"}}\n\n',
         content_type="text/event-stream")),
 )  # fmt: skip

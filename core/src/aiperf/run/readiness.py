@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http
 import http.client
 import json
 import logging
@@ -146,6 +147,21 @@ class Wait:
             self._closed.wait(max(0.0, min(self._interval_s, self._left_s())))
 
 
+def listed_models(plan: Plan, secrets: Secrets, timeout_s: float) -> list[str]:
+    """The models that the first server lists, asked once; none where it has no list that can be read."""
+    question, family = questions(plan, secrets, "models")[0][0], _FAMILIES.get(environment.ip_version(), socket.AF_UNSPEC)
+    with contextlib.suppress(OSError, http.client.HTTPException, UnicodeError, ValueError, KeyError, TypeError):
+        tls = tls_context(plan.target.tls) if question.url.startswith("https://") else None
+        status, body = _answer(question, question.url, tls, family, timeout_s)
+        return _ids(body) if status == http.HTTPStatus.OK else []
+    return []
+
+
+def _ids(body: bytes) -> list[str]:
+    """The names of a list of models; ValueError, KeyError or TypeError where it isn't one."""
+    return [str(model["id"]) for model in json.loads(body)["data"]]
+
+
 def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> str | None:
     """Why the server is not ready; None if it is."""
     try:
@@ -158,7 +174,7 @@ def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeou
         if status != 200:
             return f"its list of models is answered with {_status(status)}"
         try:
-            listed = [str(model["id"]) for model in json.loads(body)["data"]]
+            listed = _ids(body)
         except (ValueError, KeyError, TypeError):
             return "its list of models can't be read"
         missing = [model for model in question.models if model not in listed]

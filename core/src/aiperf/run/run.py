@@ -23,6 +23,7 @@ from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
 from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.display import Display, display
+from aiperf.run.failure import last_line
 from aiperf.run.fleet import Fleet
 from aiperf.run.phase import Phase
 from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit
@@ -336,16 +337,6 @@ class Run:
         if outcome.console and summary.incomplete_reason is not None:
             print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
         if outcome.console and summary.valid == 0:
-            print(f"aiperf: no request succeeded; {_why(summary)}", file=sys.stderr)
+            print(f"aiperf: no request succeeded; {last_line(summary, self.plan, self.secrets)}", file=sys.stderr)
         partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
         return 1 if failed or partial or summary.valid == 0 else 0
-
-
-def _why(summary: Summary) -> str:
-    """The finding that explains every failure, where there is one."""
-    for finding in summary.measurement.findings:
-        if (count := finding.numbers.get("requests")) and count == finding.numbers.get("failed"):
-            return finding.sentence
-    if len(summary.errors) == 1:
-        return f"each failed alike: {summary.errors[0].error.message}"
-    return "the errors are counted above"

@@ -1,0 +1,55 @@
+"""The last line of a run in which no request succeeded."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from aiperf.redaction import scrubbed
+from aiperf.sdk.model import names
+
+if TYPE_CHECKING:
+    from aiperf.sdk.plan import Plan, Secrets
+    from aiperf.sdk.summary import Summary
+
+_LOOK_S = 2.0
+_MOST_MODELS = 10
+_NOT_FOUND = 404
+
+
+def last_line(summary: Summary, plan: Plan, secrets: Secrets) -> str:
+    """Why no request succeeded, with the models that the server lists where it found nothing; no control characters."""
+    sentence, models = why(summary), offered(summary, plan, secrets)
+    text = f"{sentence.rstrip('.')}; at /v1/models it lists {models}" if models else sentence
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def why(summary: Summary) -> str:
+    """The finding that explains every failure; else the one that explains most, or the most frequent error."""
+    causes = [each for each in summary.measurement.findings if each.numbers.get("requests") and each.numbers.get("failed")]
+    if causes:
+        return max(causes, key=lambda each: each.numbers["requests"]).sentence
+    if len(summary.errors) == 1:
+        return f"each failed alike: {summary.errors[0].error.message}"
+    if summary.errors:
+        most = max(summary.errors, key=lambda each: each.count)
+        return f"{most.count:,} of {summary.failed:,} failed requests: {most.error.message}"
+    if waiting := summary.outcomes.get("aborted"):
+        return f"{waiting:,} had no whole answer when the load ended: raise --benchmark-duration or --benchmark-grace-period"
+    return "none failed either: see the arrivals in the report"
+
+
+def offered(summary: Summary, plan: Plan, secrets: Secrets) -> str:
+    """The models that the first server lists, where it answered with 404; "" where it has no list, or none within 2 s."""
+    if all(each.error.code != _NOT_FOUND for each in summary.errors):
+        return ""
+    from aiperf.run.readiness import listed_models  # not in a run that succeeds
+
+    listed: list[str] = []
+    # A daemon: a server that never answers must not keep the program from ending.
+    look = threading.Thread(target=lambda: listed.extend(listed_models(plan, secrets, _LOOK_S)), daemon=True)
+    look.start()
+    look.join(_LOOK_S)
+    shown = [scrubbed(each, secrets.texts) for each in listed[:_MOST_MODELS]]
+    more = [f"{len(listed) - len(shown):,} more"] if len(listed) > len(shown) else []
+    return names([*shown, *more]) if shown else ""

@@ -1,0 +1,98 @@
+"""What a run says last in which no request succeeded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf.run.failure import last_line
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
+from aiperf.sdk.plan import Plan, Secrets
+from aiperf.sdk.summary import ErrorCount, Summary
+from aiperf.sdk.verdict import Finding, FindingLevel
+from aiperf.testing.journals import plan_for
+from aiperf.testing.plans import sample_ref
+from aiperf.testing.server import Expect, Scripted, Send, Sleep, Step, answer
+from aiperf.testing.summaries import sample_summary
+from msgspec.structs import replace
+
+
+class Dialect(Endpoint):
+    def encode(self, turn: Turn) -> HttpRequest:
+        return HttpRequest("/ask", turn.text.encode())
+
+
+def plan(url: str) -> Plan:
+    return plan_for(Path(), urls=(url,), path="/ask", endpoint=sample_ref("endpoints", f"{__name__}:Dialect"), models=("m",))
+
+
+def failed(*errors: tuple[str, int | None, int], findings: Sequence[Finding] = (), **more: Any) -> Summary:
+    counts = tuple(ErrorCount(ErrorDetails(message, "Error", code), count) for message, code, count in errors)
+    summary = sample_summary()
+    measurement = replace(summary.measurement, findings=tuple(findings))
+    return replace(summary, valid=0, failed=6, errors=counts, measurement=measurement, **more)
+
+
+def finding(sentence: str, requests: int) -> Finding:
+    return Finding("cause", FindingLevel.ADVICE, sentence, numbers={"requests": requests, "failed": 6})
+
+
+def said(summary: Summary) -> str:
+    return last_line(summary, plan("http://127.0.0.1:9"), Secrets())
+
+
+@pytest.mark.parametrize(
+    ("summary", "line"),
+    [
+        (failed(("a", 500, 6), findings=[finding("it fails", 6)]), "it fails"),
+        (failed(("a", 500, 2), ("b", 503, 4), findings=[finding("2 of 6: it fails", 2), finding("4 of 6: wait", 4)]),
+            "4 of 6: wait"),
+        (failed(("a", None, 6)), "each failed alike: a"),
+        (failed(("a", None, 2), ("b", None, 4)), "4 of 6 failed requests: b"),
+        (failed(outcomes={"aborted": 3}), "3 had no whole answer when the load ended: raise --benchmark-duration or"
+            " --benchmark-grace-period"),
+        (failed(("a\x1b[31m\nb", None, 6)), "each failed alike: a [31m b"),
+    ],
+)  # fmt: skip
+def test_the_line_has_the_cause_of_most_failures(summary: Summary, line: str) -> None:
+    assert said(summary) == line
+
+
+def looked(*script: Step, status: int = 404) -> tuple[str, list[str]]:
+    """The line, and what the server was asked with which key."""
+
+    async def go() -> tuple[str, list[str]]:
+        async with Scripted(script) as server:
+            secrets = Secrets({"Authorization": "Bearer key-of-eight"}, texts=("key-of-eight",))
+            summary = failed(("Not Found.", status, 6))
+            line = await asyncio.to_thread(last_line, summary, plan(server.url), secrets)
+            return line, [f"{got.method} {got.target} {got.header('Authorization')}" for got in server.requests]
+
+    return asyncio.run(go())
+
+
+def test_a_server_without_the_route_is_asked_for_its_models() -> None:
+    models = answer(b'{"data": [{"id": "llama"}, {"id": "key-of-eight"}, {"id": "qwen\\n"}]}')
+    line, asked = looked(Expect(), Send(models))
+    assert line == "each failed alike: Not Found; at /v1/models it lists llama, <redacted> and qwen "
+    assert asked == ["GET /v1/models Bearer key-of-eight"]
+
+
+def test_of_many_models_ten_are_named() -> None:
+    listed = ", ".join(f'{{"id": "m{n}"}}' for n in range(13))
+    line, _ = looked(Expect(), Send(answer(b'{"data": [%s]}' % listed.encode())))
+    assert line.endswith("it lists m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 3 more")
+
+
+@pytest.mark.parametrize("step", [Send(answer(b"no", status=404)), Send(answer(b"[1]")), Send(answer(b"{}")), Sleep(60)])
+def test_a_server_without_a_list_changes_nothing(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.run.failure._LOOK_S", 0.3)
+    assert looked(Expect(), step)[0] == "each failed alike: Not Found."
+
+
+def test_only_a_404_asks_for_models() -> None:
+    assert looked(Expect(), status=500) == ("each failed alike: Not Found.", [])
