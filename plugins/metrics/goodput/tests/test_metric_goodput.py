@@ -1,4 +1,6 @@
 
+from importlib.metadata import EntryPoint
+
 import numpy as np
 import pytest
 from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch, RunMetric, Unit, UsageError
@@ -145,9 +147,41 @@ def test_a_malformed_objective_is_refused(word, sentence):
     assert validate(GoodputOptions, specs(GoodputOptions), {"goodput": [word]}, {})[1]
 
 
-def test_the_option_keeps_one_objective_a_word():
-    options, _ = validate(GoodputOptions, specs(GoodputOptions), {"goodput": ["a:1 b:2", "c:p99<3"]}, {})
+def of_points(monkeypatch, *points: tuple[str, str]):
+    """Install metrics: names with ``module:Class``, this module without one."""
+    made = [EntryPoint(name, where if ":" in where else f"{__name__}:{where}", "aiperf.metrics") for name, where in points]
+    monkeypatch.setattr("aiperf_metric_goodput.installed.entry_points", lambda group: made)
+
+
+def validated(*words: str):
+    return validate(GoodputOptions, specs(GoodputOptions), {"goodput": list(words)}, {})
+
+
+def test_the_option_keeps_one_objective_a_word(monkeypatch):
+    of_points(monkeypatch, ("a", "no:A"), ("b", "no:B"), ("c", "no:C"))
+    options, _ = validated("a:1 b:2", "c:p99<3")
     assert options is not None and options.goodput == ["a:1", "b:2", "c:p99<3"]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("request_latenci:1", "--goodput: there is no metric 'request_latenci'; did you mean request_latency?"),
+        ("ttfb:1", "--goodput: there is no metric 'ttfb'; did you mean time_to_first_token?"),
+        ("speed:1", "--goodput: there is no metric 'speed'; for example: time_to_first_token, request_latency"),
+    ],
+)
+def test_a_metric_that_nobody_has_is_refused_with_the_options(word, said, monkeypatch):
+    of_points(monkeypatch, ("goodput", "GoodputMetrics"), ("request_latency", "Latency"), ("first", "First"))
+    _, errors = validated(word)
+    assert [error.message for error in errors] == [said]
+    assert validated("request_latency:1", "ttft:1")[1] == [], "a tag may differ from the name of its entry point"
+
+
+@pytest.mark.parametrize("other", ["GoodputMetrics", "nowhere:Metric"])
+def test_where_only_the_run_can_tell_nothing_is_refused(other, monkeypatch):
+    of_points(monkeypatch, ("request_latency", "Latency"), ("others", other))
+    assert validated("mine:1")[1] == []
 
 
 def test_a_good_request_meets_every_objective_in_display_units():

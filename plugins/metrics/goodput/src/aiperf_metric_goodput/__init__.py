@@ -6,12 +6,13 @@ metrics, so the package is a metric family.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from aiperf import ConfigError, Metric, MetricDeclaration, MetricFamily, Needs, Over, UsageError
 
+from aiperf_metric_goodput.installed import examples
 from aiperf_metric_goodput.slos import ABBREVIATIONS, Slo, read_slos
 
 _REQUIREMENTS = {
@@ -22,7 +23,6 @@ _REQUIREMENTS = {
     Needs.PACED: "a rate or a schedule",
     Needs.EXPERIMENTAL: "AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS",
 }
-_EXAMPLES = ("time_to_first_token", "inter_token_latency", "request_latency", "output_token_throughput_per_user")
 
 
 class GoodputMetrics(MetricFamily):
@@ -53,15 +53,15 @@ def _bound(slo: Slo, others: Mapping[str, MetricDeclaration], unfit: Mapping[str
     metric = others.get(slo.tag)
     if slo.tag in unfit:
         missing = " and ".join(_REQUIREMENTS[need] for need in unfit[slo.tag])
-        step = f"add {missing}, or drop the objective" if missing.startswith("--") else _examples(others)
+        step = f"add {missing}, or drop the objective" if missing.startswith("--") else examples(others)
         raise ConfigError(f"--goodput: {slo.tag} doesn't apply to this run: it needs {missing}", step)
     if metric is None or metric.hidden:
         near = _near(slo.tag, others, unfit)
-        raise UsageError(f"--goodput: there is no metric {slo.tag!r}", f"did you mean {near}?" if near else _examples(others))
+        raise UsageError(f"--goodput: there is no metric {slo.tag!r}", f"did you mean {near}?" if near else examples(others))
     if not isinstance(metric, Metric):
-        raise UsageError(f"--goodput: {slo.tag} is a number of the whole run, not of requests", _examples(others))
+        raise UsageError(f"--goodput: {slo.tag} is a number of the whole run, not of requests", examples(others))
     if metric.over is Over.FAILED:
-        raise UsageError(f"--goodput: {slo.tag} covers only failed requests, which are never good", _examples(others))
+        raise UsageError(f"--goodput: {slo.tag} covers only failed requests, which are never good", examples(others))
     if slo.above is not None and slo.above != metric.larger_is_better:
         better, sign = ("larger", ">") if metric.larger_is_better else ("smaller", "<")
         raise UsageError(
@@ -78,8 +78,3 @@ def _near(word: str, others: Mapping[str, MetricDeclaration], unfit: Iterable[st
     named |= {short: tag for short, tag in ABBREVIATIONS.items() if tag in named}
     close = get_close_matches(word, named, 1, 0.6)
     return named[close[0]] if close else None
-
-
-def _examples(others: Mapping[str, MetricDeclaration]) -> str:
-    known: Sequence[str] = [tag for tag in _EXAMPLES if tag in others]
-    return f"for example: {', '.join(known)}" if known else "no metric of requests is installed"

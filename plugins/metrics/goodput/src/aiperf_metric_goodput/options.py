@@ -6,11 +6,12 @@ from typing import Annotated
 
 from aiperf.sdk.options import After, Options, option
 
+from aiperf_metric_goodput.installed import check
 from aiperf_metric_goodput.slos import read_slos
 
 
 def _readable(words: list[str]) -> list[str]:
-    read_slos(words)
+    check(read_slos(words))
     return [word for text in words for word in text.split()]
 
 
