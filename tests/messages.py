@@ -27,7 +27,8 @@ What the program says of mistakes, and of servers that a run can't use. Written 
 `tests/message_lines.py` and `tests/message_servers.py`, whose tests hold this page and the program together.
 
 A message is one sentence on standard error, with hints below it, which stand behind semicolons here. All mistakes of a command
-line, of its configuration file and of the environment come together, before anything is started or sent.
+line, of its configuration file and of the environment come together, before anything is started or sent; what the options can't
+be together is only known once all of them can be read.
 
 | exit code | what it says |
 |---|---|

@@ -424,6 +424,14 @@ def test_the_program_answers_from_outside(tmp_path: Path) -> None:
     assert wrong.stderr == "error: --concurrency: 0 is not allowed; must be at least 1\n"
 
 
+def test_line_file_and_environment_are_wrong_together(tmp_path: Path) -> None:
+    given = {"AIPERF_CACHE_DIR": str(tmp_path), "AIPERF_HTTP_IP_VERSION": "5", "AIPERF_WORKERS": "many"}
+    wrong = whole("profile", "--concurrency", "0", "--config", "none.yaml", **given)
+    assert wrong.returncode == 2
+    errors = [line for line in wrong.stderr.splitlines() if line.startswith("error: ")]
+    assert [error.split()[1] for error in errors] == ["--config", "--concurrency:", "AIPERF_HTTP_IP_VERSION", "AIPERF_WORKERS"]
+
+
 def test_completion_without_its_package_says_what_to_install(run: Any) -> None:
     code, _, err = run("--show-completion bash")
     assert (code, err) == (2, "error: no installed package has shell completion\n  pip install aiperf-command-completion\n")

@@ -617,6 +617,22 @@ def test_a_variable_out_of_range_is_one_line(variable: str, value: str, allowed:
     assert refusals(BURST) == [f"{variable} is {value!r}; it must be {allowed}"]
 
 
+def test_bad_variables_are_reported_with_the_options_that_contradict(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value in (("HTTP_IP_VERSION", "5"), ("HTTP_TRUST_ENV", "q"), ("WORKERS", "x"), ("SERVICE_START_TIMEOUT", "1x")):
+        monkeypatch.setenv(f"AIPERF_{variable}", value)
+    said = refusals(f"{BURST} --benchmark-grace-period 3")
+    wanted = {"--benchmark-grace-period", *(f"AIPERF_{name}" for name in (
+        "HTTP_IP_VERSION", "HTTP_TRUST_ENV", "WORKERS", "SERVICE_START_TIMEOUT"))}  # fmt: skip
+    assert {each.partition(" ")[0] for each in said} == wanted
+    assert len(said) == len(wanted)
+
+
+@pytest.mark.parametrize(("value", "start_s"), [("30", 30), ("30s", 30), ("5m", 300), ("1.5 h", 5400), ("2500ms", 2.5)])
+def test_seconds_of_a_variable_may_have_a_unit(value: str, start_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_SERVICE_START_TIMEOUT", value)
+    assert environment.start_s() == start_s
+
+
 def test_what_the_environment_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("SERVICE_START_TIMEOUT", "HTTP_IP_VERSION", "HTTP_SO_RCVBUF", "HTTP_SO_SNDBUF"):
         monkeypatch.delenv(f"AIPERF_{variable}", raising=False)

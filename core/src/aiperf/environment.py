@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
+from collections.abc import Callable
 
 from aiperf.errors import ConfigError
 
 API_KEY = "AIPERF_API_KEY"
 """The variable that :func:`api_key` reads."""
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(rf"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>{'|'.join(_UNITS)})", re.IGNORECASE)
 _STATES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
@@ -102,6 +106,11 @@ def workers_cap() -> int:
     return whole("AIPERF_WORKER_MAX_WORKERS_CAP", 1, 1024) or 32
 
 
+def forced_workers() -> int | None:
+    """``AIPERF_WORKERS``: the number of workers without ``--workers``; None leaves it to the load."""
+    return whole("AIPERF_WORKERS", 1, 1024)
+
+
 def workers_per_reducer() -> int:
     """``AIPERF_RECORD_PROCESSOR_SCALE_FACTOR``, 4: workers whose journals one reducer reads."""
     return whole("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", 1, 100) or 4
@@ -109,22 +118,22 @@ def workers_per_reducer() -> int:
 
 def start_s() -> float:
     """``AIPERF_SERVICE_START_TIMEOUT``, 60 s: longest time for workers and reducers to get ready."""
-    return number("AIPERF_SERVICE_START_TIMEOUT", 1, 100_000, 60)
+    return _time("AIPERF_SERVICE_START_TIMEOUT", 1, 100_000, 60)
 
 
 def abort_wait_s() -> float:
     """``AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT``, 10 s: longest wait for aborted requests to come back."""
-    return number("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", 1, 300, 10)
+    return _time("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", 1, 300, 10)
 
 
 def warmup_log_s() -> float:
     """``AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL``, 30 s: time between lines of the log while a warmup goes on."""
-    return number("AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL", 0.1, 3600, 30)
+    return _time("AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL", 0.1, 3600, 30)
 
 
 def progress_s() -> float:
     """``AIPERF_UI_REALTIME_METRICS_INTERVAL``, 5 s: time between lines of progress where there is no terminal."""
-    return number("AIPERF_UI_REALTIME_METRICS_INTERVAL", 0.1, 1000, 5)
+    return _time("AIPERF_UI_REALTIME_METRICS_INTERVAL", 0.1, 1000, 5)
 
 
 def trace_hooks() -> bool:
@@ -137,11 +146,22 @@ def experimental() -> bool:
     return _flag("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", False) or _flag("AIPERF_DEV_MODE", False)
 
 
-def check() -> None:
-    """Range-check every variable the run will read, before anything is started."""
-    ssl_verify(), trust_env(), ip_version(), uvloop_wanted(), affinity_headers(), console_export_width(), trace_hooks()
-    worker_cpu_share(), workers_cap(), workers_per_reducer()
-    experimental(), start_s(), abort_wait_s(), warmup_log_s(), progress_s(), socket_options()
+_READERS = (
+    ssl_verify, trust_env, ip_version, uvloop_wanted, affinity_headers, console_export_width, trace_hooks, worker_cpu_share,
+    workers_cap, forced_workers, workers_per_reducer, experimental, start_s, abort_wait_s, warmup_log_s, progress_s,
+    socket_options,
+)  # fmt: skip
+
+
+def problems() -> list[ConfigError]:
+    """What is wrong with the variables that a run reads, an error for each reader."""
+    errors = []
+    for read in _READERS:
+        try:
+            read()
+        except ConfigError as error:
+            errors.append(error)
+    return errors
 
 
 def whole(name: str, low: int, high: int) -> int | None:
@@ -154,15 +174,31 @@ def whole(name: str, low: int, high: int) -> int | None:
     return int(value)
 
 
-def number(name: str, low: float, high: float, default: float) -> float:
-    """A number variable; *default* where it is not set."""
+def number(name: str, low: float, high: float, default: float, *, read: Callable[[str], float] = float) -> float:
+    """A number variable, *read* from its text; *default* where it is not set."""
     value = os.environ.get(name, "").strip()
     if not value:
         return default
     try:
-        result = float(value)
+        result = read(value)
     except ValueError:
         result = math.nan
     if not low <= result <= high:  # also false for NaN
         raise ConfigError(f"{name} is {value!r}; it must be a number from {low:g} to {high:g}")
     return result
+
+
+def _time(name: str, low: float, high: float, default: float) -> float:
+    """A variable in seconds, which may have a unit."""
+    return number(name, low, high, default, read=_seconds)
+
+
+def _seconds(text: str) -> float:
+    value = duration_s(text)
+    return float(text) if value is None else value
+
+
+def duration_s(text: str) -> float | None:
+    """The seconds of ``30s``, ``5m``, ``1.5h`` or ``200ms``; None for any other text."""
+    match = _DURATION.fullmatch(text)
+    return None if match is None else float(match["number"]) * _UNITS[match["unit"].lower()]

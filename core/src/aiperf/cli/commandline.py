@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct, structs
 
 from aiperf.cli import help_text
-from aiperf.errors import UsageError
+from aiperf.errors import AiperfError, UsageError
 from aiperf.redaction import REDACTED, redact
 from aiperf.registry.registry import same
 from aiperf.sdk.configuration import Option, OptionValue, Target
@@ -62,7 +62,7 @@ class Scan(Struct):
 
     given: list[OptionValue]
     words: list[str]
-    errors: list[UsageError]
+    errors: list[AiperfError]
     shown: list[str]
     help: bool = False
     topics: list[str] = []

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from aiperf import environment
 from aiperf.cli import help_text
 from aiperf.cli.commandline import (
     CONFIG,
@@ -160,8 +161,12 @@ def opened(
     if paths and not paths[0]:
         errors.append(UsageError("--config: the path is empty", "is the variable it comes from set?"))
         paths = []
-    file = ConfigurationFile(registry, Path(paths[0])) if paths else None
-    return (registry if file is None else _chosen(registry, {**file.plugins(), **chosen}, errors)), file
+    try:
+        file = ConfigurationFile(registry, Path(paths[0])) if paths else None
+        return (registry if file is None else _chosen(registry, {**file.plugins(), **chosen}, errors)), file
+    except AiperfError as error:
+        errors += _single(error)
+        return registry, None
 
 
 def checked(
@@ -175,7 +180,8 @@ def checked(
     if file is not None:
         scan.configuration = file.plugin
         scan.add(file.values(command.options))
-    errors += [*scan.errors, *command.miscounted(scan)]
+    scan.errors[:0] = errors
+    errors = [*scan.errors, *command.miscounted(scan)]
     try:
         valid = validate(scan)
     except AiperfError as error:
@@ -403,8 +409,8 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
     needed = [each for each in _run_plugins(registry) if CATEGORIES[each.category].every or each.key in scan.values()]
     plugins = _validated(registry, needed, scan, errors)
-    if errors or scan.errors:  # else each name is looked up where its plugin is chosen
-        errors += _unknown_names(registry, scan)
+    if errors or scan.errors:  # else each name is looked up where its plugin is chosen, and the environment with the plan
+        errors += [*_unknown_names(registry, scan), *environment.problems()]
     _raise_all(errors)
     assert kernel is not None  # its errors are raised above
     return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]), scan.configuration)

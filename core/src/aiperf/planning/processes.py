@@ -55,7 +55,7 @@ def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int,
     most = kernel.workers_max or min(math.floor(share * cpus()) - 1, cap)
     # More workers than sessions would idle.
     workers = max(1, min([wanted, most, *limits, *users]))
-    forced = kernel.workers or environment.whole("AIPERF_WORKERS", 1, 1024)
+    forced = kernel.workers or environment.forced_workers()
     if forced is not None:
         workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
     reducers = kernel.record_processors or math.ceil(workers / environment.workers_per_reducer())
@@ -94,8 +94,7 @@ def check(draft: Draft) -> None:
     ipc = kernel.zmq_ipc_path
     if ipc is not None and ipc.exists() and not ipc.is_dir():
         draft.refuse(f"{draft.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")
-    with draft.collected():
-        environment.check()
+    draft.errors += environment.problems()
     timeout = draft.flag("ready_timeout_s")
     for field in ("ready_mode", "ready_interval_s"):
         if draft.typed(field) and not kernel.ready_timeout_s:

@@ -83,7 +83,9 @@ def url_strategy(draft: Draft, weights: Weights, workers: int) -> PluginRef | No
 def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> PluginRef | None:
     """What moves the bytes: the typed transport, else the endpoint's, else one that serves *urls*, also behind proxies."""
     schemes, own, registry = sorted({urlsplit(url).scheme for url in urls}), choice.can.transport, draft.registry
-    flag, behind = draft.flag("transport"), proxies.proxied(urls)
+    flag, behind = draft.flag("transport"), list[str]()
+    with draft.collected():
+        behind = proxies.proxied(urls)
     if draft.typed("transport"):
         ref = draft.chosen("transports", draft.kernel.transport, "transport")
     elif own is not None and registry.find("transports", own) is None:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aiperf.environment import duration_s
 from aiperf.errors import AiperfError, ConfigError, PluginError, UsageError
 from aiperf.redaction import REDACTED, redact
 from aiperf.sdk.descriptor import OptionSpec, canonical
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _Class = TypeVar("_Class", bound=Options)
-_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(rf"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>{'|'.join(_UNITS)})", re.IGNORECASE)
 _OF_NUMBERS = ("ge", "gt", "le", "lt")
 _METAVARS = {"int": "INT", "float": "NUMBER", "path": "PATH", "str": "TEXT", "choice": "WORD"}
 
@@ -271,8 +270,8 @@ def _converted(hint: Any, value: Any) -> Any:
 
 def _seconds(value: Text) -> Text:
     """The number of seconds in ``30s``, ``5m``, ``1.5h`` or ``200ms``; any other text as it is."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    return value if match is None else repr(float(match["number"]) * _UNITS[match["unit"].lower()])
+    number = duration_s(value) if isinstance(value, str) else None
+    return value if number is None else repr(number)
 
 
 def conflicts(owner: str, options: Options, typed: Mapping[str, str]) -> list[AiperfError]:

@@ -72,7 +72,6 @@ def execute(
     """
     if console:
         logs.to_console(settings.log_level)
-    environment.check()
     plan, secrets = configure.plan(settings, registry)
     display = _display(plan, registry)
     if console:
