@@ -49,7 +49,8 @@ _SERVERS = f"""
 
 Where no request succeeds, the cause is the last line on standard error, behind `{_NO_SUCCESS.strip()}`, and the exit
 code is 1; of several causes it is that of most failures. Causes are also among the warnings of the report, with the number of
-failures unless all requests failed of one. Behind 404 the last line has the models of `GET /v1/models`, asked once, for 2 s at most.
+failures unless all requests failed of one. Behind 404 the last line has the models of `GET /v1/models`, which is asked once and
+for 2 s at most.
 The server of the table is `http://server:8000`, asked for streams of the endpoint type `chat`.
 
 | the server | what the run says |

@@ -66,7 +66,8 @@ def socket_options() -> list[tuple[int, int, int]]:
         ("TCP_KEEPIDLE", 1, 32_767, 60), ("TCP_KEEPINTVL", 1, 32_767, 30), ("TCP_KEEPCNT", 1, 127, 1),
         ("TCP_USER_TIMEOUT", 1, 86_400_000, 30_000),
     ):  # fmt: skip
-        value = whole(f"AIPERF_HTTP_{suffix}", low, high) or default
+        name, in_seconds = f"AIPERF_HTTP_{suffix}", suffix in ("TCP_KEEPIDLE", "TCP_KEEPINTVL")
+        value = round(_time(name, low, high, default)) if in_seconds else whole(name, low, high) or default
         if hasattr(socket, suffix):  # some systems lack some
             options.append((socket.IPPROTO_TCP, int(vars(socket)[suffix]), value))
     for suffix, option in (("SO_RCVBUF", socket.SO_RCVBUF), ("SO_SNDBUF", socket.SO_SNDBUF)):
