@@ -618,13 +618,11 @@ def test_a_variable_out_of_range_is_one_line(variable: str, value: str, allowed:
 
 
 def test_bad_variables_are_reported_with_the_options_that_contradict(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, value in (("HTTP_IP_VERSION", "5"), ("HTTP_TRUST_ENV", "q"), ("WORKERS", "x"), ("SERVICE_START_TIMEOUT", "1x")):
-        monkeypatch.setenv(f"AIPERF_{variable}", value)
-    said = refusals(f"{BURST} --benchmark-grace-period 3")
-    wanted = {"--benchmark-grace-period", *(f"AIPERF_{name}" for name in (
-        "HTTP_IP_VERSION", "HTTP_TRUST_ENV", "WORKERS", "SERVICE_START_TIMEOUT"))}  # fmt: skip
-    assert {each.partition(" ")[0] for each in said} == wanted
-    assert len(said) == len(wanted)
+    bad = {"AIPERF_HTTP_IP_VERSION": "5", "AIPERF_HTTP_TRUST_ENV": "q", "AIPERF_WORKERS": "x"}
+    for variable, value in bad.items():
+        monkeypatch.setenv(variable, value)
+    said = [each.partition(" ")[0] for each in refusals(f"{BURST} --benchmark-grace-period 3")]
+    assert sorted(said) == sorted([*bad, "--benchmark-grace-period"])
 
 
 @pytest.mark.parametrize(("value", "start_s"), [("30", 30), ("30s", 30), ("5m", 300), ("1.5 h", 5400), ("2500ms", 2.5)])
