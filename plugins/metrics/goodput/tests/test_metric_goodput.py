@@ -150,7 +150,7 @@ def test_a_malformed_objective_is_refused(word, sentence):
 def of_points(monkeypatch, *points: tuple[str, str]):
     """Install metrics: names with ``module:Class``, this module without one."""
     made = [EntryPoint(name, where if ":" in where else f"{__name__}:{where}", "aiperf.metrics") for name, where in points]
-    monkeypatch.setattr("aiperf_metric_goodput.installed.entry_points", lambda group: made)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: made)
 
 
 def validated(*words: str):

@@ -11,7 +11,8 @@ from aiperf_metric_goodput.slos import read_slos
 
 
 def _readable(words: list[str]) -> list[str]:
-    check(read_slos(words))
+    if slos := read_slos(words):
+        check(slos)
     return [word for text in words for word in text.split()]
 
 
