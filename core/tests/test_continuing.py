@@ -34,11 +34,11 @@ from hypothesis import strategies as st
 from worker_fakes import FakeTransport, make_engine, make_plan
 
 CHATTING = PluginRef("endpoints", "chatting", "test_continuing:Chatting", "aiperf-core", "0")
-PIECE = re.compile(r" ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+")
+PIECE = re.compile(r"▁[\s▁]*\w*| ?\w+| ?[^\s\w▁]+|\s+(?!\S)|\s+")
 
 
 class Counted(dict[str, int]):
-    """Tokens of texts by a pattern like those of real tokenizers: a space belongs to the word behind it.
+    """Tokens of texts by a pattern like those of real tokenizers: a space, or the mark of one, belongs to the word behind it.
 
     asked: every text that was counted.
     """
@@ -193,7 +193,7 @@ def check(sent: Sequence[Sent]) -> None:
 
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-TEXTS = ("Say more", "and  then?\n", "\n", "don't", "42 is 1 number ", " ", "", "a" * 300, "x y " * 90)
+TEXTS = ("Say more", "a mark ▁", "and  then?\n", "\n", "don't", "42 is 1 number ", " ", "", "a" * 300, "x y " * 90)
 
 
 def said(*texts: str, **changes: Any) -> tuple[Turn, ...]:
@@ -290,7 +290,7 @@ def test_a_chat_template_counts_the_turns_and_what_it_refuses_is_told(tmp_path: 
     assert prompts.notes == {"chat_template": "1 request has no input tokens: it heard 'd'"}
 
 
-words = st.text(st.sampled_from("ab1'. \n\t\u00a0\u4e2d\"\\"), max_size=12)
+words = st.text(st.sampled_from("ab1'. ▁\n\t\u00a0\u4e2d\"\\"), max_size=12)
 
 
 @settings(max_examples=80, deadline=None)

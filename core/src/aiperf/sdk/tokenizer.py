@@ -43,7 +43,13 @@ class Tokenizer(Protocol):
     # Reading it may raise BadTokenizer.
 
     # counts_add_up, a bool, is optional, and promises where it is true: a text that is cut before a space, behind a character
-    # that is no whitespace, has as many tokens as both parts.  The turns of a conversation are then counted once.
+    # that is neither whitespace nor U+2581 (a space to SentencePiece), has as many tokens as both parts.  The turns of a
+    # conversation are then counted once.
+
+
+def blank(character: str) -> bool:
+    """Whether no text is cut behind the character."""
+    return character.isspace() or character == "\u2581"
 
 
 def adds_up(tokenizer: Tokenizer) -> bool:

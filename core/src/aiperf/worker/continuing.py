@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from aiperf.rundir.outline import Outline
 from aiperf.sdk.endpoint import Endpoint, Prompt, encoded, prompt
 from aiperf.sdk.model import Conversation, HttpRequest, Message, Turn
+from aiperf.sdk.tokenizer import blank
 
 _KEPT = 256
 """Characters at the end of a prompt, among which is a place from which the tokens of the next one can be counted."""
@@ -194,7 +195,7 @@ class Continuing:
                 return None
             was, now = said[cut:], longer[cut:]
             # Tools count the same behind both, where these end with a cut.
-            apart = bool(old or behind) and (old != behind or was != "" or now[-1:].isspace())
+            apart = bool(old or behind) and (old != behind or was != "" or blank(now[-1:]))
             if apart:
                 was, now = (f"{each} {tools}" if tools else each for each, tools in ((was, old), (now, behind)))
             known = bool(own) and not apart and list(texts[-len(own) :]) == own
@@ -258,11 +259,11 @@ def _divided(empty: bytes, whole: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _cut(text: str) -> int | None:
-    """The last place where a text with more behind a space may be cut: before a space, behind a character that is none."""
-    if text and not text[-1].isspace():
+    """The last place where a text with more behind a space may be cut: before a space, behind a character that isn't blank."""
+    if text and not blank(text[-1]):
         return len(text)
     at = text.rfind(" ")
-    while at > 0 and text[at - 1].isspace():
+    while at > 0 and blank(text[at - 1]):
         at = text.rfind(" ", 0, at)
     return at if at > 0 else None
 
