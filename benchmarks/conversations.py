@@ -1,10 +1,11 @@
 """What a long conversation costs: a turn should cost what is new in it, not what was said before.
 
 usage: conversations.py [BASE] [--conversations 20] [--turns 40] [--isl 2500] [--osl 40] [--level raw] [--pairs 1]
+                        [--tokenizer builtin]
 
 Each run sends conversations, all at once, to truthd, whose answers are short.  New bytes are the bodies of the data set, each
 turn by itself.  The end is the time from the last answer to the program's.  BASE, another checkout with its environment, runs
-in alternating pairs with this one.
+in alternating pairs with this one.  --tokenizer gemma: a small one in the form of Gemma's, which is made for the run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import statistics
 import sys
+import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -28,12 +30,30 @@ def words(program: Path, port: int, given: argparse.Namespace, folder: str) -> l
     count = str(given.conversations)
     return [
         str(program), "profile", "--model", "truth", "--url", f"http://127.0.0.1:{port}", "--endpoint-type", "chat",
-        "--streaming", "--tokenizer", "builtin", "--num-conversations", count, "--num-dataset-entries", count,
+        "--streaming", "--tokenizer", given.tokenizer, "--num-conversations", count, "--num-dataset-entries", count,
         "--concurrency", count,
         "--session-turns-mean", str(given.turns), "--session-turns-stddev", "0", "--isl", str(given.isl), "--isl-stddev", "0",
         "--osl", str(given.osl), "--random-seed", "1", "--artifact-dir", folder, "--ui", "none",
         "--export-level", given.level,
     ]  # fmt: skip
+
+
+def gemma(folder: Path) -> Path:
+    """A tokenizer.json of 16,000 tokens, trained on the standard library: a BPE without pieces, whose spaces are U+2581."""
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    made.normalizer = normalizers.Replace(" ", "\u2581")
+    made.pre_tokenizer = pre_tokenizers.Split(Regex("\u2581*[^\u2581]+|\u2581+"), "isolated")
+    special = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    trainer = trainers.BpeTrainer(
+        vocab_size=16_000, special_tokens=special, show_progress=False, initial_alphabet=["\u2581"]
+    )
+    made.train([str(path) for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:100]], trainer)
+    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    made.save(str(folder / "tokenizer.json"))
+    return folder
 
 
 def run(checkout: Path, server: Truth, given: argparse.Namespace) -> dict[str, float]:
@@ -72,11 +92,14 @@ def main() -> None:
     parser.add_argument("--osl", type=int, default=40)
     parser.add_argument("--level", default="raw")
     parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--tokenizer", default="builtin")
     given = parser.parse_args()
     sides = {"base": given.base.resolve()} if given.base else {}
     sides["this"] = HERE.parent
     found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
-    with truthd(TTFT_MS, ITL_MS) as server:
+    with truthd(TTFT_MS, ITL_MS) as server, tempfile.TemporaryDirectory(prefix="tokenizer-") as folder:
+        if given.tokenizer == "gemma":
+            given.tokenizer = str(gemma(Path(folder)))
         for pair in range(given.pairs):
             for side in list(sides) if pair % 2 == 0 else list(sides)[::-1]:
                 found[side].append(run(sides[side], server, given))

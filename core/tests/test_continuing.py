@@ -240,6 +240,21 @@ def test_bodies_and_counts_are_those_of_whole_turns(tmp_path: Path, conversation
     check(talk(tmp_path, conversation, answers, adds_up=adds_up))
 
 
+class Begun(Counted):
+    """Every text begins with a token that stands at its begin alone."""
+
+    def __missing__(self, text: str) -> int:
+        return super().__missing__(text) + bool(text)
+
+
+def test_texts_behind_others_are_counted_as_such(tmp_path: Path) -> None:
+    sent = talk(tmp_path, CONVERSATIONS["tools"], ["x y"] * 4)
+    prompts = Prompts(Store(tmp_path / "journal"))
+    prompts.behind = Counted()
+    tokens = [prompts.tokens(request, Begun()) for request in ShardReader(tmp_path / "journal", 0).finished()]
+    assert tokens == [one.tokens for one in sent]
+
+
 class Tagged:
     """A template of one token for each message and one for the answer; it refuses a text twice."""
 

@@ -16,6 +16,7 @@ from aiperf.sdk.columns import Floats
 class Prompts:
     """Counts prompts.  Of each session that goes on it keeps the count of its latest request.
 
+    behind: counts of texts behind others, by text; None where they are those of the texts.
     chats: counts bodies, which the journal has in place of prompts with ``--apply-chat-template``; None before it is known.
     unknown: requests that continue one whose count is lost with a frame of the journal.
     """
@@ -23,6 +24,7 @@ class Prompts:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._latest: dict[tuple[int, int], tuple[int, int]] = {}  # by phase and session: the request, its tokens
+        self.behind: Mapping[str, int] | None = None
         self.chats: ChatCounter | None = None
         self.unknown = self._refused = 0
         self._refusal = ""
@@ -36,7 +38,8 @@ class Prompts:
             if tokens is None:
                 self.unknown += 1
             else:
-                tokens += counts[self._now(prompt, entry, turn)] - counts[prompt["was"]]
+                behind = counts if self.behind is None else self.behind
+                tokens += behind[self._now(prompt, entry, turn)] - behind[prompt["was"]]
         elif isinstance(prompt, bytes):
             tokens = self._of_chat(prompt)
         elif prompt is None:

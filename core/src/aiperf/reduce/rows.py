@@ -32,6 +32,7 @@ from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.framing import is_stream
 from aiperf.sdk.model import HIDDEN, STILL_COMING, ErrorDetails
 from aiperf.sdk.plan import Plan
+from aiperf.sdk.tokenizer import count_behind
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
 from aiperf.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
@@ -166,6 +167,7 @@ class RowMaker:
         """Counts of the run's tokenizer; None where nothing is tokenized."""
         if self._counts is None and (tokenizer := open_tokenizer(self._plan)) is not None:
             self._counts = TokenCounts(tokenizer.count)
+            self.prompts.behind = TokenCounts(count_behind(tokenizer))
             self.prompts.chats = ChatCounter(self._endpoint, tokenizer)
         return self._counts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from aiperf.errors import BadTokenizer
@@ -44,7 +44,8 @@ class Tokenizer(Protocol):
 
     # counts_add_up, a bool, is optional, and promises where it is true: a text that is cut before a space, behind a character
     # that is neither whitespace nor U+2581 (a space to SentencePiece), has as many tokens as both parts.  The turns of a
-    # conversation are then counted once.
+    # conversation are then counted once.  count_behind(text), optional with it, counts the second part, where it has other
+    # tokens than as a text of its own.
 
 
 def blank(character: str) -> bool:
@@ -71,6 +72,12 @@ def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
             "or drop --apply-chat-template: prompts are then counted by their texts alone",
         )
     return template
+
+
+def count_behind(tokenizer: Tokenizer) -> Callable[[str], int]:
+    """Counts a text that stands behind another one, from a cut on."""
+    count: Callable[[str], int] = getattr(tokenizer, "count_behind", tokenizer.count)
+    return count
 
 
 class TokenizerSource(Protocol):

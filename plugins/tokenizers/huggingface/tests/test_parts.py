@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.sdk.tokenizer import blank
+from aiperf.sdk.tokenizer import blank, count_behind
 from aiperf_tokenizer_huggingface import HuggingFace
 from aiperf_tokenizer_huggingface.parts import counts_add_up
 from hypothesis import given, settings
@@ -30,6 +30,7 @@ DEEPSEEK = (
     r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 )  # fmt: skip
 MARKS = normalizers.Replace(" ", "▁")
+LEGACY = normalizers.Sequence([normalizers.Prepend("▁"), MARKS])
 CORPUS = 9 * [
     "and they said: don't, 'tis 1234 things\n\n  of  the day.\n", "it's a fair youth that's here; all's well", "中文 かな 1 2",
 ]  # fmt: skip
@@ -89,6 +90,8 @@ GOOD = {
         normalizer=MARKS, before=pre_tokenizers.Split(" ", "merged_with_previous"),
     ),
     "marks": marked(AddedToken("said", lstrip=True), normalizer=normalizers.Sequence([normalizers.NFC(), MARKS])),
+    "Llama 2": marked(AddedToken("<x>", special=True, rstrip=True), normalizer=LEGACY),
+    "Llama 2, marked first": marked(normalizer=normalizers.Sequence([MARKS, normalizers.Prepend("▁")])),
     "Mistral": marked(before=pre_tokenizers.Metaspace(prepend_scheme="first", split=False)),
     "Mistral with a mark before each part": marked(
         AddedToken("<x>", single_word=True), before=pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
@@ -100,7 +103,8 @@ GOOD = {
 }  # fmt: skip
 BAD = {
     "a space before the text": made(pre_tokenizers.ByteLevel(add_prefix_space=True)),
-    "a mark before every part": marked(normalizer=normalizers.Sequence([normalizers.Prepend("▁"), MARKS])),
+    "a mark behind a token": marked(AddedToken("<x>", normalized=False), normalizer=LEGACY),
+    "a word before every text": made(split(QWEN), normalizer=normalizers.Prepend("a ")),
     "merges over marks": marked(pieces=".+", normalizer=MARKS),
     "merges over marks of Metaspace": marked(pieces=".+", before=pre_tokenizers.Metaspace(split=False)),
     "whole texts as tokens": marked(normalizer=MARKS, ignore_merges=True),
@@ -124,6 +128,7 @@ BAD = {
 def test_parts_add_up_where_that_is_promised(tokenizer: Tokenizer, tmp_path: Path) -> None:
     opened = HuggingFace().open(str(saved(tokenizer, tmp_path)))
     assert opened.counts_add_up is True  # type: ignore[attr-defined]
+    behind = count_behind(opened)
 
     @settings(max_examples=60, deadline=None)
     @given(st.text(st.sampled_from("ab's. \n\r\t<x>▁\u00a0\u2003\u4e2d\u306b\u0301eE1/!"), max_size=24), st.text(max_size=8))
@@ -131,7 +136,7 @@ def test_parts_add_up_where_that_is_promised(tokenizer: Tokenizer, tmp_path: Pat
         text = f"{one}{other} {one} said <tool_call> the {other}"
         for at in range(1, len(text)):
             if text[at] == " " and not blank(text[at - 1]):
-                assert opened.count(text) == opened.count(text[:at]) + opened.count(text[at:]), text[:at]
+                assert opened.count(text) == opened.count(text[:at]) + behind(text[at:]), text[:at]
 
     check()
 

@@ -15,6 +15,8 @@ from aiperf_tokenizer_huggingface.parts import counts_add_up
 if TYPE_CHECKING:
     from aiperf_tokenizer_huggingface.chat import Template
 
+_WORD = "a"
+
 
 class Fast:
     """A tokenizer.json.  Padding and truncation are switched off, so that a count covers the whole text."""
@@ -61,6 +63,16 @@ class Fast:
             return self.count(text)
         finally:
             self._tokenizer.encode_special_tokens = True
+
+    def count_behind(self, text: str) -> int:
+        """Tokens that the text adds to another one, from a place on where texts may be cut.  Older files put a mark before each
+        text, which stands before the word here.
+        """
+        return self.count(f"{_WORD}{text}") - self._word
+
+    @cached_property
+    def _word(self) -> int:
+        return self.count(_WORD)
 
     @property
     def size(self) -> int:

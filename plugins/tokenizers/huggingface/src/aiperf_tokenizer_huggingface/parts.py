@@ -5,9 +5,10 @@ add up where no piece that the tokenizer makes before merging reaches over that 
 
 - Byte-level tokenizers (GPT-2, Llama 3, Qwen, DeepSeek, gpt-oss and others of their kind): pieces begin with at most one space,
   or are whitespace alone.
-- Those of SentencePiece, which write a space as U+2581 (Gemma, Mistral): either a piece begins at each, or the whole text is
-  one piece, and no token of the BPE vocabulary has one behind another character.  Older files put one before every text (the
-  normalizer ``Prepend``), and so before every part: theirs don't add up.
+- Those of SentencePiece, which write a space as U+2581 (Gemma, Llama 2, Mistral, Phi 3): either a piece begins at each, or the
+  whole text is one piece, and no token of the BPE vocabulary has one behind another character.  Older files put one before
+  every text (the normalizer ``Prepend``); the second part is then counted behind a word (``count_behind``).  They also put one
+  behind an added token, so that one which texts may have is not allowed there.
 """
 
 from __future__ import annotations
@@ -44,12 +45,15 @@ class _Added(msgspec.Struct):
     lstrip: bool = False
     rstrip: bool = False
     single_word: bool = False
+    special: bool = False
 
     @property
     def reaches_over(self) -> bool:
-        """Whether it may be found, or not, by what stands on the other side of a cut."""
+        """Whether it may be found, or not, by what stands on the other side of a cut.  Special ones are not found in texts, but
+        nothing else is where they stand.
+        """
         alone = self.single_word and (self.lstrip or self.content[:1] in (" ", _MARK))
-        return self.rstrip or alone or _SPACE_INSIDE.search(self.content) is not None
+        return ((self.rstrip or alone) and not self.special) or _SPACE_INSIDE.search(self.content) is not None
 
 
 class _File(msgspec.Struct):
@@ -83,7 +87,9 @@ def counts_add_up(path: Path) -> bool:
         return False
     normalizers, steps = _steps(file.normalizer, "normalizers"), _steps(file.pre_tokenizer, "pretokenizers")
     marks = _MARKING in normalizers
-    if any(each.get("type") != "NFC" and each != _MARKING for each in normalizers):
+    alone = all(token.special for token in file.added_tokens)
+    known = ("NFC", "Prepend") if marks and alone else ("NFC",)
+    if any(each.get("type") not in known and each != _MARKING for each in normalizers):
         return False
     if marks and all(_finds_no_space(step) for step in steps):
         return _nothing_merges_over_a_mark(file.model)
