@@ -14,6 +14,8 @@ from aiperf.sdk.columns import Bounds
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_records import Records
 from aiperf_exporter_records.shape import schema
+from hypothesis import given
+from hypothesis import strategies as st
 
 WALL = 2**60 + 1
 TIMES = ("due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
@@ -251,6 +253,35 @@ def test_a_value_that_all_lines_have_is_written_as_in_each_alone(metric: type[Me
         return Records(Target(Path())).rows(batch([DONE] * (high - low)).with_metrics({metric.tag: column[low:high]}, metrics))
 
     assert lines(0, 12) == b"".join(lines(at, at + 1) for at in range(12))
+
+
+ODD_TEXTS = st.none() | st.text(max_size=4) | st.sampled_from(['","', '"', "\\", '",', '"metrics":{,', "a,b", "{,"])
+ODD_VALUES = st.sampled_from([math.nan, math.inf, 0.0, -0.0, 1.0, 1e-7, 2.0**60]) | st.floats(0, 1e12)
+
+
+@given(st.lists(st.tuples(ODD_TEXTS, ODD_TEXTS, ODD_VALUES, ODD_VALUES), min_size=1, max_size=6))
+def test_whatever_the_values_are_each_line_is_as_it_is_alone(values):
+    def lines(some) -> bytes:
+        ids, words, latencies, tokens = zip(*some, strict=True)
+        errors = [None if word is None else json.dumps({"message": word}) for word in words]
+        shared = {"outcome": COMPLETED} | DONE
+        scored = batch([
+            shared | {"conversation_id": one, "worker": word, "error": error, "valid": error is None}
+            for one, word, error in zip(ids, words, errors, strict=True)
+        ]).with_metrics(
+            {"request_latency": np.array(latencies), "output_sequence_length": np.array(tokens)},
+            {"request_latency": Latency(), "output_sequence_length": Tokens()},
+        )  # fmt: skip
+        return Records(Target(Path(), started_wall_ns=WALL)).rows(scored)
+
+    together = lines(values)
+    assert together == b"".join(lines([one]) for one in values)
+    for line, (conversation, word, latency, count) in zip(together.splitlines(), values, strict=True):
+        found = json.loads(line)
+        assert found["metadata"].get("conversation_id") == conversation
+        assert found.get("error", {}).get("message") == word
+        named = {"request_latency": latency, "output_sequence_length": count}
+        assert list(found["metrics"]) == [name for name, value in named.items() if math.isfinite(value)]
 
 
 def test_an_empty_batch_gives_nothing():

@@ -1,6 +1,6 @@
 """What a line holds, and its JSON Schema.
 
-Every structure here is made and encoded once per request or per value: none takes part in garbage collection.
+Traces and intervals are made and encoded once per request or per value: none takes part in garbage collection.
 """
 
 from __future__ import annotations
@@ -62,13 +62,6 @@ class Value(Struct, frozen=True, omit_defaults=True, gc=False):
     value: float | list[float]
     unit: str
     intervals: Intervals | None = None
-
-
-class KnownValue(Struct, frozen=True, gc=False):
-    """A :class:`Value` without estimates.  A line has 40 of them, and without defaults they are encoded faster."""
-
-    value: float | list[float]
-    unit: str
 
 
 Read = Annotated[Sequence[int], Meta(min_length=2, max_length=2, description="Wall clock in ns, bytes of body.")]

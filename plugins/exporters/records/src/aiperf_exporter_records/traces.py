@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import repeat
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -33,11 +32,11 @@ NEEDED = (
 _decode = msgspec.json.Decoder(Trace).decode
 
 
-def traces(batch: RecordBatch, values: Mapping[str, Column], target: Target) -> Iterable[TraceData | None]:
-    """One per request of the batch; None throughout where the run keeps no traces."""
+def traces(batch: RecordBatch, values: Mapping[str, Column], target: Target) -> list[TraceData | None]:
+    """One per request of the batch; none at all where the run keeps no traces."""
     texts = batch.texts.get("trace")
     if texts is None:
-        return repeat(None)
+        return []
     columns = _stamps(batch, target.started_wall_ns)
     columns |= {name: integers(values[tag]) for name, tag in _DERIVED.items() if tag in values}  # type: ignore[arg-type]  # none is a list
     columns |= {
