@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from aiperf.sdk.prompts import prompt_of
 from aiperf_command_simulate.testing import Simulator, running
-from program import Program
+from aiperf_tokenizer_builtin import Builtin
+from program import Done, Program
 
 FUNCTION = {"name": "look", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
 TOOLS = {
@@ -97,6 +100,16 @@ def test_responses_names_the_stored_answer_in_place_of_it(tmp_path: Path, keepin
     assert "previous_response_id" not in opening
     assert [body["previous_response_id"] for body in (later, last)] == [f"resp_{first}", f"resp_{second}"]
     assert [len(body["input"]) for body in (opening, later, last)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+def test_tools_count_with_each_turn(kind: str, tmp_path: Path, keeping: Simulator) -> None:
+    sent = [msgspec.json.encode(body) for _, body in bodies(tmp_path, keeping, kind, "--streaming", "--header", TELLS)]
+    counted, count = list(map(prompt_of, sent)), Builtin().open("builtin").count
+    assert all("look" in each.texts for each in counted if each is not None)
+    records = Done(0, "", "", tmp_path / "artifacts").lines("profile_export.jsonl")
+    lengths = [record["metrics"]["input_sequence_length"]["value"] for record in records]
+    assert lengths == [count(" ".join(each.texts)) for each in counted if each is not None]
 
 
 def test_a_failed_answer_is_not_repeated(tmp_path: Path, keeping: Simulator) -> None:

@@ -216,6 +216,9 @@ CONVERSATIONS = {
     "other tools": Conversation(
         "c", (Turn(("One",), tools=(WEATHER,)), *said("two"), Turn(("three",), tools=()), Turn(("four",), tools=(WEATHER,) * 2))
     ),
+    "tools among the fields": Conversation("c", said("One", "two", "three", "four", extra={"tools": [WEATHER]})),
+    "tools of one turn": Conversation("c", (*said("One", "two", extra={"tools": [WEATHER]}), *said("three", "four"))),
+    "a system text among the fields": Conversation("c", said("One", "two", "three", "four", extra={"system": "Be brief"})),
     "verbatim": Conversation("c", tuple(Turn(items=(user(f"turn {n} "),), before=(user("more"),)) for n in range(5))),
     "once verbatim": Conversation("c", (*said("One", "two"), Turn(items=(user("three"),)), *said("four", "five"))),
     "once items": Conversation("c", (*said("One"), Turn(items=(Message("user", ("two", "x")),)), *said("three", "four"))),
@@ -245,6 +248,14 @@ class Begun(Counted):
 
     def __missing__(self, text: str) -> int:
         return super().__missing__(text) + bool(text)
+
+
+@pytest.mark.parametrize(("extra", "more"), [({"tools": [WEATHER]}, 'weather {"type":"object"}'), ({"system": "Be"}, "Be")])
+def test_fields_of_a_row_count_as_input(tmp_path: Path, extra: dict[str, Any], more: str) -> None:
+    first, second, _ = talk(tmp_path, Conversation("c", said("One", "two", "three", extra=extra)), ["x", "y", "z"])
+    behind = "tools" in extra
+    for one, text in ((first, "One"), (second, "One x two")):
+        assert one.tokens == Counted()[f"{text} {more}" if behind else f"{more} {text}"]
 
 
 def test_texts_behind_others_are_counted_as_such(tmp_path: Path) -> None:

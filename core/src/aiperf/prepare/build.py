@@ -36,7 +36,7 @@ from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
-from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names
+from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names, speaks
 from aiperf.sdk.plan import ModelStrategy, Plan
 from aiperf.sdk.tokenizer import Tokenizer, adds_up, chat_template
 from aiperf.statistics.catalogue import asks_several, catalogue
@@ -362,6 +362,7 @@ class Encoder:
         counts = self.capabilities.tokenizes_input and not plan.target.use_server_token_count
         self._tokenizer = tokenizer if counts else None
         self._chats = ChatCounter(endpoint, tokenizer) if plan.data.chat_template and counts and tokenizer is not None else None
+        self._speaks = speaks(plan.target.extra)
         self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
         self._templates = Templates(plan.plugins.endpoint) if endpoint.splices_text else None
         self.several_answers = self.capabilities.produces_tokens and asks_several(plan.target.extra)
@@ -431,10 +432,11 @@ class Encoder:
                 raise BadDataset(f"turn {index} of conversation {conversation.id!r}: {error.message}", *error.hints) from error
         turn = conversation.turns[index]
         by_itself = self._plain_prompts and turn.tools is None and turn.items is None and len(turn.texts) <= 1
+        by_itself = by_itself and not (self._speaks or speaks(turn.extra))
         history = (*conversation.prelude, *turn.before)
         if turn.input_tokens is not None and by_itself and not history:
             return turn.input_tokens
-        turn = replace(turn, history=history)
+        turn = replace(turn, history=history, extra={**self._plan.target.extra, **turn.extra})
         with blamed(self._plan.plugins.endpoint, f"can't read the prompt of turn {index} of conversation {conversation.id!r}"):
             counted = prompt(self._endpoint, turn, request)
         return self._tokenizer.count(" ".join(counted.texts)) + len(counted.ids)

@@ -31,6 +31,8 @@ class _Empty(dict[str, Any]):
 
 
 _EMPTY: Mapping[str, Any] = _Empty()
+_SPOKEN = frozenset(("tools", "system", "instructions", "messages", "input", "inputs", "prompt", "query", "text_input"))
+"""Fields of a body that count as its input."""
 _IMAGE_PARTS = ("image_url", "input_image", "image")
 
 
@@ -171,8 +173,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
 
     @property
     def plain(self) -> bool:
-        """Whether the chat's texts and media say everything: no tools, no verbatim message, no payload."""
-        if self.tools is not None or self.payload is not None or self.items is not None:
+        """Whether the chat's texts and media say everything: no tools, no verbatim message, no payload, no such extra field."""
+        if self.tools is not None or self.payload is not None or self.items is not None or speaks(self.extra):
             return False
         for message in self.history:  # noqa: SIM110  # half the time of all()
             if message.item is not None:
@@ -187,6 +189,11 @@ class Turn(Struct, frozen=True, omit_defaults=True):
         """The texts of the first of these fields that the turn has; () where it has none."""
         value = next((self.named[name] for name in names if name in self.named), ())
         return (value,) if isinstance(value, str) else tuple(value)
+
+
+def speaks(extra: Mapping[str, Any]) -> bool:
+    """Whether one of these fields of a body counts as its input."""
+    return not _SPOKEN.isdisjoint(extra)
 
 
 class Answers(StrEnum):

@@ -123,7 +123,7 @@ class Continuing:
         *turn*: completed, without history.  *stored*: its body without earlier turns, of the data set.
         """
         items = grown.items or any(message.item is not None for message in new)
-        plain = not self._asks or (self._endpoint.plain_prompts and not items and turn.tools is None and turn.items is None)
+        plain = not self._asks or (self._endpoint.plain_prompts and not items and turn.plain)
         if turn.payload is not None or turn.named or turn.state or turn.reset or plain != grown.plain:
             return None
         if not new or any(message.role == "system" for message in new):
@@ -158,7 +158,8 @@ class Continuing:
         if found is None or plain or not self._counts:
             return None if found is None else Frame(bare, *found, 0, ())
         one = replace(bare, history=(*bare.history, Message("user", (_WORD,))))
-        alone, texts = self._counted(replace(one, tools=None)), self._counted(one)
+        extra = {name: value for name, value in one.extra.items() if name != "tools"}
+        alone, texts = self._counted(replace(one, tools=None, extra=extra)), self._counted(one)
         fits = alone[-1:] == (_WORD,) and texts[: len(alone)] == alone
         return Frame(bare, *found, len(alone) - 1, texts[len(alone) :]) if fits else None
 
