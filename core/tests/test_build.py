@@ -546,6 +546,13 @@ def test_a_conversation_the_endpoint_cannot_take_is_refused(
     assert "media" not in str(row) or "an endpoint type that takes video" in caught.value.hints[0]
 
 
+def test_an_entry_of_a_file_is_refused_with_its_place(tmp_path: Path) -> None:
+    rows = [{"id": "a", "turns": [{}]}, {"id": "9f3c", "turns": []}]
+    with pytest.raises(BadDataset) as caught:
+        build(listed(tmp_path, *rows, source="prompts.jsonl"))
+    assert caught.value.message.startswith("prompts.jsonl, entry 2: conversation '9f3c' has no turns")
+
+
 def test_an_empty_data_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadDataset, match="empty"):
         build(listed(tmp_path))

@@ -252,7 +252,7 @@ class Entries:
 
     def _write(self, enough: Callable[[], bool]) -> bool:
         """Write entries until *enough*, asked behind each; whether there are no more."""
-        plan, store, encoder, promise = self._plan, self._store, self._encoder, self._promise
+        plan, store, promise = self._plan, self._store, self._promise
         usual = promise.turns if promise is not None and recorded_ms(promise) is None else None
         while True:
             try:
@@ -270,25 +270,35 @@ class Entries:
                 ratio, turns = plan.data.delay_ratio, conversation.turns
                 turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
                 conversation = replace(conversation, turns=turns)
-            conversation = without_silent_turns(conversation)
-            if promise is not None and len(conversation.turns) != usual:
-                self._check_promise(promise, number, conversation)
-            if plan.data.cache_bust is not CacheBust.NONE:
-                marked(conversation, plan.data.cache_bust, "")  # refuses one without a place for the marker
-            requests = encoder.requests(conversation)
-            if len(conversation.turns) > 1:
-                store.counts_add_up = encoder.counts_add_up
-            self._unenforced_length = self._unenforced_length or encoder.unenforced_length(conversation)
-            self._useless_length = self._useless_length or encoder.useless_length(conversation)
-            encoder.note_answers(conversation)
-            tokens = [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)]
-            store.add(conversation, requests, tokens, number)
-            if not self._shuffled:
-                model = self._exported_model(number)
-                for export in self._exports:
-                    export.entry(conversation, [by_model[model].body for by_model in requests])
+            try:
+                conversation = without_silent_turns(conversation)
+                if promise is not None and len(conversation.turns) != usual:
+                    self._check_promise(promise, number, conversation)
+                self._add(conversation, number)
+            except AiperfError as error:
+                if plan.data.source is not None:  # a file's conversations often have no ids but those made here
+                    error.message = f"{plan.data.source}, entry {number + 1}: {error.message}"
+                raise
             if enough():
                 return False
+
+    def _add(self, conversation: Conversation, number: int) -> None:
+        """Encode, count and store an entry, and export it where entries come in order."""
+        plan, store, encoder = self._plan, self._store, self._encoder
+        if plan.data.cache_bust is not CacheBust.NONE:
+            marked(conversation, plan.data.cache_bust, "")  # refuses one without a place for the marker
+        requests = encoder.requests(conversation)
+        if len(conversation.turns) > 1:
+            store.counts_add_up = encoder.counts_add_up
+        self._unenforced_length = self._unenforced_length or encoder.unenforced_length(conversation)
+        self._useless_length = self._useless_length or encoder.useless_length(conversation)
+        encoder.note_answers(conversation)
+        tokens = [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)]
+        store.add(conversation, requests, tokens, number)
+        if not self._shuffled:
+            model = self._exported_model(number)
+            for export in self._exports:
+                export.entry(conversation, [by_model[model].body for by_model in requests])
 
     def _exported_model(self, number: int) -> int:
         """With models in turn and entries in order, the entry's first body has this one."""
