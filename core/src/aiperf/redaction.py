@@ -18,18 +18,21 @@ _CREDENTIAL = re.compile(
 )
 _SECRET = (
     r"(?:(?:api|access)[-_]?key|(?:access|auth|api|bearer|refresh|id|hf)[-_]?token"
-    r"|secret|passw(?:or)?d|authorization|credential)"
+    r"|secret|passw(?:or)?d|passphrase|private[-_]?key|authorization|credential)"
 )
+_NAME = rf"(?:[\w-]*{_SECRET}[\w-]*|token|jwt)"
+"""Of a field with a secret; ``token`` by itself, because of ``stop_token`` and the like."""
 _IN_QUERY = r"(?:key|token|secret|passw|auth|sig|credential|jwt|(?<=[?&;])code(?==))"
 _NAME_IN_QUERY = rf"[?&;][^=&#\s]*{_IN_QUERY}[^=&#\s]*="
 _PARAMETER = re.compile(rf"{_NAME_IN_QUERY}([^&#\s]*)", re.IGNORECASE)
-_FIELD = re.compile(_SECRET, re.IGNORECASE)
+_FIELD = re.compile(rf"{_SECRET}|^(?:token|jwt)$", re.IGNORECASE)
+_LITERAL = re.compile(rf"\"({_NAME})\"\s*:\s*\"[^\"{{}}\\]{{8,}}\"", re.IGNORECASE)
 _REDACTIONS = (
     (re.compile(r"([a-zA-Z][\w+.-]*://)[^/?#\s]+@"), rf"\1{REDACTED}@"),
     (re.compile(r"^[^/?#\s@:=\"{]+:[^/?#\s@]+@(?=[\w.\[])"), f"{REDACTED}@"),
     (re.compile(rf"({_NAME_IN_QUERY})[^&#\s]*", re.IGNORECASE), rf"\1{REDACTED}"),
-    (re.compile(rf"(\"[\w-]*{_SECRET}[\w-]*\"\s*:\s*)\"(?:[^\"\\]|\\.)*\"", re.IGNORECASE), rf'\1"{REDACTED}"'),
-    (re.compile(rf"((?:^|[\s,])[\w-]*{_SECRET}[\w-]*[:=])[^\s,]+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (re.compile(rf"(\"{_NAME}\"\s*:\s*)\"(?:[^\"\\]|\\.)*\"", re.IGNORECASE), rf'\1"{REDACTED}"'),
+    (re.compile(rf"((?:^|[\s,]){_NAME}[:=])[^\s,]+", re.IGNORECASE), rf"\1{REDACTED}"),
 )
 
 
@@ -79,6 +82,11 @@ def without_secrets(url: str) -> str:
     authority, slash, path = rest.partition("/")
     user, at, host = authority.rpartition("@")
     return f"{scheme}{mark}<redacted>@{host}{slash}{path}" if at and user else url
+
+
+def secret_fields(text: str) -> list[str]:
+    """Names in the JSON of *text*, a template for instance, whose values are secrets of 8 characters or more."""
+    return _LITERAL.findall(text)
 
 
 def shown_fields(value: Any) -> Any:
