@@ -103,6 +103,8 @@ GROUPS: dict[str, tuple[Line, ...]] = {
         Line("profile … --sequence-distribution abc", 2, ("--sequence-distribution", "'abc'", "ISL,OSL:PERCENT")),
         Line("profile … --conversation-turn-mean 0", 2, ("--conversation-turn-mean", "0", "at least 1")),
         Line("profile … --audio-length-mean long", 2, ("--audio-length-mean", "'long'", "30s")),
+        Line("profile … --request-count 1 --endpoint-type template --payload-template '{\"api_key\": \"sk-12345678\"}'", 1,
+            ("--payload-template", "api_key", "--extra-inputs api_key:VALUE")),
         Line("profile … --extra-inputs '{bad'", 1, ("--extra-inputs", "'{bad'", "JSON", "temperature:0.7")),
         Line("profile … --api-key ''", 1, ("--api-key", "empty", "variable")),
         Line("profile -m '' --tokenizer builtin", 1, ("-m", "empty")),

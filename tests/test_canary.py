@@ -140,7 +140,8 @@ REFUSED = (
     "-H Authorization: Bearer {}", "-H --{}", "-H 'X Y: {}'", "-HAuthorization:{} --bogus", "--header=Cookie={}",
     "--extra-inputs 'api_key={}'", "--extra-inputs '{{\"api_key\": \"{}\",}}'", "--extra-inputs 'api_key:{}' bad",
     "-u 'http://h?api_key={} x'", "-u http://me:{}@h", "-u 'me:{}@h'", "--endpoint 'x?token={}'", "--endpoint '/x y?token={}'",
-    "--api-key {} --api-key-file nothing", "--config secret.yaml", "--api-key-file secret.key",
+    "--endpoint-type template --payload-template '{{\"token\": \"{}\"}}'", "--extra-inputs token={}",
+    "--extra-inputs token:{} bad", "--api-key {} --api-key-file nothing", "--config secret.yaml", "--api-key-file secret.key",
 )  # fmt: skip
 """Wrong lines with a secret in them."""
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from aiperf import logs
 from aiperf.planning.secret_texts import secret_texts
-from aiperf.redaction import private, scrubbed, shown_fields
+from aiperf.redaction import private, redact, scrubbed, secret_fields, shown_fields
 from aiperf.reduce.batches import read_batches
 from aiperf.reduce.reducer import Reducer
 from aiperf.reduce.rows import ERROR_CHARACTERS
@@ -87,6 +87,24 @@ def test_secret_fields_of_bodies_are_shown_without_their_values() -> None:
     assert msgspec.json.decode(target.shown_body(body)) == {"prompt": KEY, **shown}
     assert target.shown_body(b"no JSON") == b"no JSON"
     assert Target(Path()).shown_body(body) is body
+
+
+@pytest.mark.parametrize(("name", "hidden"), [
+    ("token", True), ("Token", True), ("jwt", True), ("private_key", True), ("passphrase", True), ("hf_token", True),
+    ("stop_token", False), ("max_tokens", False), ("tokens", False), ("key", False),
+])  # fmt: skip
+def test_the_name_of_a_field_says_whether_it_is_secret(name: str, hidden: bool) -> None:
+    assert (shown_fields({name: KEY})[name] != KEY) is hidden
+    assert (KEY not in redact(f'{{"{name}": "{KEY}"}}')) is hidden
+    assert (KEY not in redact(f"{name}:{KEY}")) is hidden
+
+
+@pytest.mark.parametrize(("text", "fields"), [
+    ('{"api_key": "sk-0123456789", "auth": {"token" : "abcdefgh"}}', ["api_key", "token"]),
+    ('{"api_key": "EMPTY", "secret": "{{ model }}", "password": {{ text }}, "text": "sk-0123456789"}', []),
+])  # fmt: skip
+def test_a_template_shows_which_of_its_fields_are_secret(text: str, fields: list[str]) -> None:
+    assert secret_fields(text) == fields
 
 
 def test_a_private_file_is_its_owners_before_it_is_written(tmp_path: Path) -> None:

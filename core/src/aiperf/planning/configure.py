@@ -6,6 +6,7 @@ All configuration errors of a command are collected and reported together; every
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -18,9 +19,11 @@ from aiperf.planning.problems import Draft, Settings
 from aiperf.planning.secret_texts import secret_texts
 from aiperf.planning.sources import Source
 from aiperf.planning.target import EndpointChoice
+from aiperf.redaction import secret_fields
 from aiperf.registry.third_party import blamed
 from aiperf.sdk.categories import CATEGORIES, singular
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.model import names
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import DataPlan, LoadPlan, PhasePlan, Plan, PluginPlan, RunPlan, Secrets
 
@@ -177,7 +180,18 @@ def _options(draft: Draft) -> dict[str, Any]:
             encoded[key] = EncodedOptions.of(options)
             encoded[key].decoded()
             secret[key] = tuple(sorted(field for field, face in options.option_faces.items() if face.spec.secret))
+            _refuse_secrets(draft, encoded[key].values, secret[key], typed)
     return {"options": encoded, "secret_options": {key: fields for key, fields in secret.items() if fields}}
+
+
+def _refuse_secrets(draft: Draft, values: Mapping[str, Any], secret: Collection[str], typed: Mapping[str, str]) -> None:
+    """Refuse secrets inside other texts, such as a template: they would stand in the files of the run."""
+    for field, value in values.items():
+        if isinstance(value, str) and field not in secret and (named := secret_fields(value)):
+            draft.refuse(
+                f"{typed.get(field, field)} has a value for {names(named)}, which would be written with the results",
+                f"drop it there, and add --extra-inputs {named[0]}:VALUE, which is redacted",
+            )
 
 
 def _refuse_unused(draft: Draft, used: set[str]) -> None:
