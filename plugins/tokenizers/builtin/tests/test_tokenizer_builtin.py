@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import BadTokenizer
-from aiperf_tokenizer_builtin import Builtin, O200kBase, plain
+from aiperf_tokenizer_builtin import Builtin, O200kBase, plain, remembered
 from aiperf_tokenizer_builtin.contract import BuiltinContract
 from aiperf_tokenizer_builtin.vocabulary import pack, ranks, read, unpack
 
@@ -189,6 +189,31 @@ def test_unusual_text_loads_the_vocabulary(unusual: str) -> None:
     assert tokenizer._plain is None
     assert tokenizer.decode([24912, 2375]) == "hello world"
     assert tokenizer.count("hello world") == 2
+
+
+@pytest.mark.parametrize("most", [0, 50, 32_768])
+def test_counts_and_texts_of_remembered_parts_are_those_of_the_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "MOST", most)
+    tokenizer, full, draw = O200kBase(), full_encoding(), random.Random(5)
+    tokenizer.count("caf\u00e9")  # loads the vocabulary
+    for text in [*plain_texts(), *(row["text"] for row in GOLDEN)]:
+        ids = full.encode(text)
+        assert tokenizer.count(text) == len(ids), text
+        some = ids[draw.randrange(len(ids) + 1) :]  # may begin inside of a character
+        for _ in range(2):
+            assert tokenizer.decode(some) == full.decode(some)
+    assert (tokenizer._counts is None) == (most < 1000)
+    assert len(tokenizer._texts) <= most + max(map(len, (row["ids"] for row in GOLDEN)))
+
+
+def test_remembered_pieces_are_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = O200kBase()
+    tokenizer.count("caf\u00e9")
+    text = "Shall I compare thee to a summer's day?"
+    assert tokenizer.count(text) == 11
+    monkeypatch.setattr(tokenizer, "encode", None)
+    monkeypatch.setattr(tokenizer._counts._pieces, "_encode", None)
+    assert tokenizer.count(f"{text} day? I compare thee") == 16
 
 
 def test_ids_that_were_never_encoded_are_decoded() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from aiperf import BadTokenizer
 
 from aiperf_tokenizer_builtin.plain import Plain, TooMuch
+from aiperf_tokenizer_builtin.remembered import Counts, NoGain, Texts
 from aiperf_tokenizer_builtin.vocabulary import PATTERN, SPECIAL, TOKENS, ranks
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class O200kBase:
 
     def __init__(self) -> None:
         self._plain: Plain | None = Plain()
+        self._counts: Counts | None = None
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts(self._encoding.decode_single_token_bytes)
 
     @cached_property
     def _encoding(self) -> Encoding:
@@ -62,6 +68,7 @@ class O200kBase:
         merges = ranks()
         encoding = tiktoken.Encoding(name="o200k_base", pat_str=PATTERN, mergeable_ranks=merges, special_tokens=SPECIAL)
         merges.clear()  # tiktoken keeps its own copy; clearing saves a third of the memory
+        self._counts = Counts(encoding.encode_ordinary)
         return encoding
 
     @property
@@ -86,7 +93,12 @@ class O200kBase:
                 return self._plain.decode(ids)
             except TooMuch:
                 pass
-        return self._encoding.decode(ids)
+        try:
+            return "".join(map(self._texts.__getitem__, ids))
+        except KeyError:
+            text = self._encoding.decode(ids)
+            self._texts.learn(ids)
+            return text
 
     def count(self, text: str) -> int:
         if self._plain is not None:
@@ -94,6 +106,11 @@ class O200kBase:
                 return self._plain.count(text)
             except TooMuch:
                 pass
+        if self._counts is not None and len(text) <= _MAX_BLANK and text.isascii():
+            try:
+                return self._counts.of(text)
+            except NoGain:
+                self._counts = None
         return len(self.encode(text))
 
 
