@@ -21,7 +21,7 @@ from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, Pl
 from aiperf.prepare import pace
 from aiperf.prepare.conversations import DatasetExport, check_tools, has_items, with_inlined_media, without_silent_turns
 from aiperf.prepare.due_times import with_due_times, with_limits
-from aiperf.prepare.first_use import FirstUse, Promised, first_use, recorded_ms
+from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Templates
 from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
@@ -85,7 +85,7 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
         promise = None if publish is None else _promise(plan, dataset)
         encoder = Encoder(plan, endpoint, tokenizer)
         with Entries(plan, dataset, encoder, promise) as entries:
-            store = entries.whole() if promise is None else Promised(promise, entries.whole)
+            store = entries.promised or entries.whole()
             total = entries.whole().entries if promise is None else promise.count
             with blamed(plugins.dataset, "can't tell of its source"):
                 facts = dataset.source_facts() if promise is None else {}
@@ -155,6 +155,7 @@ class Entries:
     def __init__(self, plan: Plan, dataset: Dataset, encoder: Encoder, promise: Promise | None) -> None:
         self._plan, self._dataset, self._encoder, self._promise = plan, dataset, encoder, promise
         self._count, self._shuffled = promise.count if promise is not None else 0, False
+        self.promised = None if promise is None else Promised(promise, self.whole)
         self._stack = contextlib.ExitStack()
         self._whole: Store | None = None
         self.pace = pace.Pace()
@@ -252,8 +253,8 @@ class Entries:
 
     def _write(self, enough: Callable[[], bool]) -> bool:
         """Write entries until *enough*, asked behind each; whether there are no more."""
-        plan, store, promise = self._plan, self._store, self._promise
-        usual = promise.turns if promise is not None and recorded_ms(promise) is None else None
+        plan, store, promised = self._plan, self._store, self.promised
+        usual = promised.promise.turns if promised is not None and promised.recorded_ms is None else None
         while True:
             try:
                 pair = next(self._conversations, None)
@@ -272,8 +273,8 @@ class Entries:
                 conversation = replace(conversation, turns=turns)
             try:
                 conversation = without_silent_turns(conversation)
-                if promise is not None and len(conversation.turns) != usual:
-                    self._check_promise(promise, number, conversation)
+                if promised is not None and len(conversation.turns) != usual:
+                    self._check_promise(promised, number, conversation)
                 self._add(conversation, number)
             except AiperfError as error:
                 if plan.data.source is not None:  # a file's conversations often have no ids but those made here
@@ -305,14 +306,14 @@ class Entries:
         target = self._plan.target
         return number % len(target.models) if target.model_strategy == ModelStrategy.ROUND_ROBIN else 0
 
-    def _check_promise(self, promise: Promise, number: int, conversation: Conversation) -> None:
-        turns, at_ms, given = promise.turns, recorded_ms(promise), conversation.turns
-        expected = turns if turns is None or isinstance(turns, int) else turns(number)
+    def _check_promise(self, promised: Promised, number: int, conversation: Conversation) -> None:
+        turns, at_ms, given = promised.promise.turns, promised.recorded_ms, conversation.turns
+        expected = turns if turns is None or isinstance(turns, int) else turns(number) if promised.asked_turns else None
         if expected not in (None, len(given)):
             raise self._broken(f"{_turns(expected)} in conversation {conversation.id!r}", _turns(len(given)))
         for index, turn in enumerate(given):
-            if at_ms is not None and (promised := at_ms(number, index)) != turn.timestamp_ms:
-                raise self._broken(f"the time {promised} ms", f"{turn.timestamp_ms} in {conversation.id!r}")
+            if at_ms is not None and (time_ms := at_ms(number, index)) != turn.timestamp_ms:
+                raise self._broken(f"the time {time_ms} ms", f"{turn.timestamp_ms} in {conversation.id!r}")
 
     def _finish(self, *, whole: bool = True) -> None:
         plan, store, grader, promise = self._plan, self._store, self._plan.plugins.grader, self._promise

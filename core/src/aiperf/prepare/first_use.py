@@ -31,22 +31,26 @@ def recorded_ms(promise: Promise) -> Callable[[int, int], float | None] | None:
 
 
 class Promised:
-    """The store of a data set that is not whole yet, as far as schedules ask; *whole* makes it whole."""
+    """The store of a data set that is not whole yet, as far as schedules ask; *whole* makes it whole.
+
+    asked_turns: whether anybody asked for turns, which a data set may have to count.
+    """
 
     def __init__(self, promise: Promise, whole: Callable[[], Store]) -> None:
-        self._promise, self._whole, self._recorded_ms = promise, whole, recorded_ms(promise)
+        self.promise, self._whole, self.recorded_ms = promise, whole, recorded_ms(promise)
         self.max_turns = promise.turns if isinstance(promise.turns, int) else _SEVERAL
+        self.asked_turns = False
 
     def turns(self, entry: int) -> int:
-        turns = self._promise.turns
+        turns, self.asked_turns = self.promise.turns, True
         if turns is None:
             return self._whole().turns(entry)
         return turns if isinstance(turns, int) else turns(entry)
 
     def timestamp_ns(self, entry: int, turn: int) -> int:
-        if self._recorded_ms is None:
+        if self.recorded_ms is None:
             return self._whole().timestamp_ns(entry, turn)
-        at_ms = self._recorded_ms(entry, turn)
+        at_ms = self.recorded_ms(entry, turn)
         return -1 if at_ms is None else round(at_ms * 1e6)
 
 

@@ -69,11 +69,14 @@ class DatasetContract:
             assert len(self._first(6, 11)) == 6
 
     def test_its_promise_is_kept(self) -> None:
-        dataset = self.make(6, 11)
+        self.check_promise(self.make(6, 11), self._first(_MANY, 11, entries=6))
+
+    @staticmethod
+    def check_promise(dataset: Dataset, conversations: list[Conversation]) -> None:
+        """Fail unless *dataset*, a new one, promises what *conversations* are, or nothing, and then gives these."""
         promise = dataset.promise()
         if promise is None:
             return
-        conversations = self._first(_MANY, 11, entries=6)
         assert len(conversations) == promise.count
         at_ms = recorded_ms(promise)
         for number, conversation in enumerate(conversations):
@@ -84,6 +87,8 @@ class DatasetContract:
                 assert [turn.timestamp_ms for turn in turns] == [at_ms(number, index) for index in range(len(turns))]
         if promise.any_order:
             assert list(dataset.chosen(reversed(range(promise.count)))) == conversations[::-1]
+        else:
+            assert list(dataset) == conversations
 
     def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
         conversations = self._first(6, 11)

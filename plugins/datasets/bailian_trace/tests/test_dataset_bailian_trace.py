@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf_dataset_bailian_trace import BailianTrace
 from aiperf_dataset_bailian_trace.contract import BailianTraceContract
 from aiperf_dataset_bailian_trace.options import BailianTraceOptions
@@ -24,7 +25,10 @@ def read(path: Path, *rows: dict[str, Any], tokenizer: Any = ..., **given: Any) 
     file = path / "trace.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in rows))
     tokens = WordTokens() if tokenizer is ... else tokenizer
-    return list(BailianTrace(BailianTraceOptions(**given), DatasetContext(100, 7, True, tokens, CHAT, file)))
+    options, context = BailianTraceOptions(**given), DatasetContext(100, 7, True, tokens, CHAT, file, replay=True)
+    found = list(BailianTrace(options, context))
+    DatasetContract.check_promise(BailianTrace(options, context), found)
+    return found
 
 
 class TestBailianTraceKeepsTheContract(BailianTraceContract):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf_dataset_baseten_trace import BasetenTrace
 from aiperf_dataset_baseten_trace.contract import BasetenTraceContract, recorded
 from aiperf_dataset_baseten_trace.options import BasetenTraceOptions
@@ -29,7 +30,10 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
 
 def read(path: Path, *rows: dict[str, Any], seed: int = 7, **given: Any) -> list[Conversation]:
     context = DatasetContext(100, seed, True, None, Capabilities(system_message=True), written(path, *rows))
-    return list(BasetenTrace(BasetenTraceOptions(**given), context))
+    options = BasetenTraceOptions(**given)
+    found = list(BasetenTrace(options, context))
+    DatasetContract.check_promise(BasetenTrace(options, context), found)
+    return found
 
 
 class TestBasetenTraceKeepsTheContract(BasetenTraceContract):

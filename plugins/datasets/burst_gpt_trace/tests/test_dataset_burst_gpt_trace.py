@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf_dataset_burst_gpt_trace import BurstGptTrace
 from aiperf_dataset_burst_gpt_trace.contract import BurstGptTraceContract
 from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
@@ -19,7 +20,10 @@ HEADER = "Timestamp,Request tokens,Response tokens\n"
 def read(file: Path, text: str, tokenizer: Any = ..., **given: Any) -> list[Conversation]:
     file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
     tokens = WordTokens() if tokenizer is ... else tokenizer
-    return list(BurstGptTrace(BurstGptTraceOptions(**given), DatasetContext(100, 7, True, tokens, Capabilities(), file)))
+    options, context = BurstGptTraceOptions(**given), DatasetContext(100, 7, True, tokens, Capabilities(), file)
+    found = list(BurstGptTrace(options, context))
+    DatasetContract.check_promise(BurstGptTrace(options, context), found)
+    return found
 
 
 class TestBurstGptTraceKeepsTheContract(BurstGptTraceContract):

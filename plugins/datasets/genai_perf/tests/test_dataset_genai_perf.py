@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf_dataset_genai_perf.contract import PairsContract, PayloadContract
 from aiperf_dataset_genai_perf.options import PairsOptions, PayloadOptions
 from aiperf_dataset_genai_perf.payload import Payload
@@ -25,8 +26,11 @@ def write(path: Path, *rows: dict[str, Any]) -> Path:
 
 
 def payload(path: Path, *rows: dict[str, Any], **given: Any) -> list[Conversation]:
-    context = DatasetContext(100, 7, True, WordTokens(), CHAT, write(path / "p.jsonl", *rows))
-    return list(Payload(PayloadOptions(**given), context))
+    context = DatasetContext(100, 7, True, WordTokens(), CHAT, write(path / "p.jsonl", *rows), replay=True)
+    options = PayloadOptions(**given)
+    found = list(Payload(options, context))
+    DatasetContract.check_promise(Payload(options, context), found)
+    return found
 
 
 def pairs(folder: Path, can: Capabilities = RANKS) -> list[Conversation]:

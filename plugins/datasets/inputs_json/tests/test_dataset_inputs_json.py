@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf_dataset_inputs_json import InputsJson
 from aiperf_dataset_inputs_json.contract import InputsJsonContract
 
@@ -16,7 +17,10 @@ CHAT = {"model": "m1", "messages": [{"role": "user", "content": "a"}]}
 
 
 def read(path: Path | None) -> list[Conversation]:
-    return list(InputsJson(None, DatasetContext(100, 7, True, None, Capabilities(), path)))
+    context = DatasetContext(100, 7, True, None, Capabilities(), path)
+    found = list(InputsJson(None, context))
+    DatasetContract.check_promise(InputsJson(None, context), found)
+    return found
 
 
 def written(path: Path, *sessions: Any, indent: int | None = 2) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf.testing.journals import Words
 from aiperf_dataset_mooncake_trace import MooncakeTrace
 from aiperf_dataset_mooncake_trace.contract import MooncakeTraceContract
@@ -53,7 +54,10 @@ def context(file: Path, seed: int = 7, tokenizer: Any = ...) -> DatasetContext:
 def read(path: Path, text: str, *, seed: int = 7, tokenizer: Any = ..., **given: Any) -> list[Conversation]:
     file = path / "trace.jsonl"
     file.write_text(text)
-    return list(MooncakeTrace(options(**given), context(file, seed, tokenizer)))
+    replayed = msgspec.structs.replace(context(file, seed, tokenizer), replay=True)
+    found = list(MooncakeTrace(options(**given), replayed))
+    DatasetContract.check_promise(MooncakeTrace(options(**given), replayed), found)
+    return found
 
 
 class TestMooncakeTraceKeepsTheContract(MooncakeTraceContract):
@@ -223,7 +227,16 @@ def test_times_are_promised_for_a_replay_of_rows_without_sessions(tmp_path: Path
     assert [promise.timestamp_ms(number) for number in range(promise.count)] == [0.0, 40.0, 41.5, 50.0]
     assert (promise.turns, promise.any_order) == (1, False)
     assert list(early) == list(trace())
-    assert trace(speedup=2.0).promise() is None
+    assert trace(max_isl=2000).promise() is None
+    for given in ({"speedup": 3.0}, {"speedup": 2.0, "prompt_length": 1.5, "prefix_roots": 2}, {"output_length": 2.0}):
+        early = trace(**given)
+        promise = early.promise()
+        assert promise is not None
+        assert promise.timestamp_ms is not None
+        conversations = list(early)
+        assert conversations == list(trace(**given))
+        times = [promise.timestamp_ms(number) for number in range(promise.count)]
+        assert times == [one.turns[0].timestamp_ms for one in conversations]
 
 
 def test_times_are_promised_for_each_turn_of_a_session(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf.sdk.dataset import Promise
+from aiperf.testing import DatasetContract
 from aiperf_dataset_multi_turn import MultiTurn
 from aiperf_dataset_multi_turn.contract import MultiTurnContract
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
@@ -22,7 +25,10 @@ def options(**given: Any) -> MultiTurnOptions:
 def read(path: Path, text: str, capabilities: Capabilities = CHAT, **given: Any) -> list[Conversation]:
     file = path / "rows.jsonl"
     file.write_text(text)
-    return list(MultiTurn(options(**given), DatasetContext(100, 7, True, None, capabilities, file)))
+    context = DatasetContext(100, 7, True, None, capabilities, file)
+    found = list(MultiTurn(options(**given), context))
+    DatasetContract.check_promise(MultiTurn(options(**given), context), found)
+    return found
 
 
 class TestMultiTurnKeepsTheContract(MultiTurnContract):
@@ -88,7 +94,9 @@ def test_conversations_without_sessions_are_counted_and_given_in_any_order(tmp_p
     texts = [f'{{"turns": [{", ".join(f"""{{"text": "{row}.{turn}"}}""" for turn in range(row + 1))}]}}' for row in range(4)]
     file.write_text("\n".join(texts))
     source = MultiTurn(options(), DatasetContext(100, 7, True, None, CHAT, file))
-    assert source.promise() == Promise(4, turns=None, any_order=True)
+    promise = source.promise()
+    assert promise is not None
+    assert (promise.count, promise.any_order) == (4, True)
     conversations = list(source)
     assert [len(one.turns) for one in conversations] == [1, 2, 3, 4]
     assert list(source.chosen([3, 0, 2])) == [conversations[number] for number in (3, 0, 2)]
@@ -99,8 +107,42 @@ def test_rows_of_one_session_are_counted_as_one_conversation(tmp_path: Path) -> 
     row = '{"session_id": "%s", "turns": [{"text": "%s"}, {"text": "and then"}]}'
     file.write_text("\n".join(row % pair for pair in (("a", "one"), ("b", "two"), ("a", "three"))))
     source = MultiTurn(options(), context)
-    assert source.promise() == Promise(2, turns=None, any_order=True)
+    promise = source.promise()
+    assert promise is not None
+    assert (promise.count, promise.any_order) == (2, True)
     conversations = list(source)
     assert [(one.id, len(one.turns)) for one in conversations] == [("a", 4), ("b", 2)]
     assert list(source.chosen([1, 0])) == conversations[::-1]
     assert conversations == list(MultiTurn(options(), context))
+
+
+def test_turns_are_counted_where_they_are_asked_for(tmp_path: Path) -> None:
+    draw = Random(4)
+    prompts = [{"role": "system", "text": "be brief"}, {"role": "system", "text": "x", "output_length": 3}, {"text": "a"},
+               {"role": "", "text": "b"}, {"role": "assistant", "text": "c"}]  # fmt: skip
+    for _ in range(200):
+        rows = [
+            {"session_id": draw.choice([None, "s", 7]), "turns": draw.choices(prompts, k=draw.randrange(1, 4))}
+            for _ in range(draw.randrange(1, 6))
+        ]
+        file = tmp_path / "rows.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        capabilities = msgspec.structs.replace(CHAT, system_message=draw.choice([False, True]))
+        context = DatasetContext(100, 7, True, None, capabilities, file)
+        promise = MultiTurn(options(), context).promise()
+        assert promise is not None
+        assert callable(promise.turns)
+        assert [promise.turns(number) for number in range(promise.count)] == [
+            len(one.turns) for one in MultiTurn(options(), context)
+        ], rows
+
+
+@pytest.mark.parametrize("row", ['{"turns": []}', '{"turns": 7}', "{}"])
+def test_a_row_without_turns_is_told_where_they_are_counted(tmp_path: Path, row: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(f'{{"turns": [{{"text": "a"}}]}}\n\n{row}\n')
+    promise = MultiTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise()
+    assert promise is not None
+    assert callable(promise.turns)
+    with pytest.raises(BadDataset, match=r"rows\.jsonl:3: turns must be a non-empty list"):
+        promise.turns(0)

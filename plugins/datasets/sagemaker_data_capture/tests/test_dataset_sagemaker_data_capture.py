@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
+from aiperf.testing import DatasetContract
 from aiperf_dataset_sagemaker_data_capture import SagemakerDataCapture
 from aiperf_dataset_sagemaker_data_capture.contract import SagemakerDataCaptureContract, captured
 from aiperf_dataset_sagemaker_data_capture.options import SagemakerDataCaptureOptions
@@ -20,7 +21,10 @@ def read(path: Path, *rows: Any, capabilities: Capabilities = CHAT, **given: Any
     if rows:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     context = DatasetContext(100, 7, True, None, capabilities, path)
-    return list(SagemakerDataCapture(SagemakerDataCaptureOptions(**given), context))
+    options = SagemakerDataCaptureOptions(**given)
+    found = list(SagemakerDataCapture(options, context))
+    DatasetContract.check_promise(SagemakerDataCapture(options, context), found)
+    return found
 
 
 class TestSagemakerDataCaptureKeepsTheContract(SagemakerDataCaptureContract):

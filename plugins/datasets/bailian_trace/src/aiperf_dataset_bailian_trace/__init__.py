@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_mooncake_trace.synthesis import Row
 from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
-from aiperf_dataset_single_turn import Rows, grouped, shown, typed
+from aiperf_dataset_single_turn import Rows, grouped, in_order, noted, places, shown, typed
 from aiperf_dataset_synthetic.blocks import PrefixHits, Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 
@@ -31,6 +34,7 @@ class BailianTrace(Dataset[BailianTraceOptions]):
     def __init__(self, options: BailianTraceOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
+        self._chats: Chats | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -40,28 +44,41 @@ class BailianTrace(Dataset[BailianTraceOptions]):
     def recorded(cls, path: Path) -> Trace:
         return Trace(_recorded(Rows(path)), BLOCK_TOKENS)
 
+    def promise(self) -> Promise | None:
+        scaling = self.options.scaling
+        if scaling is not None and scaling.max_isl is not None:  # it decides which rows there are
+            return None
+        self._chats = chats = Chats(Rows(self._defaults.path))
+        time = float if scaling is None else scaling.time
+        turn_times = (lambda number, turn: time(chats.second(number, turn)) * 1000.0) if self.context.replay else None
+        return Promise(len(chats.sizes), chats.sizes.__getitem__, turn_timestamp_ms=turn_times)
+
     def __iter__(self) -> Iterator[Conversation]:
         reader, (writer, tokenizer) = Rows(self._defaults.path), self._defaults.measured()
         prompts = Prompts(writer, tokenizer, reader.path, self.options.block_size)
-        parents = _parents(reader)
-        roots: dict[int, int] = {}
-        hits = PrefixHits()
+        chats, hits = self._chats or Chats(reader), PrefixHits()
+        for number, session in self._sessions(reader, chats, hits):
+            session.sort(key=lambda at: _whole(reader, at[1], "turn", at[0], 1))
+            by_chat = {row["chat_id"]: row for _, row in session}
+            parents = [by_chat.get(chats.parents[row["chat_id"]]) for _, row in session]
+            alone = all(self._continues(reader, parents[at], row, line) for at, (line, row) in enumerate(session))
+            turns = tuple(self._turn(reader, prompts, row, line, f"{number}.{at}") for at, (line, row) in enumerate(session))
+            identity = chats.root(session[0][1], session[0][0])
+            yield self._defaults.conversation(number, identity, turns, alone=alone and len(turns) > 1)
+        writer.warn()
+
+    def _sessions(self, reader: Rows, chats: Chats, hits: PrefixHits) -> Iterator[tuple[int, list[Row]]]:
+        """Numbers and rows of the conversations, rows as the options scale them and with the hits of their prefixes."""
+        size, checked = self.options.block_size, partial(_checked, reader)
+        read = synthesized(self.options, self.context, checked, chats.root, size, reader.wrong) or partial(typed, reader.path)
 
         def note(row: dict[str, Any], line: int) -> None:
             row[_PREFIX] = hits.of(reader.hash_ids(row, line))
 
-        def root(row: dict[str, Any], _: int) -> str:
-            return str(_root(row["chat_id"], parents, roots))
-
-        size, rows = self.options.block_size, partial(_checked, reader)
-        read = synthesized(self.options, self.context, rows, root, size, reader.wrong)
-        for number, (identity, session) in enumerate(grouped(reader.path, root, read, note)):
-            session.sort(key=lambda at: _whole(reader, at[1], "turn", at[0], 1))
-            by_chat = {row["chat_id"]: row for _, row in session}
-            alone = all(self._continues(reader, by_chat.get(parents[row["chat_id"]]), row, line) for line, row in session)
-            turns = tuple(self._turn(reader, prompts, row, line, f"{number}.{at}") for at, (line, row) in enumerate(session))
-            yield self._defaults.conversation(number, identity, turns, alone=alone and len(turns) > 1)
-        writer.warn()
+        if self.options.max_isl is not None:  # it leaves out rows
+            yield from ((number, rows) for number, (_, rows) in enumerate(grouped(reader.path, chats.root, read, note)))
+            return
+        yield from in_order(noted(read(), note), chats.place, chats.sizes)
 
     def _continues(self, reader: Rows, parent: dict[str, Any] | None, row: dict[str, Any], line: int) -> bool:
         """Whether the row's prompt begins with the whole prompt of its parent; a partial last block may have another id."""
@@ -87,14 +104,14 @@ class BailianTrace(Dataset[BailianTraceOptions]):
 
 def _recorded(reader: Rows) -> Iterator[TraceRow]:
     """The rows of the file, in its order; a chat's session is its root."""
-    parents, roots = _parents(reader), dict[int, int]()
+    chats = Chats(reader)
     for line, row in typed(reader.path):
         yield TraceRow(
             input_tokens=_length(reader, row, "input_length", line),
             output_tokens=_length(reader, row, "output_length", line),
             blocks=reader.hash_ids(row, line),
             timestamp_ms=_timestamp_ms(reader, row, line),
-            session=str(_root(row["chat_id"], parents, roots)),
+            session=chats.root(row, line),
         )
 
 
@@ -108,25 +125,50 @@ def _checked(reader: Rows) -> Iterator[Row]:
 
 
 def _timestamp_ms(reader: Rows, row: dict[str, Any], line: int) -> float:
+    return _seconds(reader, row, line) * 1000.0
+
+
+def _seconds(reader: Rows, row: dict[str, Any], line: int) -> float:
     seconds = row.get("timestamp")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < float("inf"):
         raise reader.wrong(line, f"timestamp is {shown(seconds)}; it must be a number of seconds, 0 or more")
-    return seconds * 1000.0
+    return seconds
 
 
-def _parents(reader: Rows) -> dict[int, int]:
-    """The parent's id of each chat.
+class Chats:
+    """What one pass over the rows tells of each.
+
+    parents: the parent's id of each chat, in the order of the rows.  place, sizes: by row its conversation, and by conversation
+    its number of rows.
 
     Raises:
-        BadDataset: A row has no such ids, or the id of another row.
+        BadDataset: A row has no such ids, no time, or the id of another row.
     """
-    parents: dict[int, int] = {}
-    for line, row in typed(reader.path):
-        chat, parent = _whole(reader, row, "chat_id", line), _whole(reader, row, "parent_chat_id", line, _NO_PARENT)
-        if chat in parents:
-            raise reader.wrong(line, f"chat_id is {chat}, which an earlier row has; each row has its own")
-        parents[chat] = parent
-    return parents
+
+    def __init__(self, reader: Rows) -> None:
+        self.parents: dict[int, int] = {}
+        self._roots: dict[int, int] = {}
+        self._seconds, self._turns = array("d"), list[int]()
+        self._order: list[int] = []
+        for line, row in typed(reader.path):
+            chat, parent = _whole(reader, row, "chat_id", line), _whole(reader, row, "parent_chat_id", line, _NO_PARENT)
+            if chat in self.parents:
+                raise reader.wrong(line, f"chat_id is {chat}, which an earlier row has; each row has its own")
+            self.parents[chat] = parent
+            self._seconds.append(_seconds(reader, row, line))
+            self._turns.append(_whole(reader, row, "turn", line, 1))
+        self.place, self.sizes = places(_root(chat, self.parents, self._roots) for chat in self.parents)
+
+    def root(self, row: dict[str, Any], _: int) -> str:
+        """The id of the conversation that has the row."""
+        return str(_root(row["chat_id"], self.parents, self._roots))
+
+    def second(self, number: int, turn: int) -> float:
+        """When a turn of conversation *number* was recorded."""
+        if not self._order:
+            self._order = sorted(range(len(self.place)), key=lambda row: (self.place[row], self._turns[row]))
+            self._ends = array("q", accumulate(self.sizes))
+        return self._seconds[self._order[self._ends[number] - self.sizes[number] + turn]]
 
 
 def _root(chat: int, parents: dict[int, int], roots: dict[int, int]) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.rowfile import tables
 from aiperf.sdk.trace import Trace, TraceRow
@@ -32,6 +33,7 @@ class BasetenTrace(Dataset[BasetenTraceOptions]):
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
         self._cells = Cells(self._defaults.path)
+        self._replay: list[list[Request]] = []
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -45,14 +47,28 @@ class BasetenTrace(Dataset[BasetenTraceOptions]):
         size = first.get(_BLOCK)
         return Trace(_recorded(path, first), Cells(path).tokens(first, _BLOCK, 1) if size is not None else _BLOCK_TOKENS)
 
-    def __iter__(self) -> Iterator[Conversation]:
-        path, options = self._defaults.path, self.options
+    def promise(self) -> Promise:
+        self._replay = replay = self._replayed(self._first())
+        return Promise(
+            len(replay), lambda number: len(replay[number]),
+            turn_timestamp_ms=lambda number, turn: replay[number][turn].timestamp_ms,
+        )  # fmt: skip
+
+    def _first(self) -> dict[str, Any]:
+        path = self._defaults.path
         _, first = next(tables(path), (0, None))
         if first is None:
             raise BadDataset(f"{path} has no rows", f"a row needs {', '.join(_REQUIRED)}")
+        return first
+
+    def _replayed(self, first: dict[str, Any]) -> list[list[Request]]:
+        """The requests by conversation, of a table with the columns of its *first* row."""
         present = [name for name in (*SESSIONS, _LENGTH) if name in first]
-        sessions = self._sampled(self._sessions(path, present))
-        replay = replayed(sessions, options)
+        return replayed(self._sampled(self._sessions(self._defaults.path, present)), self.options)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        path, first = self._defaults.path, self._first()
+        replay = self._replay or self._replayed(first)
         # Rows are nearly in the order of their sessions: memory holds the turns of sessions that are not whole.
         place_of = {request.row: (place, at) for place, requests in enumerate(replay) for at, request in enumerate(requests)}
         waiting: dict[int, dict[int, Turn]] = {}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.rowfile import tables
 from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_mooncake_trace.synthesis import Row
@@ -32,6 +34,7 @@ class BurstGptTrace(Dataset[BurstGptTraceOptions]):
     def __init__(self, options: BurstGptTraceOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
+        self._counted = False
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -40,6 +43,16 @@ class BurstGptTrace(Dataset[BurstGptTraceOptions]):
     @classmethod
     def recorded(cls, path: Path) -> Trace:
         return Trace(TraceRow(request, response, (), seconds * 1000.0) for _, (seconds, request, response) in _requests(path))
+
+    def promise(self) -> Promise | None:
+        scaling, path = self.options.scaling, self._defaults.path
+        if scaling is not None and scaling.max_isl is not None:  # it decides which rows there are
+            return None
+        times = array("d", (seconds * 1000.0 for _, (seconds, _, _) in _requests(path)))
+        self._counted = True
+        if scaling is None:
+            return Promise(len(times), timestamp_ms=times.__getitem__)
+        return Promise(len(times), timestamp_ms=lambda number: scaling.time(times[number]))
 
     def __iter__(self) -> Iterator[Conversation]:
         (writer, _), path = self._defaults.measured(), self._defaults.path
@@ -54,15 +67,17 @@ class BurstGptTrace(Dataset[BurstGptTraceOptions]):
         """The rows with the keys of a Mooncake trace, as the options scale them."""
 
         def read() -> Iterator[Row]:
-            for line, (seconds, request, response) in _requests(path):
+            for line, (seconds, request, response) in _requests(path, told=self._counted):
                 yield line, {"timestamp": seconds * 1000.0, "input_length": request, "output_length": response}
 
         wrong = lambda line, why: BadDataset(f"{path}:{line}: {why}")  # noqa: E731
         return (synthesized(self.options, self.context, read, lambda row, line: None, _NO_BLOCK, wrong) or read)()
 
 
-def _requests(path: Path) -> Iterator[tuple[int, tuple[float, int, int]]]:
-    """The line, and time in seconds, length of the prompt and of the answer, of each row that can be sent; others are counted.
+def _requests(path: Path, *, told: bool = False) -> Iterator[tuple[int, tuple[float, int, int]]]:
+    """The line, and time in seconds, length of the prompt and of the answer, of each row that can be sent.
+
+    Others are counted in a warning, unless the person was *told*.
 
     Raises:
         BadDataset: No row can be sent.
@@ -78,7 +93,7 @@ def _requests(path: Path) -> Iterator[tuple[int, tuple[float, int, int]]]:
         number += 1
     if skipped and not number:
         raise BadDataset(f"no row can be sent, the first because of {why}", f"a row needs {', '.join(_COLUMNS)}")
-    if skipped:
+    if skipped and not told:
         log.warning("%d of %d rows can't be sent and are skipped; the first is %s", skipped, skipped + number, why)
 
 

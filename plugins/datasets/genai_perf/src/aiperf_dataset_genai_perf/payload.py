@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext, Turn
-from aiperf_dataset_single_turn import Rows, grouped
+from aiperf.sdk.dataset import Promise
+from aiperf_dataset_single_turn import CountedRows, Row, Rows, counted_rows, grouped
 from aiperf_dataset_synthetic.blocks import Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 from msgspec.structs import replace
@@ -31,17 +32,33 @@ class Payload(Dataset[PayloadOptions]):
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
         self._prompts: Prompts | None = None
+        self._counted: CountedRows | None = None
+
+    def promise(self) -> Promise | None:
+        self._counted = counted = counted_rows(self._defaults.path)
+        return None if counted is None else counted.promise(times=self.context.replay)
 
     def __iter__(self) -> Iterator[Conversation]:
         reader = Rows(self._defaults.path)
-        for number, (identity, session) in enumerate(grouped(reader.path, reader.session)):
+        if self._counted is not None:
+            yield from self._conversations(reader, self._counted.conversations())
+        else:
+            sessions = grouped(reader.path, reader.session)
+            yield from self._conversations(reader, ((number, *session) for number, session in enumerate(sessions)))
+        if self._prompts is not None and self._defaults.writer is not None:
+            self._defaults.writer.warn()
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        assert self._counted is not None  # it promised any order
+        return self._conversations(Rows(self._defaults.path), self._counted.conversations(numbers))
+
+    def _conversations(self, reader: Rows, sessions: Iterable[tuple[int, str | None, list[Row]]]) -> Iterator[Conversation]:
+        for number, identity, session in sessions:
             turns, waits = [], None
             for index, (line, row) in enumerate(session):
                 turns.append(replace(self._turn(reader, row, line, f"{number}.{index}"), delay_ms=waits))
                 waits = reader.number(row, "delay", line)
             yield self._defaults.conversation(number, identity, tuple(turns))
-        if self._prompts is not None and self._defaults.writer is not None:
-            self._defaults.writer.warn()
 
     def _turn(self, reader: Rows, row: dict[str, Any], line: int, own: str) -> Turn:
         given = [key for key in ("text", "text_input") if row.get(key) is not None]

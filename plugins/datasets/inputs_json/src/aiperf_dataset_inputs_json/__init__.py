@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from aiperf import BadDataset, Conversation, Dataset, Turn
+from aiperf.sdk.dataset import Promise
 from aiperf.sdk.rowfile import lines
 from aiperf_dataset_single_turn import texts_of
 
@@ -32,6 +33,8 @@ _decode = msgspec.json.Decoder(_Inputs).decode
 class InputsJson(Dataset[None]):
     """Sessions of a file; their payloads are sent as they are."""
 
+    _read: list[_Session] | None = None
+
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
         try:
@@ -40,7 +43,23 @@ class InputsJson(Dataset[None]):
             return False
         return _HEAD.match(head) is not None
 
+    def promise(self) -> Promise:
+        self._read = sessions = self._sessions()
+        return Promise(len(sessions), lambda number: len(sessions[number].payloads), any_order=True)
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        sessions = self._read or self._sessions()
+        for number in numbers:
+            session = sessions[number]
+            turns = tuple(Turn(texts=tuple(texts_of(payload)), payload=payload) for payload in session.payloads)
+            yield Conversation(session.session_id, turns, alone=True)
+
     def __iter__(self) -> Iterator[Conversation]:
+        sessions = self._read = self._read or self._sessions()
+        return self.chosen(range(len(sessions)))
+
+    def _sessions(self) -> list[_Session]:
+        """All of them: the file is one JSON object."""
         path = self.context.source
         if path is None:
             raise BadDataset("this data set reads a file, and the run has none", "add --input-file")
@@ -55,8 +74,7 @@ class InputsJson(Dataset[None]):
             seen.add(session.session_id)
             if not all(session.payloads):
                 raise BadDataset(f"{path}: data[{index}]: a payload is empty; it must be the body of a request")
-            turns = tuple(Turn(texts=tuple(texts_of(payload)), payload=payload) for payload in session.payloads)
-            yield Conversation(session.session_id, turns, alone=True)
+        return sessions
 
 
 __all__ = ["InputsJson"]

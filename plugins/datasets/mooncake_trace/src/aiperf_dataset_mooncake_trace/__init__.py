@@ -55,11 +55,14 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         return Trace(recorded(path), BLOCK_TOKENS)
 
     def promise(self) -> Promise | None:
-        if self.options.scaling is not None:  # it decides which rows there are
+        scaling = self.options.scaling
+        if scaling is not None and scaling.max_isl is not None:  # it decides which rows there are
             return None
         self._counted = counted = counted_rows(self._defaults.path)
         # Blocks that an earlier row had are known to who has read the rows in their order.
-        return None if counted is None else counted.promise(times=self.context.replay, any_order=False)
+        if counted is None:
+            return None
+        return counted.promise(times=self.context.replay, any_order=False, scaled=None if scaling is None else scaling.time)
 
     def __iter__(self) -> Iterator[Conversation]:
         reader, hits = Rows(self._defaults.path), PrefixHits()
@@ -67,12 +70,14 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         def note(row: dict[str, Any], line: int) -> None:
             row[_PREFIX] = hits.of(reader.hash_ids(row, line))
 
-        sessions: Iterator[tuple[str | None, list[Row]]]
+        read = self._synthesized(reader)
+        sessions: Iterator[tuple[int, tuple[str | None, list[Row]]]]
         if self._counted is None:
-            sessions = grouped(reader.path, reader.session, self._synthesized(reader), note)
+            sessions = enumerate(grouped(reader.path, reader.session, read, note))
         else:
-            sessions = ((identity, session) for _, identity, session in self._counted.conversations(note=note))
-        for number, (identity, session) in enumerate(sessions):
+            found = self._counted.conversations(note=note, read=read)
+            sessions = ((number, (identity, session)) for number, identity, session in found)
+        for number, (identity, session) in sessions:
             kinds = {kind_of(reader, row, line) for line, row in session}
             alone = len(kinds) == 1 and kinds <= set(_VERBATIM)
             if not alone and kinds & set(_VERBATIM):

@@ -38,9 +38,13 @@ class Scaling(Struct, frozen=True):
     def keeps_blocks(self) -> bool:
         return self.prefix_length == 1.0 and self.prompt_length == 1.0 and self.prefix_roots == 1
 
+    def time(self, recorded: float) -> float:
+        """The time or delay of a recorded one, in its unit: whole numbers as such, others to a millionth."""
+        return recorded if self.speedup == 1.0 else _number(recorded / self.speedup)
+
 
 class Synthesis:
-    """Reads all rows once for what they share; then gives each row's successor, in any order.
+    """Reads all rows once for what they share, where that matters; then gives each row's successor, in any order.
 
     read: the rows of the trace, each time from the first one.  session_of: what rows of one conversation have in common, None
     for a row of its own.  All rows of a session go to one tree, and a session ends before a row that is longer than max_isl.
@@ -60,7 +64,8 @@ class Synthesis:
         self._ends: dict[str, int] = {}
         self._shared: dict[int, int] = {}
         self._fresh = self._each = self._offset = 0
-        self._survey()
+        if scaling.max_isl is not None or not scaling.keeps_blocks:
+            self._survey()
 
     def rows(self) -> Iterator[Row]:
         """The new rows, in the order of the old ones; those that are too long are left out."""
@@ -73,8 +78,8 @@ class Synthesis:
         scaling = self._scaling
         new = dict(row)
         for key in ("timestamp", "delay"):
-            if isinstance(row.get(key), int | float) and scaling.speedup != 1.0:
-                new[key] = _number(row[key] / scaling.speedup)
+            if isinstance(row.get(key), int | float):
+                new[key] = scaling.time(row[key])
         length = row.get("output_length")
         if length is not None:
             wanted = max(1, round(length * scaling.output_length)) if scaling.output_length != 1.0 else length

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from array import array
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn, rows
+from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import NO_HISTORY, Rows, jsonl_files, shown, texts_of, verbatim
 from aiperf_dataset_synthetic.file import FileDefaults
 
@@ -28,15 +30,25 @@ class SagemakerDataCapture(Dataset[SagemakerDataCaptureOptions]):
     def __init__(self, options: SagemakerDataCaptureOptions, context: DatasetContext) -> None:
         super().__init__(options, context)
         self._defaults = FileDefaults(options, context)
+        self._times = array("d")
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
         return isinstance(first_row, dict) and "captureData" in first_row and "eventMetadata" in first_row
 
-    def __iter__(self) -> Iterator[Conversation]:
-        times = [_time_ms(reader, row, line) for reader, line, row in self._rows()]
+    def promise(self) -> Promise:
+        self._times = times = self._read_times()
+        ordered = array("d", sorted(times))
+        return Promise(len(times), timestamp_ms=lambda number: ordered[number] - ordered[0])
+
+    def _read_times(self) -> array[float]:
+        times = array("d", (_time_ms(reader, row, line) for reader, line, row in self._rows()))
         if not times:
             raise BadDataset(f"{self._defaults.path} has no .jsonl files with rows", "give the folder of a capture")
+        return times
+
+    def __iter__(self) -> Iterator[Conversation]:
+        times = self._times or self._read_times()
         order = sorted(range(len(times)), key=times.__getitem__)
         places = {index: place for place, index in enumerate(order)}
         first, place = times[order[0]], 0

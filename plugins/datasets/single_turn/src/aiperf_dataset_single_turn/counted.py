@@ -52,57 +52,52 @@ class CountedRows:
         self.count = rows if sizes is None else len(sizes)
         self._reader, self._times = Rows(path), array("d")
         self._order: tuple[Ints, Ints] | None = None
+        self._scaled: Callable[[float], float] | None = None
 
-    def promise(self, *, times: bool, any_order: bool = True) -> Promise:
+    def promise(
+        self, *, times: bool, any_order: bool = True, scaled: Callable[[float], float] | None = None
+    ) -> Promise:
         """What is known of the conversations, if each of their rows is a turn.
 
         times: with the rows' ``timestamp``, all of which the first call for one reads.  any_order: whether the data set can
-        give them so; else they have the order of the file.
+        give them so; else they have the order of the file.  scaled: gives the time of a recorded one, both in ms; None for the
+        same.
         """
+        self._scaled = scaled
         any_order = any_order and self._stored is not None
         if self._sizes is None:
             return Promise(self.count, timestamp_ms=self._at_ms if times else None, any_order=any_order)
         turn_times = self._turn_at_ms if times else None
         return Promise(self.count, self._sizes.__getitem__, any_order=any_order, turn_timestamp_ms=turn_times)
 
+    def by_row(self) -> Iterable[int]:
+        """The conversation of each row."""
+        return range(self.count) if self._place is None else self._place
+
     def conversations(
-        self, numbers: Iterable[int] | None = None, note: Callable[[dict[str, Any], int], None] | None = None
-    ) -> Iterator[tuple[int, str | None, list[Row]]]:
+        self, numbers: Iterable[int] | None = None, note: Callable[[dict[str, Any], int], None] | None = None,
+        read: Callable[[], Iterator[Row]] | None = None,
+    ) -> Iterator[tuple[int, str | None, list[Row]]]:  # fmt: skip
         """Numbers, session ids (None: it has none), and rows in the order of the file.
 
         numbers: of those that are given, in this order, each at most once; None are all in their own.  note: gets every row and
-        its line number in the order of the file, before its conversation comes; only where all are given.
+        its line number in the order of the file, before its conversation comes; read: gives its rows, as many with the same
+        session ids; None for them as they are.  These two only where all are given.
 
         Raises:
             BadDataset: The file can't be read, or a row is no object; the message gives path and line.
         """
-        found = self._all(note) if numbers is None else self._some(numbers)
+        if numbers is None:
+            rows = typed(self._path) if read is None else read()
+            found = in_order(rows if note is None else noted(rows, note), self._place, self._sizes)
+        else:
+            found = self._some(numbers)
         for number, session in found:
             line, row = session[0]
             identity = self._reader.session(row, line)
             if identity is not None and not self._named:
                 raise self._reader.wrong(line, 'the key session_id is written with escapes; write "session_id"')
             yield number, identity, session
-
-    def _all(self, note: Callable[[dict[str, Any], int], None] | None) -> Iterator[tuple[int, list[Row]]]:
-        """Memory holds the rows between the first and the last one of a session."""
-        if self._place is None or self._sizes is None:
-            for number, (line, row) in enumerate(typed(self._path)):
-                if note is not None:
-                    note(row, line)
-                yield number, [(line, row)]
-            return
-        waiting: dict[int, list[Row]] = {}
-        following = 0
-        for number, (line, row) in zip(self._place, typed(self._path), strict=False):
-            if note is not None:
-                note(row, line)
-            waiting.setdefault(number, []).append((line, row))
-            while len(waiting.get(following, ())) == self._sizes[following]:
-                yield following, waiting.pop(following)
-                following += 1
-                if following == self.count:
-                    return
 
     def _some(self, numbers: Iterable[int]) -> Iterator[tuple[int, list[Row]]]:
         assert self._stored is not None  # it promised any order
@@ -136,12 +131,37 @@ class CountedRows:
         if not self._times:
             self._times.extend(_times(self._path))
         at_ms = self._times[number]
-        return None if math.isnan(at_ms) else at_ms
+        return None if math.isnan(at_ms) else at_ms if self._scaled is None else self._scaled(at_ms)
 
     def _turn_at_ms(self, number: int, turn: int) -> float | None:
         rows, ends = self._rows_by_conversation()
         assert self._sizes is not None  # it promised them by turn
         return self._at_ms(int(rows[ends[number] - self._sizes[number] + turn]))
+
+
+def noted(rows: Iterable[Row], note: Callable[[dict[str, Any], int], None]) -> Iterator[Row]:
+    """The rows, each behind a call of *note* with it and its line number."""
+    for line, row in rows:
+        note(row, line)
+        yield line, row
+
+
+def in_order(rows: Iterable[Row], place: array[int] | None, sizes: array[int] | None) -> Iterator[tuple[int, list[Row]]]:
+    """Conversations by their numbers, each when its rows are there: memory holds those between its first and its last one.
+
+    place, sizes: by row its conversation, numbered by their first rows, and by conversation its number of rows; None where each
+    row is one.
+    """
+    if place is None or sizes is None:
+        yield from ((number, [row]) for number, row in enumerate(rows))
+        return
+    waiting: dict[int, list[Row]] = {}
+    following = 0
+    for number, row in zip(place, rows, strict=False):
+        waiting.setdefault(number, []).append(row)
+        while following < len(sizes) and len(waiting.get(following, ())) == sizes[following]:
+            yield following, waiting.pop(following)
+            following += 1
 
 
 def counted_rows(path: Path) -> CountedRows | None:
@@ -161,9 +181,9 @@ def counted_rows(path: Path) -> CountedRows | None:
     return _counted(path, _names_of_lines(path), stored if stored.any_order else None)
 
 
-def _counted(path: Path, names: Iterable[str | None], stored: LoneRows | None) -> CountedRows:
-    """names: by row its session id."""
-    known: dict[str, int] = {}
+def places(names: Iterable[str | int | None]) -> tuple[array[int], array[int]]:
+    """By row its conversation, and by conversation its number of rows.  names: of the rows' sessions, None for none."""
+    known: dict[str | int, int] = {}
     place, sizes = array("q"), array("q")
     for name in names:
         number = None if name is None else known.get(name)
@@ -175,6 +195,11 @@ def _counted(path: Path, names: Iterable[str | None], stored: LoneRows | None) -
         else:
             sizes[number] += 1
         place.append(number)
+    return place, sizes
+
+
+def _counted(path: Path, names: Iterable[str | None], stored: LoneRows | None) -> CountedRows:
+    place, sizes = places(names)
     if len(sizes) == len(place):
         return CountedRows(path, len(place), stored, named=True)
     return CountedRows(path, len(place), stored, named=True, place=place, sizes=sizes)
@@ -222,4 +247,4 @@ def _times(path: Path) -> Iterator[float]:
         yield math.nan if at_ms is None else at_ms
 
 
-__all__ = ["CountedRows", "counted_rows"]
+__all__ = ["CountedRows", "counted_rows", "in_order", "noted", "places"]
