@@ -225,7 +225,7 @@ def test_times_are_promised_for_a_replay_of_rows_without_sessions(tmp_path: Path
     assert promise is not None
     assert promise.timestamp_ms is not None
     assert [promise.timestamp_ms(number) for number in range(promise.count)] == [0.0, 40.0, 41.5, 50.0]
-    assert (promise.turns, promise.any_order) == (1, False)
+    assert (promise.turns, promise.any_order) == (1, True)
     assert list(early) == list(trace())
     assert trace(max_isl=2000).promise() is None
     for given in ({"speedup": 3.0}, {"speedup": 2.0, "prompt_length": 1.5, "prefix_roots": 2}, {"output_length": 2.0}):
@@ -233,6 +233,7 @@ def test_times_are_promised_for_a_replay_of_rows_without_sessions(tmp_path: Path
         promise = early.promise()
         assert promise is not None
         assert promise.timestamp_ms is not None
+        assert not promise.any_order
         conversations = list(early)
         assert conversations == list(trace(**given))
         times = [promise.timestamp_ms(number) for number in range(promise.count)]
@@ -255,7 +256,8 @@ def test_times_are_promised_for_each_turn_of_a_session(tmp_path: Path) -> None:
     assert promise.turn_timestamp_ms is not None
     assert [promise.turns(number) for number in range(promise.count)] == [3, 1, 1]
     assert [promise.turn_timestamp_ms(0, turn) for turn in range(3)] == [0.0, 60.0, None]
-    assert (promise.turn_timestamp_ms(2, 0), promise.timestamp_ms, promise.any_order) == (70.0, None, False)
+    assert (promise.turn_timestamp_ms(2, 0), promise.timestamp_ms, promise.any_order) == (70.0, None, True)
     conversations = list(early)
     assert conversations == list(MooncakeTrace(options(block_size=12), replayed))
     assert conversations[2].turns[0].prefix_hits == 2
+    assert list(early.chosen([2, 0])) == [conversations[2], conversations[0]]

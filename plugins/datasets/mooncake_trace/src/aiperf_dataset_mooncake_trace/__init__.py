@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from aiperf_dataset_synthetic.blocks import PrefixHits, Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_mooncake_trace.options import BLOCK_TOKENS, MooncakeTraceOptions
-from aiperf_dataset_mooncake_trace.recorded import KINDS, checked, kind_of, recorded
+from aiperf_dataset_mooncake_trace.recorded import KINDS, checked, kind_of, prefixes, recorded
 from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
 
 _VERBATIM = ("messages", "payload")
@@ -59,10 +59,10 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         if scaling is not None and scaling.max_isl is not None:  # it decides which rows there are
             return None
         self._counted = counted = counted_rows(self._defaults.path)
-        # Blocks that an earlier row had are known to who has read the rows in their order.
         if counted is None:
             return None
-        return counted.promise(times=self.context.replay, any_order=False, scaled=None if scaling is None else scaling.time)
+        scaled = None if scaling is None else scaling.time
+        return counted.promise(times=self.context.replay, any_order=scaling is None, scaled=scaled)
 
     def __iter__(self) -> Iterator[Conversation]:
         reader, hits = Rows(self._defaults.path), PrefixHits()
@@ -71,13 +71,22 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
             row[_PREFIX] = hits.of(reader.hash_ids(row, line))
 
         read = self._synthesized(reader)
-        sessions: Iterator[tuple[int, tuple[str | None, list[Row]]]]
         if self._counted is None:
-            sessions = enumerate(grouped(reader.path, reader.session, read, note))
-        else:
-            found = self._counted.conversations(note=note, read=read)
-            sessions = ((number, (identity, session)) for number, identity, session in found)
-        for number, (identity, session) in sessions:
+            sessions = grouped(reader.path, reader.session, read, note)
+            return self._made(reader, ((number, *session) for number, session in enumerate(sessions)))
+        return self._made(reader, self._counted.conversations(note=note, read=read))
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        assert self._counted is not None  # it promised any order
+        reader, known = Rows(self._defaults.path), prefixes(self._defaults.path)
+
+        def note(row: dict[str, Any], line: int) -> None:
+            row[_PREFIX] = known[2 * line], known[2 * line + 1]
+
+        return self._made(reader, self._counted.conversations(numbers, note))
+
+    def _made(self, reader: Rows, sessions: Iterable[tuple[int, str | None, list[Row]]]) -> Iterator[Conversation]:
+        for number, identity, session in sessions:
             kinds = {kind_of(reader, row, line) for line, row in session}
             alone = len(kinds) == 1 and kinds <= set(_VERBATIM)
             if not alone and kinds & set(_VERBATIM):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from aiperf.sdk.rowfile import is_table, lines, row_of
 from aiperf.sdk.trace import TraceRow
 from aiperf_dataset_single_turn import Rows
 from aiperf_dataset_single_turn.sessions import typed
+from aiperf_dataset_synthetic.blocks import PrefixHits
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 KINDS = ("input_length", "text_input", "messages", "payload")
@@ -34,7 +36,12 @@ class _Usual(Struct):
     tools: Raw | UnsetType = UNSET
 
 
+class _Blocks(Struct):
+    hash_ids: list[int] | None = None
+
+
 _decode = msgspec.json.Decoder(_Usual).decode
+_decode_blocks = msgspec.json.Decoder(_Blocks).decode
 
 
 def kind_of(reader: Rows, row: dict[str, Any], line: int) -> str:
@@ -104,3 +111,20 @@ def checked(reader: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     for line, row in typed(reader.path):
         _row(reader, row, line)
         yield line, row
+
+
+def prefixes(path: Path) -> array[int]:
+    """At twice the number of a row's line its number of blocks, and behind that how many lead it and stood in an earlier row.
+
+    Raises:
+        BadDataset: The blocks of a row are none; the message gives path and line.
+    """
+    reader, hits, known = Rows(path), PrefixHits(), array("q")
+    for number, line in lines(path):
+        try:
+            ids = _decode_blocks(line).hash_ids or []
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            ids = reader.hash_ids(row_of(path, number, line), number)
+        known.frombytes(bytes(16 * number - 8 * len(known)))
+        known.extend(hits.of(ids))
+    return known

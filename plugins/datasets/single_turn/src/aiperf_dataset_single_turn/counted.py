@@ -81,8 +81,8 @@ class CountedRows:
         """Numbers, session ids (None: it has none), and rows in the order of the file.
 
         numbers: of those that are given, in this order, each at most once; None are all in their own.  note: gets every row and
-        its line number in the order of the file, before its conversation comes; read: gives its rows, as many with the same
-        session ids; None for them as they are.  These two only where all are given.
+        its line number before its conversation comes, in the order of the file where all are given.  read: gives its rows, as
+        many with the same session ids, where all are given; None for them as they are.
 
         Raises:
             BadDataset: The file can't be read, or a row is no object; the message gives path and line.
@@ -92,6 +92,8 @@ class CountedRows:
             found = in_order(rows if note is None else noted(rows, note), self._place, self._sizes)
         else:
             found = self._some(numbers)
+            if note is not None:
+                found = ((number, list(noted(session, note))) for number, session in found)
         for number, session in found:
             line, row = session[0]
             identity = self._reader.session(row, line)
