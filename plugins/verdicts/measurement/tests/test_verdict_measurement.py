@@ -128,6 +128,15 @@ def test_merged_chunks_name_their_cause(tmp_path: Path, cpu_ns: int, spent: dict
     assert found.scope == (None if cpu_ns > 900 else "inter-chunk")  # a busy worker concerns all
 
 
+def test_of_several_hooks_a_variable_tells_the_slow_one(tmp_path: Path) -> None:
+    hooks = tuple(PluginRef("hooks", name, "acme:hook", "acme", "1") for name in ("one", "two"))
+    plugins = {"hooks": hooks, "hook_names": {hook.key: ("aiperf_request_prepared",) for hook in hooks}}
+    side = [loop(0, 0, in_phase=False), begin(1), loop(10, 1000, encode_ns=600)]
+    found = measured(tmp_path, PACED, slips=slips(tmp_path, *([5e6] * 100)), side=side, **plugins)
+    assert "hooks:one and hooks:two together took 60 % of a worker's time" in found.reasons[0]
+    assert found.reasons[0].endswith("AIPERF_TRACE_HOOKS=1 shows which of them is slow")
+
+
 def test_a_slow_hook_is_named_where_arrivals_are_late(tmp_path: Path) -> None:
     side = [loop(0, 0, in_phase=False), begin(1), loop(10, 1000, encode_ns=600)]
     found = measured(tmp_path, PACED, slips=slips(tmp_path, *([5e6] * 100)), side=side)

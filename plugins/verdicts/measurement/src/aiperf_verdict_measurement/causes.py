@@ -18,8 +18,10 @@ def cause(evidence: Evidence) -> str:
     """The cause, and what to do; "" where nothing delayed the workers."""
     worst = _worst(evidence)
     if worst.encode_pct > ENCODE_PCT:
-        coders = names(evidence.preparers)
-        return f"{coders} took {worst.encode_pct:.0f} % of a worker's time to prepare requests: make it faster"
+        coders, several = names(evidence.preparers), len(evidence.preparers) > 1
+        step = "AIPERF_TRACE_HOOKS=1 shows which of them is slow" if several else "make it faster"
+        took = f"took {worst.encode_pct:.0f} % of a worker's time to prepare requests"
+        return f"{coders}{' together' if several else ''} {took}: {step}"
     if worst.cpu_pct > CPU_PCT:
         more = f"use more workers (--workers {evidence.plan.run.workers + 1})"
         return f"a worker used {worst.cpu_pct:.0f} % of its core: {more}"
