@@ -130,6 +130,33 @@ def test_a_slow_hook_is_named_by_the_verdict_and_by_a_report(tmp_path: Path) -> 
     assert done.json()["measurement"] == measured
 
 
+WARNER = """
+import logging
+
+from aiperf import hookimpl
+
+class Thing:
+    @hookimpl
+    def aiperf_batch_reduced(self, batch):
+        logging.getLogger("acme.warner").warning("%d odd answers, with the key %s", 3, "sk-0123456789")
+"""
+
+
+def test_what_a_plugin_warns_of_in_a_reducer_is_a_warning_of_the_run(tmp_path: Path) -> None:
+    overlay = Overlay(tmp_path / "overlay")
+    overlay.add("acme-warner", "hooks", "warner", code=WARNER)
+    aiperf = Program(tmp_path)
+    aiperf.environment |= {
+        "PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(tmp_path / "cache"), "AIPERF_API_KEY": "sk-0123456789",
+    }  # fmt: skip
+    with running(first_token_ms=1) as simulator:
+        done = profile(aiperf, simulator)
+    sentence = "acme.warner: 3 odd answers, with the key <redacted>"
+    assert done.json()["warnings"].count(sentence) == 1
+    assert sentence in done.err
+    assert "sk-0123456789" not in (done.artifacts / "logs" / "aiperf.log").read_text()
+
+
 def test_hooks_of_the_parent_come_in_the_order_of_the_reference(calls: list[tuple[str, str, int]]) -> None:
     parent = [hook for hook, role, _ in calls if role == PARENT and hook != "aiperf_snapshot"]
     phase = ["aiperf_phase_started", "aiperf_phase_ended"]

@@ -12,6 +12,7 @@ from aiperf.redaction import scrubbed
 
 progress = logging.getLogger("aiperf.progress")
 """For the console alone: a run that is refused leaves no log because it took a second."""
+_MOST_SENTENCES = 20
 _LEVELS = {
     "trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "success": logging.INFO,
     "warning": logging.WARNING, "error": logging.ERROR, "critical": logging.CRITICAL,
@@ -103,6 +104,26 @@ class _Scrubbed(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return scrubbed(self._lines.format(record), self._secrets)
+
+
+class PluginWarnings(logging.Handler):
+    """Keeps what plugins log as warnings, for the report, and writes it to standard error, a child's log; without *secrets*.
+
+    sentences: the first 20, each once, with the logger's name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.secrets: Sequence[str] = ()
+        self.sentences: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            _print(scrubbed(self.format(record), self.secrets))
+            if not record.name.startswith("aiperf.") and len(self.sentences) < _MOST_SENTENCES:
+                self.sentences[scrubbed(f"{record.name}: {record.getMessage()}", self.secrets)] = None
+        except Exception:  # noqa: BLE001  # as in the handlers of the standard library
+            self.handleError(record)
 
 
 def scrub(secrets: Sequence[str]) -> None:

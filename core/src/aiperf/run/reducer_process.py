@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import select
 import sys
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiperf import logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import ignore_endings
@@ -51,9 +53,18 @@ class ReducerProcess:
         self.secrets = Secrets()
         self.over = self.released = self.crowded = self._preloaded = self._guarded = False
         self._told_s = 0.0
+        self._warnings = logs.PluginWarnings()
 
     def run(self) -> bool:
         """Whether another plan may follow."""
+        root = logging.getLogger()
+        root.addHandler(self._warnings)
+        try:
+            return self._run()
+        finally:
+            root.removeHandler(self._warnings)
+
+    def _run(self) -> bool:
         self._preload()
         rest_ms = _IDLE_MS
         while not self.over:
@@ -109,9 +120,13 @@ class ReducerProcess:
         match message:
             case control.Load():
                 self.secrets = message.secrets
+                self._warnings.secrets = message.secrets.texts
                 self.line.send(control.Ready("reducer", self.index, _trouble(self._load)))
             case control.Finish():
-                self.line.send(control.Reduced(self.index, _trouble(self._finish)))
+                trouble = _trouble(self._finish)
+                for sentence in self._warnings.sentences:
+                    self.line.send(control.Notice(sentence))
+                self.line.send(control.Reduced(self.index, trouble))
             case control.Summarize():
                 self.line.send(control.Summarized(_trouble(self._summarize)))
             case control.Exit() | control.Release():
