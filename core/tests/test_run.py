@@ -163,9 +163,10 @@ def test_a_snapshot_sums_the_workers_of_its_phase() -> None:
     assert (snapshot.share, snapshot.eta_s, snapshot.ttft_ms, snapshot.itl_ms) == (0.5, 2.0, 15.0, None)
 
 
-def test_a_signal_before_load_interrupts_the_run() -> None:
+def test_a_signal_before_load_interrupts_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     signals = Signals()
     signals.check()
     signals.count = 1
     with pytest.raises(Interruption):
         signals.check()
+    assert capsys.readouterr().err == "aiperf: the load had not begun: there are no results\n"

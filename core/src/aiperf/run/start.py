@@ -67,8 +67,9 @@ class Signals:
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises Interruption after a signal."""
+        """Raises Interruption after a signal before the load, and says what that means for the results."""
         if self.count:
+            print("aiperf: the load had not begun: there are no results", file=sys.stderr)
             raise Interruption
 
     def _note(self, number: int, frame: FrameType | None) -> None:
