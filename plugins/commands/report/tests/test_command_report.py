@@ -43,6 +43,8 @@ from aiperf.testing.plans import sample_plan, sample_ref
 from aiperf_command_report import Report
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
+KILLED = 1
+"""The exit code for a journal that is incomplete (spec: cli §7.1)."""
 
 
 FILES = {"aiperf.json": "{prefix_aiperf}.json", "jsonl": "{prefix}.jsonl",
@@ -128,7 +130,7 @@ def report(
 
 
 def test_a_run_that_was_killed_is_reported_from_what_it_wrote(run, capsys):
-    assert report(run) == 0
+    assert report(run) == KILLED
     assert json.loads((run / "profile_export_aiperf.json").read_text()) == {"ok": 1, "failed": 1, "open": 1}
     assert (run / "profile_export.jsonl").read_text().split() == ["0", "1", "4"]
     assert capsys.readouterr().out == (
@@ -140,12 +142,12 @@ def test_a_run_that_was_killed_is_reported_from_what_it_wrote(run, capsys):
 def test_a_second_report_gives_the_same(run):
     report(run)
     first = (run / "profile_export.jsonl").read_bytes()
-    assert report(run) == 0
+    assert report(run) == KILLED
     assert (run / "profile_export.jsonl").read_bytes() == first
 
 
 def test_results_may_go_elsewhere(run, tmp_path):
-    assert report(run, output=tmp_path / "other") == 0
+    assert report(run, output=tmp_path / "other") == KILLED
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == [
         ".aiperf_results_ready.json", "profile_export.jsonl", "profile_export_aiperf.json"
     ]  # fmt: skip
@@ -154,9 +156,9 @@ def test_results_may_go_elsewhere(run, tmp_path):
 
 def test_per_request_files_of_a_run_without_them_are_made_later(tmp_path):
     run = make_run(tmp_path / "run", (ref("json", Counts), ref("records", Outcomes)), level="summary")
-    assert report(run) == 0
+    assert report(run) == KILLED
     assert not (run / "profile_export.jsonl").exists()
-    assert report(run, level="records") == 0
+    assert report(run, level="records") == KILLED
     assert (run / "profile_export.jsonl").read_text().split() == ["0", "1", "4"]
 
 
@@ -167,7 +169,7 @@ def test_what_a_run_did_not_keep_is_not_made_later(run):
 
 
 def test_json_goes_to_standard_output_and_nothing_is_written(run, capsys):
-    assert report(run, as_json=True) == 0
+    assert report(run, as_json=True) == KILLED
     assert json.loads(capsys.readouterr().out) == {"ok": 1, "failed": 1, "open": 1}
     assert not (run / "profile_export_aiperf.json").exists()
 
@@ -236,7 +238,7 @@ def installed(slo_ns: float | None = None) -> PluginOptions:
 
 def test_other_slices_need_no_server(tmp_path):
     run = make_run(tmp_path / "run", exporters=(ref("sliced", Sliced),))
-    assert report(run, slices=30e-9) == 0
+    assert report(run, slices=30e-9) == KILLED
     assert json.loads((run / "profile_export_aiperf_timeslices.json").read_text()) == [
         [3, {}], [0, {"completed": 1}], [0, {"failed": 1}],
     ]  # fmt: skip
@@ -245,7 +247,7 @@ def test_other_slices_need_no_server(tmp_path):
 @pytest.mark.parametrize(("slo_ns", "fast"), [(None, 0), (50.0, 1), (60.0, 2)])
 def test_a_metric_installed_since_is_computed_with_the_options_given_now(tmp_path, slo_ns, fast):
     run = make_run(tmp_path / "run", exporters=(ref("json", Results),))
-    assert report(run, others=installed(slo_ns)) == 0
+    assert report(run, others=installed(slo_ns)) == KILLED
     assert json.loads((run / "profile_export_aiperf.json").read_text()) == {"fast": {"avg": fast}}
 
 
@@ -264,7 +266,7 @@ class Verdicts(SummaryExporter):
 def test_a_verdict_installed_since_judges_the_run(tmp_path):
     run = make_run(tmp_path / "run", exporters=(ref("json", Verdicts),))
     stern = Descriptor("verdicts", "stern", f"{__name__}:Stern", "new", "2")
-    assert report(run, others=PluginOptions(Registry([stern]), {}, {})) == 0
+    assert report(run, others=PluginOptions(Registry([stern]), {}, {})) == KILLED
     assert json.loads((run / "profile_export_aiperf.json").read_text()) == ["1 is not enough"]
 
 

@@ -27,7 +27,10 @@ class Report(Command[ReportOptions]):
     arguments = "DIR..."
 
     def run(self, options: ReportOptions, words: Sequence[str]) -> int:
-        """0 if all was written, 1 if a plugin failed or a directory could not be reported; the others are reported then."""
+        """0 if all was written; 1 if a plugin failed, a journal is damaged or incomplete, or a directory could not be reported.
+
+        The others are reported then.
+        """
         if not words:
             raise UsageError("report needs a directory", "for example: aiperf report artifacts/my-run")
         if options.as_json and options.output is not None:
@@ -89,7 +92,7 @@ class Report(Command[ReportOptions]):
         return regraded(plan, self.plugin_options, options.accuracy_grader)
 
     def _report(self, directory: Path, options: Any) -> bool:
-        """Whether every file was written."""
+        """Whether every file was written, of a whole journal."""
         from aiperf.sdk import reporting
         from aiperf.sdk.reporting import report
 
@@ -102,9 +105,10 @@ class Report(Command[ReportOptions]):
         target = reporting.target_for(plan, clock)
         if summary.incomplete_reason is not None:
             print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
+        whole = summary.incomplete_reason is None or summary.cancelled  # a run that was cancelled ended, and said so
         if options.as_json:
             sys.stdout.write(_json(summary, plan, target))
-            return not summary.extra.get("lost")
+            return whole and not summary.extra.get("lost")
         if options.output is not None:
             _make(options.output)
             target = replace(target, directory=options.output)
@@ -114,7 +118,7 @@ class Report(Command[ReportOptions]):
         failures += summary.extra.get("failures", []) + summary.extra.get("lost", [])
         reporting.print_footer(written)
         reporting.mark_ready(target, written, cancelled=summary.cancelled, partial=bool(failures))
-        return not failures
+        return whole and not failures
 
 
 def _check(directory: Path) -> None:
