@@ -736,7 +736,7 @@ def rest_aside(made: Recording, frames: int = 0) -> Reducer:
     """A reducer that has taken so many frames by itself, and all the others from a second process."""
     work = reducer(made)
     one_frame_at_a_time(work, frames)
-    work.read_aside(load_end(made.journal))
+    work.read_aside(load_end(made.journal), lambda: [f"it was process {os.getpid()}"])
     while work.step(0.1):
         pass
     work.finish(load_end(made.journal))
@@ -752,6 +752,8 @@ def test_a_second_process_that_reads_the_rest_changes_nothing(
     work = rest_aside(made, frames)
     assert outcome_of(made) == undisturbed
     assert work.live.done == 40
+    (warned,) = work.warned_aside
+    assert warned.startswith("it was process ") and warned != f"it was process {os.getpid()}"
     alone = reducer(made)  # which finds all of it in the columns
     alone.finish()
     assert (alone.live.done, alone.unread) == (40, 0)

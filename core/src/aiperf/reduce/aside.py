@@ -27,7 +27,7 @@ class Left(Struct, tag=True):
     """What the reader of segments knows at their end.
 
     notes, failures: sentences, by name.  missing: requests that are in no file.  lost: a sentence on each damage.
-    damaged: whether requests are missing or damaged.
+    damaged: whether requests are missing or damaged.  warned: what plugins warned of in this process.
     """
 
     notes: dict[str, str]
@@ -35,6 +35,7 @@ class Left(Struct, tag=True):
     missing: int
     lost: list[str]
     damaged: bool
+    warned: list[str] = []
 
 
 class _Made(Struct, tag=True):

@@ -221,18 +221,25 @@ class Reducer:
         """Bytes of the journal that are not read yet."""
         return sum(reader.unread for reader in self._readers.values())
 
-    def read_aside(self, end: journal.RunEnd | None) -> None:
-        """Let a second process read the rest, up to the end of a run that has ended.  Arguments as those of :meth:`finish`."""
+    def read_aside(self, end: journal.RunEnd | None, warned: Callable[[], Iterable[str]] = tuple) -> None:
+        """Let a second process read the rest, up to the end of a run that has ended.
+
+        *end*: as that of :meth:`finish`.  *warned*: asked there, and told by :attr:`warned_aside`.
+        """
 
         def read(give: Callable[[StoredBatch], None]) -> Left:
             self._give, self._failures = give, {}
             while self.step(3600.0):
                 pass
-            return self._read_rest(end)
+            return msgspec.structs.replace(self._read_rest(end), warned=[*warned()])
 
         self.emit()
         self._aside = Aside(read)
         self._outlets.write_beside()  # a thread doesn't outlive a fork
+
+    @property
+    def warned_aside(self) -> list[str]:
+        return [] if self._aside is None or self._aside.left is None else self._aside.left.warned
 
     def _take_aside(self, aside: Aside) -> bool:
         stored = aside.take()

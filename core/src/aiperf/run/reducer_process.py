@@ -182,11 +182,12 @@ class ReducerProcess:
         plan, end = self.reducer.plan, load_end(self.journal)
         spare = len(os.sched_getaffinity(0)) >= 2 * plan.run.reducers
         if spare and plan.plugins.grader is None and self.reducer.unread > _WORTH_BYTES:  # a grader may have threads
-            self.reducer.read_aside(end)
+            self.reducer.read_aside(end, lambda: self._warnings.sentences)
         while self.reducer.step(_STEP_S):
             self._tell_live()
         # One reducer makes the summary from its memory; several are merged from files.
         reduction = self.reducer.finish(end, save=plan.run.reducers > 1)
+        self._warnings.sentences |= dict.fromkeys(self.reducer.warned_aside)
         self.reductions = [reduction] if plan.run.reducers == 1 else None
 
     def _summarize(self) -> None:
