@@ -10,9 +10,9 @@ import pytest
 from aiperf_command_simulate.testing import Simulator
 from program import Program
 
-ROWS, BAD = 80_000, 6_000
+ROWS, BAD = 200_000, 30_000
 """How many a file has, and where the bad one is: behind what is made in the first moment, and long before the end."""
-TEXT = " ".join(f"word{number}" for number in range(60))
+TEXT = " ".join(f"word{number}" for number in range(30))
 
 
 class File(NamedTuple):
