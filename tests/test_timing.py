@@ -7,8 +7,12 @@ gaps are marked ``timing``: nothing else of ours runs beside them.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import re
 import statistics
+import struct
 from array import array
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,6 +26,7 @@ from program import Done, Program, wait_for
 MS = 1_000_000
 SLACK_MS = 25.0
 """How late a single request may be on a busy machine."""
+RELEASE = [*map(int, re.findall(r"\d+", os.uname().release)[:2])]
 
 
 def profile(
@@ -289,6 +294,19 @@ def test_who_waits_for_a_slow_server_uses_no_processor(aiperf: Program, steady: 
     assert before
     used = sum(after[pid] - before[pid] for pid in before if pid in after)
     assert used <= 15, f"{used} ticks of 10 ms in about 1.4 s of waiting"
+    assert running_.end().code == 0
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64" or RELEASE < [6, 12], reason="slices of one's own came with Linux 6.12")
+@pytest.mark.parametrize("steady", [{"first_token_ms": 400}], indirect=True)
+def test_workers_ask_for_short_slices_of_a_core(aiperf: Program, steady: Simulator) -> None:
+    running_ = aiperf.start("profile", "--model", "sim", "--url", steady.url, "--tokenizer", "builtin", "--ui", "none",
+                            "--request-count", "1", "--isl", "8", "--osl", "2")  # fmt: skip
+    wait_for(lambda: steady.summary()["in_flight"] == 1)
+    attributes = ctypes.create_string_buffer(56)  # of sched_getattr(2); the runtime begins at byte 24
+    (worker,) = workers_of(running_.process.pid)
+    assert ctypes.CDLL(None).syscall(315, worker, attributes, 56, 0) == 0
+    assert struct.unpack_from("Q", attributes.raw, 24) == (100_000,)
     assert running_.end().code == 0
 
 

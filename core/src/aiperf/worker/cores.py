@@ -17,10 +17,9 @@ _ATTRIBUTES = struct.Struct("IIQiIQQQ")
 def ask_for_short_slices() -> bool:
     """Ask for slices of 0.1 ms instead of 1.4 or more, for this thread; whether the system took it.
 
-    Where processes share a core, the one with short slices comes first when it has something to do, for a shorter time: its share
-    stays what it was.  Of a trace replayed beside its server on two cores, 1.4 % of the arrivals were more than 1 ms late,
-    0.5 % with short slices.  From Linux 6.12 on; earlier systems take no notice.  Another policy than the usual one was chosen
-    by somebody, and stays.
+    Where processes share a core, the one with short slices comes first when it has something to do, for a shorter time: its
+    share stays what it was.  From Linux 6.12 on; earlier systems take no notice.  Another policy than the usual one was
+    chosen by somebody, and stays.
     """
     number = _SCHED_SETATTR.get(platform.machine())
     if sys.platform != "linux" or number is None or os.sched_getscheduler(0) != os.SCHED_OTHER:

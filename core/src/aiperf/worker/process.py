@@ -38,8 +38,8 @@ from aiperf.sdk.framing import event_mark
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import TransportSettings
 from aiperf.worker import slots
-from aiperf.worker.cores import ask_for_short_slices
 from aiperf.worker.clock import NS_PER_S, Timer, slept_ns
+from aiperf.worker.cores import ask_for_short_slices
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
 from aiperf.worker.stalls import DEBUG, Stalls
@@ -442,8 +442,7 @@ def main(address: str, index: str, fds: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:  # as many open files as the machine allows
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if not os.environ.get("AIPERF_TEST_NO_SLICES"):
-        ask_for_short_slices()
+    ask_for_short_slices()
     line = control.Line(address, f"worker-{index}")
     line.send(control.Hello("worker", int(index)))
     run: Callable[..., bool] = asyncio.run

@@ -1,0 +1,37 @@
+"""Short slices of a core are asked for, and nothing else changes.  tests/test_timing.py looks at a run's workers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+ASK = """
+import os
+from aiperf.worker.cores import ask_for_short_slices
+os.nice(3)
+{before}
+print(ask_for_short_slices(), os.getpriority(os.PRIO_PROCESS, 0))
+"""
+
+
+def asked(before: str = "") -> list[str]:
+    """What the function returns in a process of its own, and its nice value then."""
+    done = subprocess.run([sys.executable, "-c", ASK.format(before=before)], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="the call has another number")
+def test_the_nice_value_stays() -> None:
+    assert asked() == ["True", str(os.nice(0) + 3)]
+
+
+def test_another_policy_than_the_usual_one_stays() -> None:
+    assert asked("os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))")[0] == "False"
+
+
+def test_a_machine_that_is_not_known_is_left_alone() -> None:
+    assert asked("import platform; platform.machine = lambda: 'abacus'")[0] == "False"
