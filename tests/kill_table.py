@@ -270,7 +270,7 @@ def run(cell: KillCell, folder: Path, *, quiescent: bool = False) -> Killed:
         try:
             stage.reach()
             if quiescent:
-                stage.until(lambda: _journaled(stage.journal) >= sum(len(row.content) for row in list(server.rows)))
+                stage.until(lambda: _settled(server, stage.journal))
             stage.signal()
             done = stage.end()
         except TimeoutError as error:
@@ -295,14 +295,26 @@ def _hold(cell: KillCell, server: FaultServer) -> None:
         server.hold(WARMUP, 0)
 
 
-def _journaled(directory: Path) -> int:
-    """Pieces of content in the segments."""
-    found = 0
+def _settled(server: FaultServer, directory: Path) -> bool:
+    """Whether all that was sent is on disk, and nothing is coming: a schedule goes on while streams are held."""
+    rows = list(server.rows)
+    latest_ns = max((row.received_ns for row in rows), default=0)
+    if time.monotonic_ns() - latest_ns < 2 * FRAME_MS * 1e6:
+        return False
+    requests, content = _journaled(directory)
+    return requests >= len(rows) and content >= sum(len(row.content) for row in rows)
+
+
+def _journaled(directory: Path) -> tuple[int, int]:
+    """Requests, and pieces of content, in the segments."""
+    requests = content = 0
     for path in journal.numbered(directory, "shard-*.seg"):
         for frame in journal.frames(path):
-            if frame.kind == journal.CHUNKS:
-                found += frame.payload[frame.count * len(journal.CHUNK_FIELDS) * 8 :].count(b'"content"')
-    return found
+            if frame.kind == journal.SENT:
+                requests += frame.count
+            elif frame.kind == journal.CHUNKS:
+                content += frame.payload[frame.count * len(journal.CHUNK_FIELDS) * 8 :].count(b'"content"')
+    return requests, content
 
 
 class _Verdict:
@@ -396,7 +408,7 @@ class _Verdict:
     def _lost_ms(self) -> float:
         """Age, at the signal, of the oldest content that was sent before it and is not in the journal."""
         sent = sorted(ns for row in self.server.rows for ns in row.content if ns < self.stage.signalled_ns)
-        lost = len(sent) - _journaled(self.stage.journal)
+        lost = len(sent) - _journaled(self.stage.journal)[1]
         return (self.stage.signalled_ns - sent[-lost]) / 1e6 if lost > 0 else 0.0
 
 
