@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -26,6 +27,9 @@ def written() -> str:
             for option in row.get("options", ()) if row["category"] != "commands" else ():
                 for flag in option["flags"]:
                     flags.setdefault(flag, name)
+        for option in chain.from_iterable(manifest.get("option_groups", {}).values()):  # of several plugins
+            for flag in option["flags"]:
+                flags.setdefault(flag, name)
     return json.dumps({"plugins": dict(sorted(plugins.items())), "flags": dict(sorted(flags.items()))}, indent=0) + "\n"
 
 

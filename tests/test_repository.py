@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import tomllib
@@ -15,6 +16,7 @@ from typing import Any
 import first_party
 import pytest
 import yaml
+from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import CATEGORIES, singular
 from suite import written
 
@@ -238,6 +240,11 @@ def test_the_roots_lists_are_those_of_the_packages() -> None:
 
 def test_the_kernel_names_every_plugin_and_option_of_the_repository() -> None:
     assert first_party.PATH.read_text() == first_party.written(), "stale: make names"
+    found = Registry.discover(cache=False)
+    ours = [each for category in found.categories() for each in found.all(category) if each.first_party]
+    offered = {flag for each in ours if each.category != "commands" for option in each.options for flag in option.flags}
+    named = json.loads(first_party.PATH.read_text())["flags"]
+    assert "--osl" in offered and offered <= named.keys()
 
 
 def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:
