@@ -153,6 +153,10 @@ class Pairs:
         count = round(19_532 * self.scale)
         self.load("chunks", f"{count * 128:,} chunks, 64 streams", 0, 0, Load(64, count, 128), errors=False)
 
+    def streamed(self) -> None:
+        count = round(30_000 * self.scale)
+        self.load("streamed", f"{count:,} streams of 32 tokens, 64 connections", 0, 0, Load(64, count, 32), errors=False)
+
     def ttft(self) -> None:
         for streams, first, gap, tokens, requests in ((10, 20, 5, 32, 500), (100, 50, 10, 128, 600), (300, 50, 10, 128, 1500)):
             self.load(f"ttft{streams}", f"{streams} streams", first, gap, Load(streams, requests, tokens), errors=True)
@@ -171,6 +175,7 @@ ROWS: dict[str, Callable[[Pairs], None]] = {
     "help": Pairs.help,
     "requests": Pairs.requests,
     "chunks": Pairs.chunks,
+    "streamed": Pairs.streamed,
     "ttft": Pairs.ttft,
     "reduce": Pairs.reduce,
 }
