@@ -73,6 +73,28 @@ def test_a_percentile_weights_values_by_their_duration():
     assert statistics(curve((0, 1), (89, 7)), 0, 100)["p90"] == 7
 
 
+@pytest.mark.parametrize("shape", ["spread", "few", "far"])
+def test_percentiles_of_many_values_are_those_of_all_of_them_sorted(shape):
+    random = np.random.default_rng(1)
+    values, widths = random.exponential(100, 20_000), random.uniform(1, 1000, 20_000)
+    if shape == "few":
+        values = np.floor(values / 50)
+    elif shape == "far":
+        values[7] = 1e15
+    spread = Spread()
+    spread.add(values.copy(), widths.copy())
+    order = np.argsort(values, kind="stable")
+    shares = np.cumsum(widths[order]) / widths.sum()
+    for percent in (50, 90, 95, 99):
+        assert spread.statistics()[f"p{percent}"] == values[order][np.searchsorted(shares, percent / 100)]
+
+
+def test_changes_at_one_instant_are_added_in_one_order():
+    at, rises = array(*[5] * 6, *[9] * 6), array(*[0.1, 0.2, 0.3, 1e9, -1e9, 0.7] * 2)
+    turned = steps((at[::-1].copy(), rises[::-1].copy()))
+    assert steps((at, rises)).values.tolist() == turned.values.tolist()
+
+
 def test_a_window_sees_what_holds_in_it():
     found = statistics(STAIRS, 20, 40)
     assert (found["avg"], found["min"], found["max"]) == (3.0, 2.0, 4.0)

@@ -32,34 +32,35 @@ class Curve(Struct, frozen=True):
     values: Floats
 
     def on(self, instants: Floats) -> Floats:
-        """The value from each of these instants on."""
-        values = np.empty(len(instants))
-        for block in _blocks(instants):
-            values[block] = self._on(instants[block])
-        return values
+        """The value from each of these ascending instants on."""
+        if instants is self.at_ns:
+            return self.values.copy()
+        return np.repeat(np.append(0.0, self.values), self._counts(instants))
 
     def above_zero(self, instants: Floats) -> NDArray[np.bool_]:
-        """Whether the value is above zero from each of these instants on."""
-        above = np.empty(len(instants), dtype=bool)
-        for block in _blocks(instants):
-            above[block] = self._on(instants[block]) > 0
-        return above
+        """Whether the value is above zero from each of these ascending instants on."""
+        return np.repeat(np.append(False, self.values > 0), self._counts(instants))
 
-    def _on(self, instants: Floats) -> Floats:
-        place = np.searchsorted(self.at_ns, instants, side="right") - 1
-        return np.where(place >= 0, self.values[place], 0.0) if len(self.values) else np.zeros(len(instants))
+    def _counts(self, instants: Floats) -> NDArray[np.int64]:
+        """How many of the instants are before the first value, and then where each value holds."""
+        edges = np.searchsorted(instants, self.at_ns, side="left")
+        return np.diff(edges, prepend=0, append=len(instants))
 
 
 def steps(events: Events) -> Curve:
     """The curve that changes by these amounts at these instants."""
     at_ns, rises = events
     del events
-    order = np.lexsort((rises, at_ns))  # a fixed order of addition, for equal results
+    order = np.argsort(at_ns)
     at_ns = at_ns[order]
     levels = rises[order]
     del rises, order
-    np.cumsum(levels, out=levels)
     last = np.append(at_ns[1:] != at_ns[:-1], True)[: len(at_ns)]  # one value per instant
+    if not last.all():
+        several = np.flatnonzero(~(last & np.append(True, last[:-1])))
+        found = levels[several]
+        levels[several] = found[np.lexsort((found, at_ns[several]))]  # a fixed order of addition, for equal results
+    np.cumsum(levels, out=levels)
     if not last.all():
         at_ns, levels = at_ns[last], levels[last]
     noise = _NOISE * max(levels.max(initial=0), -levels.min(initial=0))
@@ -93,15 +94,14 @@ def weighted(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None = 
     is empty."""
     if not end_ns > begin_ns:
         return None
-    begins = _between(curve.at_ns, begin_ns, end_ns)
-    if gate is not None:
-        begins = _union(begins, _between(gate.at_ns, begin_ns, end_ns))
-    begins = np.concatenate([[begin_ns], begins])
-    values, widths = curve.on(begins), np.empty(len(begins))
+    own, values = _between(curve, begin_ns, end_ns)
+    begins = own if gate is None else _union(own, _between(gate, begin_ns, end_ns)[0])
+    if begins is not own:
+        values = curve.on(begins)
+    widths = np.empty(len(begins))
     np.subtract(begins[1:], begins[:-1], out=widths[:-1])
     widths[-1] = end_ns - begins[-1]
     active = None if gate is None else gate.above_zero(begins)
-    del begins
     if active is not None and not active.all():
         values = values[active]
         widths = widths[active]
@@ -125,5 +125,9 @@ def _blocks(instants: Floats) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, len(instants), _BLOCK))
 
 
-def _between(at_ns: Floats, begin_ns: float, end_ns: float) -> Floats:
-    return at_ns[np.searchsorted(at_ns, begin_ns, side="right") : np.searchsorted(at_ns, end_ns, side="left")]
+def _between(curve: Curve, begin_ns: float, end_ns: float) -> tuple[Floats, Floats]:
+    """The first of two instants and the curve's instants between them, and the value from each of them on."""
+    first = np.searchsorted(curve.at_ns, begin_ns, side="right")
+    some = slice(first, np.searchsorted(curve.at_ns, end_ns, side="left"))
+    before = curve.values[first - 1] if first else 0.0
+    return np.append(begin_ns, curve.at_ns[some]), np.append(before, curve.values[some])

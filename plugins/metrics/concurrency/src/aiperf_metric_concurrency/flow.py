@@ -108,28 +108,34 @@ def _evenly(requests: Requests) -> Events:
 def _writing(requests: Requests) -> Events:
     """Answer tokens after the first, in equal parts over the times between pieces; evenly for answers in one piece."""
     pieced = requests.lengths >= 2
-    begins, ends, parts = _gaps(requests.where(pieced & (requests.output >= 1)))
-    return together(_evenly(requests.where(~pieced)), spans(begins, ends, parts / (ends - begins) * _NS_PER_S))
+    slowly = requests.where(pieced & (requests.output >= 1))
+    first, last, parts = _gaps(slowly)
+    instants, rises = slowly.instants, np.zeros(len(slowly.instants))
+    rates = parts / (instants[~first] - instants[~last]) * _NS_PER_S
+    rises[~last] = rates  # an instant ends one gap and begins the next: one change for both
+    rises[~first] -= rates
+    return together(_evenly(requests.where(~pieced)), (instants, rises))
 
 
 def _held(requests: Requests) -> Events:
     """Tokens that the server holds: the prompt from the start, the answer's tokens from their arrival, until the end."""
     pieced = requests.lengths >= 2
     whole, slowly = requests.where(~pieced), requests.where(pieced)
-    _, ends, parts = _gaps(slowly)
+    first, _, parts = _gaps(slowly)
     return together(
         (requests.begin_ns, requests.prompt),
         (whole.first_ns, whole.output),
         (slowly.first_ns, np.ones(len(slowly.output))),
-        (ends, parts),
+        (slowly.instants[~first], parts),
         (requests.end_ns, -(requests.prompt + requests.output)),
     )
 
 
-def _gaps(requests: Requests) -> tuple[Floats, Floats, Floats]:
-    """For answers with two instants or more: begin and end of each gap, and the tokens that arrived at its end."""
+def _gaps(requests: Requests) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]:
+    """For answers with two instants or more: which instants are the first and the last of an answer, and for each gap between
+    two of an answer the tokens that arrived at its end."""
     ends = np.cumsum(requests.lengths)
     first, last = np.zeros(len(requests.instants), dtype=bool), np.zeros(len(requests.instants), dtype=bool)
     first[ends - requests.lengths], last[ends - 1] = True, True
     gaps = requests.lengths - 1
-    return requests.instants[~last], requests.instants[~first], np.repeat((requests.output - 1) / gaps, gaps)
+    return first, last, np.repeat((requests.output - 1) / gaps, gaps)
