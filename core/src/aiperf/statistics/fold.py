@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -391,8 +391,8 @@ def statistics(ordered: Floats, scale: float = 1.0) -> dict[str, float]:
     n = len(ordered)
     total = exactly(ordered)
     mean = float(total / n)
-    squares = chain.from_iterable(((ordered[at : at + _BLOCK] - mean) ** 2).tolist() for at in range(0, n, _BLOCK))
-    spread = math.sqrt(math.fsum(squares) / n) if n > 1 else 0.0
+    squares = math.fsum(float(np.square(ordered[at : at + _BLOCK] - mean).sum()) for at in range(0, n, _BLOCK))
+    spread = math.sqrt(squares / n) if n > 1 else 0.0
 
     def at(rank: int) -> float:
         return float(ordered[rank])
