@@ -176,8 +176,10 @@ def _estimates(column: Column, metric: MetricDeclaration, bounds: tuple[Column, 
         return cells
     count = len(cells.values) if cells.present is None else len(cells.present)
     ends = [unit] * count
-    for row, intervals in _intervals(column, metric, bounds):
-        ends[row] = b'%b,"intervals":%b' % (unit, _encode(intervals))
+    if found := [*_intervals(column, metric, bounds)]:
+        texts = _encode([intervals for _, intervals in found])[2:-2].split(b"},{")  # none has an object in it
+        for (row, _), text in zip(found, texts, strict=True):
+            ends[row] = b'%b,"intervals":{%b}' % (unit, text)
     rows: Iterable[int] = range(count) if cells.present is None else np.flatnonzero(cells.present).tolist()
     return _Cells([value + ends[row] for row, value in zip(rows, cells.values, strict=True)], cells.present)
 
