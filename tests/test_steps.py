@@ -38,13 +38,13 @@ def hears_late(self, *arguments):
     self.reduced = Late()
 
 
-def slowly(*arguments):
+def slowly(self):
     time.sleep(0.2)
-    return export(*arguments)
+    begin(self)
 
 
 start.Builder.poll, readiness.Wait.over = later(start.Builder.poll), later(readiness.Wait.over)
-export, artifacts.export = artifacts.export, slowly
+begin, artifacts.Export.begin = artifacts.Export.begin, slowly
 make_mailbox, children.Mailbox.__init__ = children.Mailbox.__init__, hears_late
 sys.argv[0] = "aiperf"
 sys.exit(main())

@@ -80,58 +80,107 @@ def parts(journal: Path, exporter: str) -> list[Path]:
 
 
 def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple[list[Artifact], list[str]]:
-    """Write everything: what was written, and a sentence on each exporter that failed.
+    """Write everything: what was written, and a sentence on each exporter that failed."""
+    exporting = Export(summary, plan, journal, target)
+    exporting.begin()
+    exporting.complete()
+    return exporting.written, exporting.failures
 
-    The marker of finished results is taken away first; :func:`mark_ready` puts it back when all is done.
+
+class Export:
+    """The export of a run, in two halves, because the rows of a long run's per-request files take a while.
+
+    written: what was written.  failures: a sentence on each exporter that failed.
     """
-    with contextlib.suppress(OSError):
-        (target.directory / MARKER).unlink()
-    for reserve in journal.glob("part-reserve.*"):
-        reserve.unlink()
-    joined: list[Artifact] = []
-    failures: list[str] = []
-    for ref, exporter in exporters(plan, target, BatchExporter, failures.append):
-        with isolated(ref, _noted(failures)):
-            if dropped := list(journal.glob(f"part-{ref.name}-*.dropped")):
-                for part in dropped:
-                    part.unlink()
-                again = f"make room, then: aiperf report {target.directory}"
-                raise ConfigError("its rows were dropped to make room for the summary on a full disk", again)
-            sources = parts(journal, ref.name)
-            path = exporter.target.file(exporter.form(sources))
-            _join_parts(exporter, sources, path)
-            for other in {exporter.target.file(kind) for kind in exporter.files} - {path}:
-                other.unlink(missing_ok=True)  # of an earlier report
-            joined.append(Artifact(exporter.label, path))
-    written, failed = run_summary_exporters(summary, plan, target)
-    # Seen again by the summary exporters' loading: one sentence is enough.
-    failures += [sentence for sentence in failed if sentence not in failures]
-    datasets = exporters(plan, target, DatasetExporter, lambda told: None)  # they wrote before the load
-    early = [Artifact(exporter.label, exporter.target.file(exporter.kind)) for _, exporter in datasets]
-    everything = [*(artifact for artifact in early if artifact.path.exists()), *joined, *written]
-    for artifact in everything if plan.output.private else ():
-        artifact.path.chmod(0o600)
-    return everything, failures
+
+    def __init__(self, summary: Summary, plan: Plan, journal: Path, target: Target) -> None:
+        self._summary, self._plan, self._journal, self._target = summary, plan, journal, target
+        self._late: list[tuple[PluginRef, SummaryExporter]] = []
+        self.written: list[Artifact] = []
+        self.failures: list[str] = []
+        self._note = _noted(self.failures)
+
+    def begin(self) -> None:
+        """What needs the summary alone; it prints it.
+
+        The marker of finished results is taken away first; :func:`mark_ready` puts it back when all is done.
+        """
+        with contextlib.suppress(OSError):
+            (self._target.directory / MARKER).unlink()
+        for reserve in self._journal.glob("part-reserve.*"):
+            reserve.unlink()
+        chosen = _summary_exporters(self._summary, self._plan, self._target, self._note)
+        self._late = [pair for pair in chosen if not pair[1].early]
+        self._run([pair for pair in chosen if pair[1].early])
+
+    def complete(self) -> None:
+        """The rest, once the reducers have written their parts."""
+        plan, target = self._plan, self._target
+        joined = self._joined()
+        self._run(self._late)
+        datasets = exporters(plan, target, DatasetExporter, lambda told: None)  # they wrote before the load
+        early = [Artifact(exporter.label, exporter.target.file(exporter.kind)) for _, exporter in datasets]
+        self.written = [*(artifact for artifact in early if artifact.path.exists()), *joined, *self.written]
+        for artifact in self.written if plan.output.private else ():
+            artifact.path.chmod(0o600)
+
+    @property
+    def rest(self) -> list[str]:
+        """Names of the files that are made of the reducers' parts."""
+        chosen = exporters(self._plan, self._target, BatchExporter, lambda told: None)
+        return [exporter.target.file(exporter.kind).name for _, exporter in chosen]
+
+    def _run(self, chosen: Iterable[tuple[PluginRef, SummaryExporter]]) -> None:
+        for ref, exporter in chosen:
+            with isolated(ref, self._note):
+                self.written += exporter.export(self._summary)
+
+    def _joined(self) -> list[Artifact]:
+        """The files of the reducers' parts."""
+        journal, joined = self._journal, list[Artifact]()
+        # What is wrong with an exporter of any kind is known: one sentence is enough.
+        chosen = exporters(self._plan, self._target, BatchExporter, lambda told: told in self.failures or self._note(told))
+        for ref, exporter in chosen:
+            with isolated(ref, self._note):
+                if dropped := list(journal.glob(f"part-{ref.name}-*.dropped")):
+                    for part in dropped:
+                        part.unlink()
+                    again = f"make room, then: aiperf report {self._target.directory}"
+                    raise ConfigError("its rows have no room on a full disk", again)
+                sources = parts(journal, ref.name)
+                path = exporter.target.file(exporter.form(sources))
+                _join_parts(exporter, sources, path)
+                for other in {exporter.target.file(kind) for kind in exporter.files} - {path}:
+                    other.unlink(missing_ok=True)  # of an earlier report
+                joined.append(Artifact(exporter.label, path))
+        return joined
 
 
 def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple[list[Artifact], list[str]]:
-    """Run them: what they wrote, and a sentence on each that failed.
+    """Run them: what they wrote, and a sentence on each that failed."""
+    written: list[Artifact] = []
+    failures: list[str] = []
+    for ref, exporter in _summary_exporters(summary, plan, target, _noted(failures)):
+        with isolated(ref, _noted(failures)):
+            written += exporter.export(summary)
+    return written, failures
+
+
+def _summary_exporters(
+    summary: Summary, plan: Plan, target: Target, note: Callable[[str], None]
+) -> list[tuple[PluginRef, SummaryExporter]]:
+    """Those of the run.
 
     Exporters of every kind that can't be imported are warned of here, because this happens once a run.
     """
-    written: list[Artifact] = []
-    failures: list[str] = []
     absent: list[tuple[PluginRef, PluginError]] = []
-    chosen = exporters(plan, target, SummaryExporter, _noted(failures), absent)
+    chosen = exporters(plan, target, SummaryExporter, note, absent)
     for sentence in left_out(absent):
         if not said_already(sentence, summary.warnings):
             log.warning("%s", sentence)
     with contextlib.suppress(OSError):  # the exporters say it, with the name of their file
         target.directory.mkdir(parents=True, exist_ok=True)
-    for ref, exporter in chosen:
-        with isolated(ref, _noted(failures)):
-            written += exporter.export(summary)
-    return written, failures
+    return chosen
 
 
 def mark_ready(target: Target, written: Iterable[Artifact], *, cancelled: bool, partial: bool) -> None:

@@ -149,6 +149,9 @@ class Exporter(Generic[OptionsT]):
 class SummaryExporter(Exporter[OptionsT]):
     """Writes files from the summary; runs once in the parent, at the end."""
 
+    early: ClassVar[bool] = False
+    """Whether it reads the summary alone: it runs before the files of batch exporters are there, which take a while."""
+
     def export(self, summary: Summary) -> Sequence[Artifact]:
         raise NotImplementedError(f"{type(self).__name__} must define export(summary)")
 

@@ -19,6 +19,7 @@ class Console(SummaryExporter[ConsoleOptions]):
     """Prints as wide as the terminal, or as the file where there is none; writes ``profile_export_console.txt``."""
 
     files = {"console.txt": "{prefix}_console.txt"}
+    early = True
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("console.txt")

@@ -17,6 +17,7 @@ class SummaryCsv(SummaryExporter):
     """``profile_export_aiperf.csv``: metrics with percentiles, an empty line, metrics with one value."""
 
     files = {"aiperf.csv": "{prefix_aiperf}.csv"}
+    early = True
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("aiperf.csv")

@@ -14,6 +14,7 @@ class SummaryJson(SummaryExporter):
     """``profile_export_aiperf.json``: metrics, what makes them repeatable, and how far they can be trusted."""
 
     files = {"aiperf.json": "{prefix_aiperf}.json"}
+    early = True
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("aiperf.json")

@@ -19,6 +19,7 @@ class _Slices(SummaryExporter):
 
     label: ClassVar[str]
     kind: ClassVar[str]
+    early = True
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file(self.kind)
