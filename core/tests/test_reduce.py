@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from aiperf.errors import BadTokenizer
 from aiperf.reduce import batches as stored_batches
-from aiperf.reduce import reducer as reducer_module
-from aiperf.reduce import rows
+from aiperf.reduce import outlets, rows
 from aiperf.reduce.answer import MARKED
 from aiperf.reduce.aside import ReaderDiedError
 from aiperf.reduce.batches import StoredBatch, batch_of, read_batches
@@ -833,7 +832,7 @@ def test_a_report_opens_the_tokenizer_only_for_what_is_not_counted_yet(
 def test_what_the_disk_refuses_of_a_report_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = a_run(tmp_path)
     one_frame_at_a_time(reducer(made), 9)
-    monkeypatch.setattr(reducer_module, "part_path", lambda *_: Path("/dev/full"))
+    monkeypatch.setattr(outlets, "part_path", lambda *_: Path("/dev/full"))
     with pytest.raises(OSError, match="No space left on device"):
         reducer(made, durable=False).finish()
 

@@ -127,10 +127,11 @@ class Finish(Struct, frozen=True, tag=True):
 
 
 class Reduced(Struct, frozen=True, tag=True):
-    """The answer to Finish; *trouble* says why the reducer could not."""
+    """The answer to Finish; *trouble* says why the reducer could not.  *rows_wait*: until WriteRows."""
 
     index: int
     trouble: str | None = None
+    rows_wait: bool = False
 
 
 class Summarize(Struct, frozen=True, tag=True):
@@ -141,6 +142,17 @@ class Summarized(Struct, frozen=True, tag=True):
     """The answer to Summarize; *trouble* says why there is no summary."""
 
     trouble: str | None = None
+
+
+class WriteRows(Struct, frozen=True, tag=True):
+    """The summary is printed: write the rows of per-request files that wait."""
+
+
+class RowsWritten(Struct, frozen=True, tag=True):
+    """The answer to WriteRows, with a sentence on each failure."""
+
+    index: int
+    failures: list[str]
 
 
 class Exit(Struct, frozen=True, tag=True):
@@ -160,7 +172,7 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Lines | Live | Finish | Reduced
-    | Summarize | Summarized | Exit | Release | Released
+    | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

@@ -110,13 +110,13 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
         return rows
 
 
-def read_batches(path: Path) -> Iterator[tuple[StoredBatch, journal.Frame]]:
-    """The batches of a file of columns, each with its frame.
+def read_batches(path: Path, offset: int = 0) -> Iterator[tuple[StoredBatch, journal.Frame]]:
+    """The batches of a file of columns, each with its frame.  *offset*: the end of a frame.
 
     Raises:
         BadJournal: Another version of this program wrote it.
     """
-    for frame in journal.frames(path):
+    for frame in journal.frames(path, offset):
         try:
             stored = msgspec.msgpack.decode(frame.payload, type=StoredBatch)
             if stored.packed:
@@ -138,12 +138,25 @@ def stored_batches(directory: Path) -> Iterator[StoredBatch]:
         yield from (stored for stored, _ in read_batches(path))
 
 
+def batches_behind(directory: Path, reducer: int, position: Position) -> Iterator[StoredBatch]:
+    """The batches with requests that the reducer stored behind *position*, a number of its files and an offset there."""
+    number, offset = position
+    while (path := journal.columns_path(directory, reducer, number)).exists():
+        yield from (stored for stored, _ in read_batches(path, offset) if stored.count)
+        number, offset = number + 1, 0
+
+
 class ColumnsWriter:
     """Appends batches to the files of one reducer."""
 
     def __init__(self, directory: Path, reducer: int) -> None:
         self._directory, self._reducer = directory, reducer
         self._file, self._number, self._bytes = -1, 0, 0
+
+    @property
+    def position(self) -> Position:
+        """Number of the file, and its size."""
+        return self._number, self._bytes
 
     def resume(self, path: Path, end: int) -> None:
         """Go on in *path* at *end*: what is behind it, a kill left half written."""

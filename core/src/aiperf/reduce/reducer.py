@@ -12,26 +12,23 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
 from aiperf.redaction import private
-from aiperf.reduce.aside import Aside, Left
-from aiperf.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
-from aiperf.reduce.rows import Report, RowMaker
-from aiperf.registry.hooks import Hooks
-from aiperf.registry.third_party import isolated, load
+from aiperf.reduce.aside import Aside, Left, ReaderDiedError, Turns, Written
+from aiperf.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, batches_behind, read_batches
+from aiperf.reduce.outlets import Outlets
+from aiperf.reduce.rows import RowMaker
+from aiperf.registry.third_party import load
 from aiperf.rundir import journal
-from aiperf.rundir.artifacts import exporters, part_path, target_for
-from aiperf.rundir.shard_reader import JournalRequest, ShardEvent, ShardReader
+from aiperf.rundir.shard_reader import JournalRequest, Position, ShardEvent, ShardReader
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import NUMBERS, RecordBatch
-from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan
 from aiperf.statistics.catalogue import catalogue
@@ -42,8 +39,6 @@ from aiperf.statistics.pipeline import Pipeline
 from aiperf.statistics.plugin_folds import FoldState
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     from aiperf.reduce.slow_grading import SlowGrading
 
 log = logging.getLogger(__name__)
@@ -112,61 +107,6 @@ def saved_reductions(journal: Path) -> list[Reduction]:
     return [decoder.decode(path.read_bytes()) for path in paths]
 
 
-class Outlets:
-    """Batch exporters, each with its part file, and implementations of ``aiperf_batch_reduced``.
-
-    answers: whether an exporter wants the texts of answers.  *background*: as :meth:`write_beside`, from the first batch on.
-    """
-
-    def __init__(
-        self, plan: Plan, journal_path: Path, index: int, report: Report, *, clock: journal.RunClock, background: bool
-    ) -> None:
-        self._report, self._files = report, contextlib.ExitStack()
-        self._exporters = exporters(plan, target_for(plan, clock), BatchExporter)
-        self.answers = any(exporter.answers for _, exporter in self._exporters)
-        paths = [part_path(journal_path, ref.name, index) for ref, _ in self._exporters]
-        self._parts = [self._files.enter_context(path.open("wb")) for path in paths]
-        self._thread: ThreadPoolExecutor | None = None
-        self._writing: Future[int] | None = None
-        if background:
-            self.write_beside()
-        self._hooks = Hooks.load(plan.plugins.hooked("aiperf_batch_reduced"), lambda message: report(message, message))
-
-    def write_beside(self) -> None:
-        """From now on a thread writes the part files, one piece at a time: a core is free, and the disk is slow.
-
-        An error of the disk is raised by the next call.
-        """
-        from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a reducer beside the load doesn't need
-
-        self._thread = self._files.enter_context(ThreadPoolExecutor(1))
-
-    def give(self, batch: RecordBatch) -> None:
-        """Export the batch and call the hooks; OSError (a full disk) is the caller's to handle."""
-        for (ref, exporter), part in zip(self._exporters, self._parts, strict=True):
-            with isolated(ref, partial(self._report, str(ref)), passing=OSError):
-                self._write(part, exporter.rows(batch))
-                for sentence in exporter.left_out():
-                    self._report(sentence, sentence)
-        self._hooks.call("aiperf_batch_reduced", batch=batch)
-
-    def _write(self, part: BinaryIO, data: bytes) -> None:
-        self._wait()
-        if self._thread is None:
-            part.write(data)
-        else:
-            self._writing = self._thread.submit(part.write, data)
-
-    def _wait(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
-
-    def close(self) -> None:
-        with self._files:
-            self._wait()
-
-
 class Reducer:
     """Reduces the shards whose number modulo *of* is *index*.
 
@@ -199,6 +139,7 @@ class Reducer:
         self._slow, self._tell = slow, tell
         self._give: Callable[[StoredBatch], None] = self._keep
         self._aside: Aside | None = None
+        self._behind: Position | None = None
         self.reduction = Reduction(finishing=finishing)
         self._recover()
 
@@ -221,11 +162,23 @@ class Reducer:
         """Bytes of the journal that are not read yet."""
         return sum(reader.unread for reader in self._readers.values())
 
+    def put_off_rows(self) -> None:
+        """From now on the rows of batches wait for :meth:`write_rows`: a person sees the summary first."""
+        self.emit()
+        if self._outlets.put_off():
+            self._behind = self._writer.position
+
+    @property
+    def rows_wait(self) -> bool:
+        return self._behind is not None
+
     def read_aside(self, end: journal.RunEnd | None, warned: Callable[[], Iterable[str]] = tuple) -> None:
-        """Let a second process read the rest, up to the end of a run that has ended.
+        """Let a second process read the rest, up to the end of a run that has ended, and then write rows that are put off.
 
         *end*: as that of :meth:`finish`.  *warned*: asked there, and told by :attr:`warned_aside`.
         """
+
+        known = self._failures
 
         def read(give: Callable[[StoredBatch], None]) -> Left:
             self._give, self._failures = give, {}
@@ -233,13 +186,48 @@ class Reducer:
                 pass
             return msgspec.structs.replace(self._read_rest(end), warned=[*warned()])
 
+        def write(finishing: bool, turns: Turns) -> Written:
+            self.reduction.finishing, self._failures = finishing, {**known, **self._failures}
+            self._write_rows(turns)
+            return Written(self._failures, self._pipeline.off, [*warned()])
+
         self.emit()
-        self._aside = Aside(read)
-        self._outlets.write_beside()  # a thread doesn't outlive a fork
+        self._aside = Aside(read, write)
+
+    def write_rows(self) -> list[str]:
+        """Write the rows that were put off; a sentence on each plugin that failed only there.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        assert self._behind is not None
+        known = {*self._failures, *self._pipeline.off}
+        try:
+            written = None if self._aside is None else self._aside.share(self._write_rows)
+        except ReaderDiedError as error:
+            log.warning("%s; its part is done again", error)
+            self._outlets.rewind()
+            written = None
+        if written is None:
+            self._write_rows(Turns())
+            written = Written({}, {}, [])
+        self._outlets.close()
+        self._behind = None
+        failures = {**written.failures, **written.off, **self._failures, **self._pipeline.off}
+        return [sentence for name, sentence in failures.items() if name not in known]
+
+    def _write_rows(self, turns: Turns) -> None:
+        assert self._behind is not None
+        for number, stored in enumerate(batches_behind(self.journal, self.index, self._behind)):
+            if turns.takes(number):
+                rows = self._outlets.rows(self._scored(stored))
+                turns.wait(number)
+                self._outlets.write(rows)
+                turns.end(number)
 
     @property
     def warned_aside(self) -> list[str]:
-        return [] if self._aside is None or self._aside.left is None else self._aside.left.warned
+        return [] if self._aside is None else self._aside.warned
 
     def _take_aside(self, aside: Aside) -> bool:
         stored = aside.take()
@@ -295,7 +283,6 @@ class Reducer:
             pass
         left = self._aside.left if self._aside is not None else self._read_rest(end)
         assert left is not None  # a process that reads aside has come to its end
-        self._outlets.close()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
         reduction.raw_values, reduction.plugin_folds = pipeline.dump_raw_values(), pipeline.dump_plugin_folds()
@@ -313,6 +300,10 @@ class Reducer:
             reduction.save(self.journal, self.index)
         self._writer.close()
         self._drop_segments(ended=True)
+        if not self.rows_wait:
+            self._outlets.close()
+        if self._aside is not None:
+            self._aside.begin_rows(finishing=reduction.finishing) if self.rows_wait else self._aside.close()
         return reduction
 
     def _read_rest(self, end: journal.RunEnd | None) -> Left:
@@ -359,15 +350,17 @@ class Reducer:
         if stored.count:
             reduction.finishing = reduction.finishing or stored.has_finish
             reduction.endless += 0 if reduction.finishing else len(stored.endless)
-            numbers = self._rows.numbers
             if stored.grades and self.plan.plugins.grading_timeout_s is not None:
                 stored = self._graded(stored)
-            batch = batch_of(stored, self.plan, self._store, finishing=reduction.finishing, further=numbers)
-            scored = self._pipeline.score(batch)
+            scored = self._scored(stored)
             self._pipeline.feed(scored)
             self._outlets.give(scored)
             if self._tell is not None:
                 self._tell(scored)
+
+    def _scored(self, stored: StoredBatch) -> RecordBatch:
+        finishing, numbers = self.reduction.finishing, self._rows.numbers
+        return self._pipeline.score(batch_of(stored, self.plan, self._store, finishing=finishing, further=numbers))
 
     def _graded(self, stored: StoredBatch) -> StoredBatch:
         """The batch with the grades of a slow grader."""

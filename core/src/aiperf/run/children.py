@@ -198,6 +198,7 @@ class Mailbox:
     phase_end_ns: when the last of the former said it ended, which is earlier than the message is read where this process stood
     still; 0 where none did.
     live: the latest of each reducer.  reduced: reducers that have folded everything.  summarized: the summary is written.
+    rows_wait: reducers that put off rows for it.  row_failures: sentences on those rows.
     unready: why children could not get ready.  failures: why reducers could not finish.
     catch_up: the messages for a child that gets ready in the place of one that died.
     """
@@ -211,6 +212,8 @@ class Mailbox:
         self.live: dict[int, control.Live] = {}
         self.reduced: set[int] = set()
         self.summarized = False
+        self.rows_wait: set[int] = set()
+        self.row_failures: list[str] = []
         self.unready: list[str] = []
         self.failures: list[str] = []
         self.catch_up: Callable[[Child], Sequence[control.Message]] = no_messages
@@ -275,12 +278,16 @@ class Mailbox:
                     log.log(level, "%s", line)
             case control.Live(index):
                 self.live[index] = message
-            case control.Reduced(index, trouble):
+            case control.Reduced(index, trouble, rows_wait):
                 self.reduced.add(index)
+                (self.rows_wait.add if rows_wait else self.rows_wait.discard)(index)
                 self.failures += [] if trouble is None else [trouble]
             case control.Summarized(trouble):
                 self.summarized = True
                 self.failures += [] if trouble is None else [trouble]
+            case control.RowsWritten(index, failures):
+                self.rows_wait.discard(index)
+                self.row_failures += failures
             case control.Released(role, index):
                 self.children.of[role][index].released = True
 

@@ -124,11 +124,15 @@ class ReducerProcess:
                 self.line.send(control.Ready("reducer", self.index, _trouble(self._load)))
             case control.Finish():
                 trouble = _trouble(self._finish)
-                for sentence in self._warnings.sentences:
-                    self.line.send(control.Notice(sentence))
-                self.line.send(control.Reduced(self.index, trouble))
+                self._tell_warnings()
+                rows_wait = self.reducer is not None and self.reducer.rows_wait
+                self.line.send(control.Reduced(self.index, trouble, rows_wait))
             case control.Summarize():
                 self.line.send(control.Summarized(_trouble(self._summarize)))
+            case control.WriteRows():
+                failures = self._write_rows()
+                self._tell_warnings()
+                self.line.send(control.RowsWritten(self.index, failures))
             case control.Exit() | control.Release():
                 self.over, self.released = True, isinstance(message, control.Release) and not self._guarded
 
@@ -143,6 +147,8 @@ class ReducerProcess:
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
         # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
         self.crowded = (os.cpu_count() or 1) < plan.run.workers + plan.run.reducers + 2
+        for stale in self.journal.glob(f"part-*-{self.index}"):
+            stale.unlink()  # of one that died, whose second process may still write to it
         tell = RequestLines(plan.run.log_level, self._say).tell if plan.run.log_level <= DEBUG else None
         self.reducer = Reducer(
             plan, self.journal, self.index, plan.run.reducers, clock=clock, secret_texts=self.secrets.texts, tell=tell
@@ -166,13 +172,32 @@ class ReducerProcess:
             except OSError as error:
                 self._note_full_disk(error)
         if self.trouble is not None:
-            # The reserve and the rows of per-request files make room for the summary; a report makes the rows again.
-            for part in self.journal.glob("part-*"):
-                with contextlib.suppress(FileNotFoundError):  # another reducer was there first
-                    os.truncate(part, 0)  # it is still open
-                    part.rename(f"{part}.dropped")
+            self._drop_parts()
             self._load(exporting=False)
             self._reduce_rest()
+
+    def _drop_parts(self) -> None:
+        """Make room for the summary: with the reserve and the rows of per-request files, which a report makes again."""
+        for part in self.journal.glob("part-*"):
+            with contextlib.suppress(FileNotFoundError):  # another reducer was there first
+                os.truncate(part, 0)  # it is still open
+                part.rename(f"{part}.dropped")
+
+    def _write_rows(self) -> list[str]:
+        """Write the rows that waited for the summary; a sentence on each failure."""
+        if self.reducer is None or not self.reducer.rows_wait:
+            return []
+        try:
+            failures = self.reducer.write_rows()
+        except OSError as error:
+            self._drop_parts()
+            return [f"rows in {self.journal} can't be written: {error.strerror or error}"]
+        self._warnings.sentences |= dict.fromkeys(self.reducer.warned_aside)
+        return failures
+
+    def _tell_warnings(self) -> None:
+        for sentence in self._warnings.sentences:
+            self.line.send(control.Notice(sentence))
 
     def _reduce_rest(self) -> None:
         assert self.reducer is not None
@@ -181,8 +206,10 @@ class ReducerProcess:
 
         plan, end = self.reducer.plan, load_end(self.journal)
         spare = len(os.sched_getaffinity(0)) >= 2 * plan.run.reducers
-        if spare and plan.plugins.grader is None and self.reducer.unread > _WORTH_BYTES:  # a grader may have threads
-            self.reducer.read_aside(end, lambda: self._warnings.sentences)
+        if self.reducer.unread > _WORTH_BYTES:
+            self.reducer.put_off_rows()
+            if spare and plan.plugins.grader is None:  # a grader may have threads
+                self.reducer.read_aside(end, lambda: self._warnings.sentences)
         while self.reducer.step(_STEP_S):
             self._tell_live()
         # One reducer makes the summary from its memory; several are merged from files.

@@ -283,9 +283,24 @@ class Run:
         self._wait(lambda: mailbox.summarized, "Making the summary")
         summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
         for child in self.children.reducers:
-            mailbox.send(child, self.fleet.last_message)
+            if child.index not in mailbox.rows_wait:
+                mailbox.send(child, self.fleet.last_message)
         outcome.stamp("summarized_ns")
         return summary
+
+    def _await_rows(self) -> list[str]:
+        """Let the reducers write the rows that they put off for the summary; sentences on what failed."""
+        mailbox, children = self.mailbox, [self.children.reducers[index] for index in sorted(self.mailbox.rows_wait)]
+        mailbox.catch_up = lambda child: [control.Finish(), control.WriteRows()]
+        for child in children:
+            mailbox.send(child, control.WriteRows())
+        if children:
+            self._wait(lambda: not mailbox.rows_wait, "Writing the per-request files")
+        for child in children:
+            mailbox.send(child, self.fleet.last_message)
+        for sentence in mailbox.row_failures:
+            log.error("%s", sentence)
+        return mailbox.row_failures
 
     def _wait(self, over: Callable[[], bool], what: str, far: Callable[[], Far] = unknown) -> None:
         with step(self.display, what, far) as tell:
@@ -316,10 +331,19 @@ class Run:
             self.display.close()
         self.hooks.call("aiperf_summary_made", summary=summary)
         to = artifacts.target_for(self.plan, self.clock)
+        exporting = artifacts.Export(summary, self.plan, journal, to)
         with watched(self.display, "Writing the files"):
-            written, failures = artifacts.export(summary, self.plan, journal, to)
+            exporting.begin()
+        try:
+            failures = self._await_rows()
+        except (AiperfError, Interruption):
+            print(f"aiperf: not written: {names(exporting.rest)}", file=sys.stderr)
+            raise
+        with watched(self.display, "Writing the files"):
+            exporting.complete()
         self.display.close()
-        failures += summary.extra.get("failures", [])
+        failures += [*exporting.failures, *summary.extra.get("failures", [])]
+        written = exporting.written
         for files in self.hooks.call("aiperf_export", summary=summary, target=to) or ():
             written += files or []
         artifacts.print_footer(written, self.directories.log_file)
