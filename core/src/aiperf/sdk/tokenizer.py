@@ -93,4 +93,4 @@ class TokenizerSource(Protocol):
     def open(self, name: str) -> Tokenizer: ...
 
 
-__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource"]
+__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind"]

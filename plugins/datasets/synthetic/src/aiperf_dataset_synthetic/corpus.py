@@ -14,8 +14,13 @@ from aiperf import BadDataset, Tokenizer
 from aiperf.sdk.draws import uniform
 
 from aiperf_dataset_synthetic.code import code
+from aiperf_dataset_synthetic.token_index import NoIndex, TokenIndex
 
 _IDS_BEFORE_JUMP = 8
+_CHARACTERS = 3
+"""Fewest characters of a token, on average."""
+_COMPARED = 24
+"""Windows of the corpus that are compared with those of its index, and their tokens."""
 _DISTINCT = 32
 """Two beginnings must differ within so many characters: less than a block of a prefix cache (16 tokens)."""
 _GOLDEN = 0.618_033_988_75
@@ -28,6 +33,13 @@ class Window(Protocol):
         """The first *count* ids; the same for every call."""
         ...
 
+    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> tuple[str, int] | None:
+        """The text of the first *count* ids, without blanks around it, and its number of tokens; None where it must be counted.
+
+        *behind*: as it stands behind another text and a space.
+        """
+        ...
+
 
 class Ids:
     """A window of existing ids; it ends with them."""
@@ -37,6 +49,9 @@ class Ids:
 
     def first(self, count: int) -> list[int]:
         return self._ids[:count]
+
+    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> None:
+        return None
 
 
 class Corpus(Protocol):
@@ -61,11 +76,12 @@ class RunningText:
     """A text read from a word on, which continues at its beginning after its end.
 
     It begins only at words whose continuation is unique, so no two prompts share a prefix by accident.  Each line, and
-    the rest of a line from each word on, is tokenized once, for any number of prompts.
+    the rest of a line from each word on, is tokenized once, for any number of prompts.  Texts are slices of it where the
+    tokenizer allows an index, made once as many tokens were asked for as the corpus has.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer, seed: int) -> None:
-        self._tokenizer, self._seed = tokenizer, seed
+        self._tokenizer, self._seed, self._text = tokenizer, seed, text
         beginnings = {word.start(): text[word.start() : word.start() + _DISTINCT] for word in re.finditer(r"\S+", text)}
         counts = Counter(beginnings.values())
         self._words = [offset for offset, beginning in beginnings.items() if counts[beginning] == 1]
@@ -76,8 +92,43 @@ class RunningText:
         self._rests: dict[int, list[int]] = {}
         self._streams: dict[str, int] = {}
         self._stride = coprime(round(len(self._words) * _GOLDEN), len(self._words))
+        self._asked = 0
+        self._index: TokenIndex | None = None
 
     def window(self, stream: str, number: int) -> Window:
+        return _Lines(self, *self._place(stream, number))
+
+    def cut(self, tokenizer: Tokenizer, offset: int, jump: int | None, count: int, *, behind: bool) -> tuple[str, int] | None:
+        """As :meth:`Window.cut`, of the window at *offset*; *jump* is the line at which it continues behind its first ids."""
+        if tokenizer is not self._tokenizer:
+            return None
+        if self._asked < len(self._text):
+            self._asked += _CHARACTERS * count
+            if self._asked < len(self._text):
+                return None
+            self._index = self._made_index()
+        try:
+            return None if self._index is None else self._index.cut(offset, jump, count, behind=behind)
+        except NoIndex:
+            self._index = None
+            return None
+
+    def _made_index(self) -> TokenIndex | None:
+        """The index, where it gives the same texts as the windows."""
+        try:
+            index = TokenIndex(self._text, self._starts, self._tokenizer, _IDS_BEFORE_JUMP)
+            for offset in self._words[:: len(self._words) // _COMPARED]:
+                for jump in (None, len(self._lines) // 2):
+                    cut = index.cut(offset, jump, _COMPARED, behind=False)
+                    text = self._tokenizer.decode(_Lines(self, offset, jump).first(_COMPARED)).strip()
+                    if cut is not None and cut != (text, self._tokenizer.count(text)):
+                        return None
+        except NoIndex:
+            return None
+        return index
+
+    def _place(self, stream: str, number: int) -> tuple[int, int | None]:
+        """The window's first character, and the line at which it continues behind its first tokens; None for the next one."""
         # A stride without a common factor visits every word before it repeats the first.
         words, start = len(self._words), self._streams.get(stream)
         if start is None:
@@ -86,7 +137,7 @@ class RunningText:
         jump = None
         if number >= words:  # the beginning repeats: continue elsewhere before it fills a block of a prefix cache
             jump = int(uniform(self._seed, f"{stream}.jump", number) * len(self._lines))
-        return _Lines(self, self._words[word], jump)
+        return self._words[word], jump
 
     def line_at(self, offset: int) -> int:
         return bisect_right(self._starts, offset) - 1
@@ -107,17 +158,23 @@ class RunningText:
 
 class _Lines:
     def __init__(self, text: RunningText, offset: int, jump: int | None) -> None:
-        self._text = text
-        line = text.line_at(offset)
-        self._ids = text.rest_of_line(line, offset)[: None if jump is None else _IDS_BEFORE_JUMP]
-        self._next = line + 1 if jump is None else jump
+        self._text, self._offset, self._jump = text, offset, jump
+        self._ids: list[int] = []
+        self._next = -1
 
     def first(self, count: int) -> list[int]:
+        if self._next < 0:
+            line, jump = self._text.line_at(self._offset), self._jump
+            self._ids = self._text.rest_of_line(line, self._offset)[: None if jump is None else _IDS_BEFORE_JUMP]
+            self._next = line + 1 if jump is None else jump
         ids = self._ids
         while len(ids) < count:
             ids += self._text.line(self._next)
             self._next += 1
         return ids[:count]
+
+    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> tuple[str, int] | None:
+        return self._text.cut(tokenizer, self._offset, self._jump, count, behind=behind)
 
 
 class Vocabulary:
@@ -161,6 +218,9 @@ class _Steps:
     def __init__(self, vocabulary: Vocabulary, start: int, step: int, size: int) -> None:
         self._vocabulary, self._next, self._step, self._size = vocabulary, start, step, size
         self._ids: list[int] = []
+
+    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> None:
+        return None
 
     def first(self, count: int) -> list[int]:
         readable, skipped = self._vocabulary.readable, 0

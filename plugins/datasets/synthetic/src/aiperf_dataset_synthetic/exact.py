@@ -25,7 +25,7 @@ def fitted(
     """
     best: tuple[str, int] | None = None
     for window in windows:
-        candidate = _cut(tokenizer, window, length, head, head_length + length)
+        candidate = _cut(tokenizer, window, length, head, head_length)
         if best is None or abs(candidate[1]) < abs(best[1]):
             best = candidate
         if best[1] == 0:
@@ -34,13 +34,23 @@ def fitted(
     return best
 
 
-def _cut(tokenizer: Tokenizer, window: Window, length: int, head: str, target: int) -> tuple[str, int]:
+def measured(tokenizer: Tokenizer, window: Window, cut: int, head: str = "", head_length: int = 0) -> tuple[str, int]:
+    """The text of the first *cut* ids of a window, and the tokens of ``head + text``, where *head* has *head_length*."""
+    if not head or (head_length and head[-1] == " "):
+        known = window.cut(tokenizer, cut, behind=head != "")
+        if known is not None:
+            return known[0], head_length + known[1]
+    text = tokenizer.decode(window.first(cut)).strip()
+    return text, tokenizer.count(head + text)
+
+
+def _cut(tokenizer: Tokenizer, window: Window, length: int, head: str, head_length: int) -> tuple[str, int]:
     """Move the cut by the error until the tokenized text has the length: tokens may change on the way through text (a cut
     inside a word, a lone space)."""
-    cut, tried = length, dict[int, tuple[int, str]]()
+    cut, target, tried = length, head_length + length, dict[int, tuple[int, str]]()
     for _ in range(_ROUNDS):
-        text = tokenizer.decode(window.first(cut)).strip()
-        off = tokenizer.count(head + text) - target
+        text, tokens = measured(tokenizer, window, cut, head, head_length)
+        off = tokens - target
         tried[cut] = off, text
         if off == 0:
             return text, 0

@@ -11,7 +11,7 @@ from aiperf import BadDataset, DatasetContext, Tokenizer
 from msgspec import Struct
 
 from aiperf_dataset_synthetic.corpus import Corpus, Ids, Window, open_corpus
-from aiperf_dataset_synthetic.exact import fitted
+from aiperf_dataset_synthetic.exact import fitted, measured
 from aiperf_dataset_synthetic.options import CommonOptions
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class Writer:
         """
         tokenizer, asked, length = tokenizer or self._tokenizer, length, max(1, length)
         if prefix is None and length == asked:  # nearly all texts are exact at the first cut
-            text = tokenizer.decode(self._corpus.window(f"synthetic.{stream}", number).first(length)).strip()
-            if tokenizer.count(text) == length:
+            text, tokens = measured(tokenizer, self._corpus.window(f"synthetic.{stream}", number), length)
+            if tokens == length:
                 self._texts += 1
                 return Text(text, length)
         text, off = "", length
