@@ -51,6 +51,14 @@ class Echo(Endpoint):
         return HttpRequest("/echo", msgspec.json.encode(body), {"X-Kind": "echo"})
 
 
+class Spliced(Echo):
+    splices_text, encoded = True, 0
+
+    def encode(self, turn):
+        Spliced.encoded += 1
+        return super().encode(turn)
+
+
 class Chats(Echo):
     """Says messages; a turn of "nothing" has none."""
 
@@ -1014,6 +1022,59 @@ def test_several_texts_are_several_answers_where_the_endpoint_says_so(
 ) -> None:
     plan = listed(tmp_path, {"id": "two", "turns": [{"texts": ["a", "b"]}]}, endpoint=endpoint)
     assert build(plan).data.several_answers is several
+
+
+PICTURE = f"data:,{5_000 * 'y'}"
+KINDS: list[dict[str, Any]] = [
+    {"turns": [{}]},
+    {"turns": [{"input_tokens": 3}]},
+    {"turns": [{"input_tokens": 4, "max_tokens": 5}]},
+    {"turns": [{"input_tokens": 4, "max_tokens": 6, "delay_ms": 2.5}]},
+    {"turns": [{"input_tokens": 5, "extra": {"n": 2}}]},
+    {"turns": [{"input_tokens": 5, "extra": {"prompt": "more words"}}]},
+    {"turns": [{"input_tokens": 6, "expected": "yes"}]},
+    {"turns": [{"input_tokens": 7, "role": "critic", "model": "own"}]},
+    {"turns": [{"input_tokens": 8, "media": [{"kind": "image", "value": "data:,x"}]}]},
+    {"turns": [{"input_tokens": 9, "before": [{"role": "user", "media": [{"kind": "image", "value": PICTURE}]}]}]},
+    {"turns": [{"input_tokens": 9, "before": [{"role": "user", "texts": ["five words are counted here"]}]}]},
+    {"turns": [{"input_tokens": 10}], "system": "Be brief."},
+    {"turns": [{"input_tokens": 11}, {"input_tokens": 12}]},
+]
+
+
+def varied(kind: dict[str, Any], name: str, number: int) -> dict[str, Any]:
+    """A conversation of the kind with texts and tokens of its own; one of them has two texts."""
+    turns = [{"texts": [f'"{number}" words\n'] * (2 if number == 5 else 1), **turn} for turn in kind["turns"]]
+    known = [{**turn, "input_tokens": turn["input_tokens"] + number} if "input_tokens" in turn else turn for turn in turns]
+    return {**kind, "id": name, "turns": known}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"models": ("a", "b")}, {"delay_ratio": 2.0}, {"use_server_token_count": True}], ids=str
+)
+def test_conversations_of_one_kind_are_stored_as_those_that_are_encoded_one_by_one(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    rows = [varied(kind, f"c{index}.{again}", again) for index, kind in enumerate(KINDS) for again in range(12)]
+
+    def files(endpoint: str) -> dict[str, bytes]:
+        folder = tmp_path / endpoint
+        build(listed(folder, *rows, endpoint=endpoint, phases=(phase(entries=len(rows)),), **LINES, **changes))
+        return {path.name: path.read_bytes() for path in (*(folder / "journal").glob("dataset.*"), folder / "lines.txt")}
+
+    one_by_one = files("Echo")
+    assert len(one_by_one["dataset.bodies"]) > 100 * len(rows) / 12
+    assert files("Spliced") == one_by_one
+
+
+def test_a_text_that_is_no_unicode_is_the_endpoints_matter_among_others_of_its_kind(tmp_path: Path) -> None:
+    rows = [{"id": f"c{again}", "turns": [{"texts": ["two words"], "input_tokens": 2}]} for again in range(9)]
+    rows[5]["turns"][0]["texts"] = ["\ud800"]
+    with pytest.raises(AiperfError) as whole:
+        build(listed(tmp_path / "Echo", *rows, endpoint="Echo"))
+    with pytest.raises(AiperfError) as spliced:
+        build(listed(tmp_path / "Spliced", *rows, endpoint="Spliced"))
+    assert str(spliced.value).replace("Spliced", "Echo").replace("spliced", "echo") == str(whole.value)
 
 
 @pytest.mark.parametrize(

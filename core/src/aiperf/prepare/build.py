@@ -19,11 +19,18 @@ from msgspec.structs import replace
 
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.prepare import pace
-from aiperf.prepare.conversations import DatasetExport, check_tools, has_items, with_inlined_media, without_silent_turns
+from aiperf.prepare.conversations import (
+    DatasetExport,
+    check_tools,
+    has_items,
+    with_delays,
+    with_inlined_media,
+    without_silent_turns,
+)
 from aiperf.prepare.due_times import with_due_times, with_limits
 from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
-from aiperf.prepare.templates import Templates
+from aiperf.prepare.templates import Template, Templates
 from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, failure, load, made
@@ -249,39 +256,57 @@ class Entries:
     def _numbered(self, numbers: Iterable[int], conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int]]:
         if self._encoder.capabilities.inline_media:
             conversations = with_inlined_media(iter(conversations), self._plan.data.source)
-        yield from zip(conversations, numbers, strict=False)
+        try:
+            for conversation, number in zip(conversations, numbers, strict=False):
+                if not isinstance(conversation, Conversation):
+                    raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
+                yield conversation, number
+        except AiperfError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise failure(self._plan.plugins.dataset, f"failed after {self._store.entries} conversations", error) from error
 
     def _write(self, enough: Callable[[], bool]) -> bool:
         """Write entries until *enough*, asked behind each; whether there are no more."""
-        plan, store, promised = self._plan, self._store, self.promised
-        usual = promised.promise.turns if promised is not None and promised.recorded_ms is None else None
-        while True:
+        source, ratio = self._plan.data.source, self._plan.data.delay_ratio
+        for conversation, number in self._conversations:
             try:
-                pair = next(self._conversations, None)
-                if pair is None:
-                    return True
-                conversation, number = pair
-                if not isinstance(conversation, Conversation):
-                    raise TypeError(f"it gives {type(conversation).__name__}, not Conversation")
-            except AiperfError:
-                raise
-            except (Exception, SystemExit) as error:  # as blamed(), which costs more than the data set
-                raise failure(plan.plugins.dataset, f"failed after {store.entries} conversations", error) from error
-            if plan.data.delay_ratio != 1.0:
-                ratio, turns = plan.data.delay_ratio, conversation.turns
-                turns = tuple(replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in turns)
-                conversation = replace(conversation, turns=turns)
-            try:
-                conversation = without_silent_turns(conversation)
-                if promised is not None and len(conversation.turns) != usual:
-                    self._check_promise(promised, number, conversation)
-                self._add(conversation, number)
+                self._take(conversation if ratio == 1.0 else with_delays(conversation, ratio), number)
             except AiperfError as error:
-                if plan.data.source is not None:  # a file's conversations often have no ids but those made here
-                    error.message = f"{plan.data.source}, entry {number + 1}: {error.message}"
+                if source is not None:  # a file's conversations often have no ids but those made here
+                    error.message = f"{source}, entry {number + 1}: {error.message}"
                 raise
             if enough():
                 return False
+        return True
+
+    def _take(self, conversation: Conversation, number: int) -> None:
+        """Check, store and export an entry."""
+        promised = self.promised
+        usual = promised is None or (promised.recorded_ms is None and len(conversation.turns) == promised.promise.turns)
+        if usual and self._repeated(conversation, number):
+            return
+        conversation = without_silent_turns(conversation)
+        if promised is not None and (promised.recorded_ms is not None or len(conversation.turns) != promised.promise.turns):
+            self._check_promise(promised, number, conversation)
+        self._add(conversation, number)
+
+    def _repeated(self, conversation: Conversation, number: int) -> bool:
+        """Store and export an entry of a kind that was checked before; False where it is of another kind."""
+        repeated = self._encoder.repeated(conversation)
+        if repeated is None:
+            return False
+        template, tokens = repeated
+        try:
+            bodies = template.bodies(conversation.turns[0].text)
+        except UnicodeError:  # the endpoint has the word
+            return False
+        self._store.add_like(template.row, conversation, bodies, tokens, number)
+        if not self._shuffled:
+            body = bodies[self._exported_model(number)]
+            for export in self._exports:
+                export.entry(conversation, (body,))
+        return True
 
     def _add(self, conversation: Conversation, number: int) -> None:
         """Encode, count and store an entry, and export it where entries come in order."""
@@ -295,7 +320,8 @@ class Entries:
         self._useless_length = self._useless_length or encoder.useless_length(conversation)
         encoder.note_answers(conversation)
         tokens = [encoder.input_tokens(conversation, i, by[0]) for i, by in enumerate(requests)]
-        store.add(conversation, requests, tokens, number)
+        row = store.add(conversation, requests, tokens, number)
+        encoder.stored(conversation, row)
         if not self._shuffled:
             model = self._exported_model(number)
             for export in self._exports:
@@ -376,6 +402,7 @@ class Encoder:
         self._speaks = speaks(plan.target.extra)
         self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
         self._templates = Templates(plan.plugins.endpoint) if endpoint.splices_text else None
+        self._latest: Template | None = None
         self.several_answers = self.capabilities.produces_tokens and asks_several(plan.target.extra)
 
     @property
@@ -389,6 +416,7 @@ class Encoder:
             BadDataset: The endpoint doesn't accept the conversation.
             PluginError: The endpoint failed, or broke a promise.
         """
+        self._latest = None
         if self._templates is None:
             return self._encoded(conversation)
         kind, template = self._templates.of(conversation)
@@ -397,8 +425,9 @@ class Encoder:
         if template is None:
             requests = self._encoded(conversation)
             other = self._encoded(self._templates.other(conversation))
-            self._templates.learn(kind, conversation.turns[0].text, requests[0], other[0])
+            self._latest = self._templates.learn(kind, conversation.turns[0].text, requests[0], other[0])
             return requests
+        self._latest = template
         try:
             filled = template.filled(conversation.turns[0].text)
         except UnicodeError:  # the endpoint has the word
@@ -406,6 +435,29 @@ class Encoder:
         if template.uses & (template.uses - 1) == 0:
             self._templates.check(filled, self._encoded(conversation)[0])
         return [filled]
+
+    def stored(self, conversation: Conversation, row: tuple[int, ...]) -> None:
+        """Note the row in the store of the conversation that was encoded last: others of its kind differ from it in tokens."""
+        if self._latest is not None and (self._tokenizer is None or self._known_tokens(conversation, 0) is not None):
+            self._latest.row = row
+
+    def repeated(self, conversation: Conversation) -> tuple[Template, int | None] | None:
+        """The template of a conversation of a kind that was stored before, and its tokens; None for other conversations."""
+        template = None if self._templates is None else self._templates.of(conversation)[1]
+        # At powers of two the endpoint encodes it as well, as a check of its promise.
+        if template is None or not template.row or (template.uses + 1) & template.uses == 0:
+            return None
+        if self._tokenizer is None:
+            return template, None
+        tokens = conversation.turns[0].input_tokens
+        return None if tokens is None else (template, tokens)
+
+    def _known_tokens(self, conversation: Conversation, index: int) -> int | None:
+        """What the data set says, where the texts of the turn are all of its prompt; None where the request must be counted."""
+        turn = conversation.turns[index]
+        by_itself = self._plain_prompts and turn.tools is None and turn.items is None and len(turn.texts) <= 1
+        by_itself = by_itself and self._chats is None and not (self._speaks or speaks(turn.extra))
+        return turn.input_tokens if by_itself and not (conversation.prelude or turn.before) else None
 
     def _encoded(self, conversation: Conversation) -> list[list[HttpRequest]]:
         self._check(conversation)
@@ -441,13 +493,11 @@ class Encoder:
                 return self._chats.tokens(request.body)
             except BadTokenizer as error:
                 raise BadDataset(f"turn {index} of conversation {conversation.id!r}: {error.message}", *error.hints) from error
+        known = self._known_tokens(conversation, index)
+        if known is not None:
+            return known
         turn = conversation.turns[index]
-        by_itself = self._plain_prompts and turn.tools is None and turn.items is None and len(turn.texts) <= 1
-        by_itself = by_itself and not (self._speaks or speaks(turn.extra))
-        history = (*conversation.prelude, *turn.before)
-        if turn.input_tokens is not None and by_itself and not history:
-            return turn.input_tokens
-        turn = replace(turn, history=history, extra={**self._plan.target.extra, **turn.extra})
+        turn = replace(turn, history=(*conversation.prelude, *turn.before), extra={**self._plan.target.extra, **turn.extra})
         with blamed(self._plan.plugins.endpoint, f"can't read the prompt of turn {index} of conversation {conversation.id!r}"):
             counted = prompt(self._endpoint, turn, request)
         return self._tokenizer.count(" ".join(counted.texts)) + len(counted.ids)

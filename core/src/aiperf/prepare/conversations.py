@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
@@ -17,9 +17,6 @@ from aiperf.rundir.media import with_media
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.model import Answers, Conversation, Media, Turn, names
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -69,14 +66,9 @@ class DatasetExport:
 
     def _flush(self) -> None:
         entries, self._entries, self._bytes = self._entries, [], 0
-        self._write(partial(self._joined, entries))
-
-    def _joined(self, entries: list[tuple[Conversation, Sequence[bytes]]]) -> bytes:
-        pieces = []
-        for conversation, bodies in entries:
-            pieces.append(self._exporter.entry(conversation, bodies, first=self._first))
+        if entries:
+            self._write(partial(self._exporter.entries, entries, first=self._first))
             self._first = False
-        return b"".join(pieces)
 
     def _write(self, piece: Callable[[], bytes]) -> None:
         if self._file is not None:
@@ -155,6 +147,12 @@ def without_silent_turns(conversation: Conversation) -> Conversation:
         else:
             turns.append(replace(turn, before=before, delay_ms=delay_ms, tools=tools, reset=reset))
             waiting = Turn()
+    return replace(conversation, turns=tuple(turns))
+
+
+def with_delays(conversation: Conversation, ratio: float) -> Conversation:
+    """The conversation with its delays multiplied by *ratio*."""
+    turns = (replace(turn, delay_ms=turn.delay_ms * ratio) if turn.delay_ms else turn for turn in conversation.turns)
     return replace(conversation, turns=tuple(turns))
 
 

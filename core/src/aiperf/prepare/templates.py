@@ -23,19 +23,24 @@ _encode = msgspec.json.Encoder().encode
 
 class Template(Struct):
     """kind: a conversation of one turn, without id and text.  requests: by model, each with the bytes before and behind the
-    text.  uses: how often it was used."""
+    text.  uses: how often it was used.  row: of its turn in the store; () where its conversations are stored one by one."""
 
     kind: Conversation
     requests: list[tuple[HttpRequest, bytes, bytes]]
     uses: int = 0
+    row: tuple[int, ...] = ()
+
+    def bodies(self, text: str) -> list[bytes]:
+        """The bodies with this text."""
+        self.uses += 1
+        written = _encode(text)
+        return [before + written + behind for _, before, behind in self.requests]
 
     def filled(self, text: str) -> list[HttpRequest]:
         """The requests with this text."""
-        self.uses += 1
-        written = _encode(text)
         return [
-            HttpRequest(like.path, before + written + behind, like.headers, like.content_type, like.method)
-            for like, before, behind in self.requests
+            HttpRequest(like.path, body, like.headers, like.content_type, like.method)
+            for (like, _, _), body in zip(self.requests, self.bodies(text), strict=True)
         ]
 
 
@@ -65,20 +70,24 @@ class Templates:
         """The conversation with another text."""
         return replace(conversation, turns=(replace(conversation.turns[0], texts=(_OTHER_TEXT,)),))
 
-    def learn(self, kind: Conversation, text: str, requests: list[HttpRequest], others: list[HttpRequest]) -> None:
-        """Keep a template made of the requests with *text*.  *others*: those with another text."""
+    def learn(
+        self, kind: Conversation, text: str, requests: list[HttpRequest], others: list[HttpRequest]
+    ) -> Template | None:  # fmt: skip
+        """Keep a template made of the requests with *text*, where one can be.  *others*: those with another text."""
         self._learned += 1
         written, pieces = _encode(text), []
         for request in requests:
             before, found, behind = request.body.partition(written)
             if not found or written in behind:
-                return
+                return None
             pieces.append((request, before, behind))
         template = Template(kind, pieces)
-        if template.filled(_OTHER_TEXT) == others:  # else the text stands elsewhere, too, or is a word of the envelope
-            if len(self._by_length) == _KINDS:
-                self._by_length.clear()
-            self._by_length[kind.turns[0].max_tokens] = template
+        if template.filled(_OTHER_TEXT) != others:  # the text stands elsewhere, too, or is a word of the envelope
+            return None
+        if len(self._by_length) == _KINDS:
+            self._by_length.clear()
+        self._by_length[kind.turns[0].max_tokens] = template
+        return template
 
     def check(self, filled: list[HttpRequest], encoded: list[HttpRequest]) -> None:
         """

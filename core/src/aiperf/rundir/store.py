@@ -142,25 +142,26 @@ class StoreWriter:
     def add(
         self, conversation: Conversation, requests: Sequence[Sequence[HttpRequest]], input_tokens: Sequence[int | None] = (),
         number: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> tuple[int, ...]:  # fmt: skip
         """Append an entry.
 
         *requests*: per turn, per model, the turn encoded by itself.  *input_tokens*: per turn, None where unknown;
         turns beyond its end keep the data set's number.  *number*: of the entry, only :meth:`out_of_order`.
+
+        Returns:
+            For :meth:`add_like`; () where the entry has several turns or media.
         """
-        entries, turns, offsets, splices = self._tables
+        _, turns, offsets, splices = self._tables
         stored, kept, images, sound_ns = conversation, dict[str, Kept](), list[int](), list[int]()
         if has_media(conversation):
             stored, kept = self._pool.kept(conversation)
             images, sound_ns, self._media = images_of(conversation), audio_ns_of(conversation), True
-        identity, packed = conversation.id.encode(), _encode(stored)
-        entries += (self._turns, self._conversation_end, len(identity))
-        self._conversations += (identity, packed)
-        self._conversation_end += len(identity) + len(packed)
+        self._append(stored)
+        row: tuple[int, ...] = ()
         for index, turn in enumerate(conversation.turns):
             self.graded |= turn.expected is not None
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
-            turns += (
+            row = (
                 self._shapes_of(requests[index]),
                 -1 if tokens is None else tokens,
                 -1 if turn.max_tokens is None else turn.max_tokens,
@@ -169,6 +170,7 @@ class StoreWriter:
                 (turn.prefix_hits << _BLOCKS | turn.prefix_blocks) << _IMAGES | (images[index] if images else 0),
                 sound_ns[index] if sound_ns else -1,
             )
+            turns += row
             media = of_turn(conversation, index, kept) if kept else None
             for request in requests[index]:
                 body = request.body
@@ -182,6 +184,29 @@ class StoreWriter:
             turns.append(self._splices_end)
         self._turns += len(conversation.turns)
         self.max_turns = max(self.max_turns, len(conversation.turns))
+        self._end_entry(number)
+        return row if len(conversation.turns) == 1 and not images else ()
+
+    def add_like(
+        self, row: tuple[int, ...], conversation: Conversation, bodies: Sequence[bytes], input_tokens: int | None, number: int
+    ) -> None:  # fmt: skip
+        """Append an entry that differs in its id, text and tokens from the one whose :meth:`add` gave *row*."""
+        self._append(conversation)
+        for body in bodies:
+            self._body_end += len(body)
+            self._tables[2].append(self._body_end)
+        self._bodies += bodies
+        self._tables[1] += (row[0], -1 if input_tokens is None else input_tokens, *row[2:], self._splices_end)
+        self._turns += 1
+        self._end_entry(number)
+
+    def _append(self, conversation: Conversation) -> None:
+        identity, packed = conversation.id.encode(), _encode(conversation)
+        self._tables[0] += (self._turns, self._conversation_end, len(identity))
+        self._conversations += (identity, packed)
+        self._conversation_end += len(identity) + len(packed)
+
+    def _end_entry(self, number: int) -> None:
         if self._places is not None:
             self._places[number] = self.entries
         self.entries += 1

@@ -214,6 +214,11 @@ class DatasetExporter(_RowExporter[OptionsT]):
         """The conversation's part of the file; *bodies* has one encoded body per turn."""
         raise NotImplementedError(f"{type(self).__name__} must define entry(conversation, bodies, first=…)")
 
+    def entries(self, entries: Sequence[tuple[Conversation, Sequence[bytes]]], *, first: bool) -> bytes:
+        """The parts of several conversations, at least one; *first*: they begin the file.  One by one, unless defined."""
+        parts = (self.entry(*entry, first=first and not number) for number, entry in enumerate(entries))
+        return b"".join(parts)
+
     def footer(self) -> bytes:
         return b""
 

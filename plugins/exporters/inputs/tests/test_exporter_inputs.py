@@ -33,6 +33,16 @@ def test_the_file_is_indented_like_any_json_of_two_spaces():
     assert written(*entries).decode() == json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
+def test_several_conversations_at_once_are_written_as_one_by_one():
+    bodies = [b'{"a":[],"b":{},"c":"x\\n"}', b" [1, 2 ] ", b"1]},{", b"\xff", b'"text"', b"{\n  \"n\": 1e5\n}"]
+    entries = [(f'name "{number}"', bodies[: number + 1]) for number in range(len(bodies))]
+    exporter = Inputs(Target(Path()))
+    conversations = [(Conversation(name, ()), some) for name, some in entries]
+    first, rest = conversations[:2], conversations[2:]
+    together = exporter.entries(first, first=True) + exporter.entries(rest, first=False)
+    assert exporter.header() + together + exporter.footer() == written(*entries)
+
+
 def test_a_data_set_without_entries_is_json_too():
     assert json.loads(written()) == {"data": []}
 

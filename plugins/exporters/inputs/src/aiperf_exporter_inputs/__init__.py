@@ -8,6 +8,10 @@ from collections.abc import Sequence
 import msgspec
 from aiperf import Conversation, DatasetExporter
 
+_END = b"\n  ]\n}"
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(msgspec.Raw).decode
+
 
 class Inputs(DatasetExporter):
     """``inputs.json``: ``{"data": [{"session_id": …, "payloads": [body of each turn]}]}``, one entry at a time.
@@ -23,19 +27,27 @@ class Inputs(DatasetExporter):
         return b'{\n  "data": ['
 
     def entry(self, conversation: Conversation, bodies: Sequence[bytes], *, first: bool) -> bytes:
-        name = msgspec.json.encode(conversation.id)
-        whole = b'{"session_id":%b,"payloads":[%b]}' % (name, b",".join(_json(self.target.shown_body(body)) for body in bodies))
-        # JSON text has no line end inside a string, so that indenting the lines changes no value.
-        text = msgspec.json.format(whole, indent=2).replace(b"\n", b"\n    ")
-        return (b"\n    " if first else b",\n    ") + text
+        return self.entries([(conversation, bodies)], first=first)
+
+    def entries(self, entries: Sequence[tuple[Conversation, Sequence[bytes]]], *, first: bool) -> bytes:
+        objects = [
+            b'{"session_id":%b,"payloads":[%b]}' % (_encode(conversation.id), b",".join(map(self._shown, bodies)))
+            for conversation, bodies in entries
+        ]
+        # Formatted in the place that they have in the file, without what stands around them.
+        text = msgspec.json.format(b'{"data":[%b]}' % b",".join(objects), indent=2)
+        return text[len(self.header()) : -len(_END)] if first else b"," + text[len(self.header()) : -len(_END)]
+
+    def _shown(self, body: bytes) -> bytes:
+        return _json(self.target.shown_body(body))
 
     def footer(self) -> bytes:
-        return b"\n  ]\n}\n"
+        return _END + b"\n"
 
 
 def _json(body: bytes) -> bytes:
     try:
-        msgspec.json.decode(body, type=msgspec.Raw)
+        _decode(body)
     except msgspec.DecodeError:
         return b'{"body_base64":"%b"}' % b64encode(body)
     return body
