@@ -157,6 +157,41 @@ def test_what_a_plugin_warns_of_in_a_reducer_is_a_warning_of_the_run(tmp_path: P
     assert "sk-0123456789" not in (done.artifacts / "logs" / "aiperf.log").read_text()
 
 
+TALKER = f"""
+import logging, os, sys
+from aiperf import hookimpl
+
+def talker(name):
+    def called(self):
+        logging.getLogger("acme.talker").warning("%s has the key %s", name, "sk-0123456789")
+        print(name, "prints the key sk-0123456789", file=sys.stderr)
+        os.write(2, f"{{name}} was called\\n".encode())
+    return hookimpl(called)
+
+Thing = type("Thing", (), {{name: talker(name) for name in {HOOKS!r}}})
+"""
+
+
+def test_what_plugins_log_and_print_has_no_secret_in_any_process(tmp_path: Path) -> None:
+    overlay = Overlay(tmp_path / "overlay")
+    overlay.add("acme-talker", "hooks", "talker", code=TALKER)
+    overlay.add("acme-tides", "telemetry", "tides", code=SOURCE)
+    aiperf = Program(tmp_path)
+    aiperf.environment |= {
+        "PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(tmp_path / "cache"), "AIPERF_API_KEY": "sk-0123456789",
+    }  # fmt: skip
+    with running(first_token_ms=1) as simulator:
+        done = profile(aiperf, simulator)
+    assert done.code == 0, done.err
+    log = (done.artifacts / "logs" / "aiperf.log").read_text()
+    # In a worker, a reducer, the builder, a source's process and the parent.
+    for hook in ("request_prepared", "batch_reduced", "make_schedule", "samples_arrived", "plan_validated"):
+        assert f"aiperf_{hook} was called" in log + done.err
+        assert f"aiperf_{hook} has the key <redacted>" in log + done.err
+        assert f"aiperf_{hook} prints the key <redacted>" in log + done.err
+    assert "sk-0123456789" not in log + done.err + done.out
+
+
 def test_hooks_of_the_parent_come_in_the_order_of_the_reference(calls: list[tuple[str, str, int]]) -> None:
     parent = [hook for hook, role, _ in calls if role == PARENT and hook != "aiperf_snapshot"]
     phase = ["aiperf_phase_started", "aiperf_phase_ended"]

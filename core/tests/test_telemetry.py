@@ -15,7 +15,7 @@ from aiperf.report.report import write_summary
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.hooks import hookimpl
 from aiperf.sdk.options import EncodedOptions, Options
-from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.plan import Secrets, TlsPlan
 from aiperf.sdk.series import (
     FailedSample,
     Line,
@@ -568,7 +568,7 @@ def test_a_source_gets_the_runs_certificates_and_headers_and_no_file_has_them(
     knows = sample_ref("telemetry", "knowing_sources:Knows")
     plan = plan_for(tmp_path, telemetry=(knows,), tls=TlsPlan(ca_file="ca.pem"))
     Path(plan.output.journal).mkdir()
-    sources = Sources(plan, tmp_path / "log", print, {"Authorization": "Bearer hunter2"})
+    sources = Sources(plan, tmp_path / "log", print, Secrets({"Authorization": "Bearer hunter2"}))
     sources.sample(0, BEGIN)
     sources.close()
     path = sample_path(Path(plan.output.journal), 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TextIO, cast
 
 from aiperf.redaction import scrubbed
 
@@ -124,6 +125,38 @@ class PluginWarnings(logging.Handler):
                 self.sentences[scrubbed(f"{record.name}: {record.getMessage()}", self.secrets)] = None
         except Exception:  # noqa: BLE001  # as in the handlers of the standard library
             self.handleError(record)
+
+
+class _Outlet:
+    """A stream without *secrets* in what is written to it."""
+
+    def __init__(self, stream: TextIO, secrets: Sequence[str]) -> None:
+        self.stream, self._secrets = stream, secrets
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        self.stream.write(scrubbed(text, self._secrets))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+def scrub_output(secrets: Sequence[str]) -> None:
+    """Remove the exact *secrets* from whatever this process, plugins included, prints or logs from now on."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        setattr(sys, name, _Outlet(stream.stream if isinstance(stream, _Outlet) else stream, secrets))
+
+
+@contextlib.contextmanager
+def errors_scrubbed(secrets: Sequence[str]) -> Iterator[None]:
+    """Remove the exact *secrets* from whatever is written to ``sys.stderr`` in the block."""
+    with contextlib.redirect_stderr(cast(TextIO, _Outlet(sys.stderr, secrets))):
+        yield
 
 
 def scrub(secrets: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ All configuration errors of a command are collected and reported together; every
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -34,8 +34,10 @@ _ALWAYS = frozenset(category.name for category in CATEGORIES.values() if categor
 _MISSING = PluginRef("", "", "", "", "")
 
 
-def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
-    """The plan of a run, and its secrets, which are never written.
+def plan(
+    settings: Settings, registry: Registry, hide: Callable[[Sequence[str]], None] = lambda texts: None
+) -> tuple[Plan, Secrets]:
+    """The plan of a run, and its secrets, which are never written.  *hide*: gets their texts before any hook is called.
 
     Nothing is started, written or sent; of the plugins only the endpoint's package is imported.
 
@@ -90,6 +92,7 @@ def plan(settings: Settings, registry: Registry) -> tuple[Plan, Secrets]:
     hooks.report = draft.warn
     for ref in plan.plugins.hooks:
         hooks.equip(ref, plan.plugins.options_of(ref))
+    hide(secrets.texts)
     hooks.call("aiperf_plan_validated", plan=plan)
     draft.errors += hooks.refusals
     draft.settle()

@@ -121,6 +121,7 @@ class ReducerProcess:
             case control.Load():
                 self.secrets = message.secrets
                 self._warnings.secrets = message.secrets.texts
+                logs.scrub_output(message.secrets.texts)
                 self.line.send(control.Ready("reducer", self.index, _trouble(self._load)))
             case control.Finish():
                 trouble = _trouble(self._finish)

@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -70,22 +70,27 @@ def execute(
         AiperfError: The run can't be started; nothing was sent.
         Interruption: A signal before the load, or a second one after it.
     """
-    if console:
-        logs.to_console(settings.log_level)
-    plan, secrets = configure.plan(settings, registry)
-    display = _display(plan, registry)
-    if console:
-        hide(secrets.texts)
-        logs.to_console(settings.log_level, display.log)
-    try:
-        outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
-        with owner_alone(plan.output.private):
-            return _execute(plan, secrets, settings, outcome, display, registry.hooks(), fleet)
-    except AiperfError as error:
-        error.message = scrubbed(error.message, secrets.texts)
-        raise
-    finally:
-        display.close()
+    with contextlib.ExitStack() as stack:
+
+        def hide_own(texts: Sequence[str]) -> None:
+            if console:
+                hide(texts)
+                stack.enter_context(logs.errors_scrubbed(texts))
+
+        if console:
+            logs.to_console(settings.log_level)
+        plan, secrets = configure.plan(settings, registry, hide_own)
+        display = _display(plan, registry)
+        stack.callback(display.close)
+        if console:
+            logs.to_console(settings.log_level, display.log)
+        try:
+            outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
+            with owner_alone(plan.output.private):
+                return _execute(plan, secrets, settings, outcome, display, registry.hooks(), fleet)
+        except AiperfError as error:
+            error.message = scrubbed(error.message, secrets.texts)
+            raise
 
 
 def _display(plan: Plan, registry: Registry) -> Display:
@@ -101,6 +106,11 @@ def _execute(
 ) -> tuple[Summary, int]:
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
     hooks.report = outcome.warn
+
+    def in_builder() -> None:
+        fleet.forget()
+        logs.scrub_output(secrets.texts)
+
     raise_open_files_limit(plan)
     directories = Directories(plan.output)
     with directories.restored_unless_begun():
@@ -108,7 +118,7 @@ def _execute(
         logs.scrub(secrets.texts)
         save_run(directories.journal, plan, clock)
         with (
-            contextlib.closing(Builder(plan, fleet.forget)) as builder,  # forks: before any thread
+            contextlib.closing(Builder(plan, in_builder)) as builder,  # forks: before any thread
             contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
         ):
             return run.execute(builder)
@@ -125,7 +135,7 @@ class Run:
         self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
         fleet.begin(plan, settings.kernel, directories)
         self.fleet, self.children = fleet, fleet.children
-        self.sources = Sources(plan, directories.log_file, outcome.warn, secrets.headers)
+        self.sources = Sources(plan, directories.log_file, outcome.warn, secrets)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.servers = Servers(plan.target, secrets.headers, self._pause)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from aiperf import logs
 from aiperf.errors import PluginError
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
 from aiperf.redaction import without_secrets
@@ -22,7 +23,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import isolated, load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
-from aiperf.sdk.plan import Plan
+from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
 from aiperf.sdk.telemetry import Absent, Point, TelemetryContext, TelemetrySource
 from aiperf.telemetry.samples import SampleWriter, folds_path, sample_path
@@ -41,7 +42,7 @@ class SourceStart(Struct, frozen=True, tag=True):
     """The first message: the source with its options, the file of samples, and the hooks plugins with their options.
 
     slices: the phase that has time slices, and their length in ns; None without them.
-    series: the plugin that folds the samples; None without one.
+    series: the plugin that folds the samples; None without one.  secrets: what stands in no line of the log.
     """
 
     ref: PluginRef
@@ -51,6 +52,7 @@ class SourceStart(Struct, frozen=True, tag=True):
     hooks: tuple[tuple[PluginRef, EncodedOptions | None], ...] = ()
     slices: tuple[int, int] | None = None
     series: tuple[PluginRef, EncodedOptions | None] | None = None
+    secrets: tuple[str, ...] = ()
 
 
 class Edge(Struct, frozen=True, tag=True):
@@ -109,6 +111,7 @@ class SourceProcess:
     def take(self, line: bytes) -> None:
         match _decode(line):
             case SourceStart() as opened:
+                logs.scrub_output(opened.secrets)
                 self._who, self._name = str(opened.ref), opened.ref.name
                 try:
                     with isolated(self._who, self._report, "can't be started", passing=(PluginError, Absent)):
@@ -233,12 +236,10 @@ class SourceProcess:
 class Sources:
     """The run's side: starts the processes, requests samples at edges, and ends them; it never waits for long.
 
-    *report* gets messages about failures.  *headers*: of the run's requests, for sources that fetch from its servers.
+    *report* gets messages about failures.  Of the *secrets* a source gets the headers, to fetch from the run's servers.
     """
 
-    def __init__(
-        self, plan: Plan, log_file: Path, report: Callable[[str], None], headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, log_file: Path, report: Callable[[str], None], secrets: Secrets | None = None) -> None:
         self._report = report
         self._patience_s = _START_S  # the first answer includes the start of the source
         self._running: dict[str, SideProcess] = {}
@@ -246,7 +247,8 @@ class Sources:
         self._finish_s: float | None = None
         hooks = tuple((ref, plan.plugins.options.get(ref.key)) for ref, _ in plan.plugins.hooked("aiperf_samples_arrived"))
         target, urls = plan.target, tuple(without_secrets(url) for url in plan.target.urls)
-        context = TelemetryContext(urls, target.models, target.tls, dict(headers or {}))
+        context = TelemetryContext(urls, target.models, target.tls, {} if secrets is None else secrets.headers)
+        texts = () if secrets is None else secrets.texts
         main = next(phase.index for phase in plan.load.phases if phase.kind == "profiling")
         slices = None if plan.output.slice_ns is None else (main, plan.output.slice_ns)
         folder = plan.plugins.series
@@ -254,7 +256,7 @@ class Sources:
         for number, ref in enumerate(plan.plugins.telemetry):
             process = SideProcess("aiperf.telemetry.process", log=log_file)
             path = str(sample_path(Path(plan.output.journal), number))
-            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks, slices, series))
+            process.send(SourceStart(ref, plan.plugins.options.get(ref.key), context, path, hooks, slices, series, texts))
             self._running[str(ref)] = process
 
     def finish(self) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from aiperf import environment
+from aiperf import environment, logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import ignore_endings
@@ -252,6 +252,7 @@ class Worker:
 
     async def _load(self, message: control.Load) -> None:
         try:
+            logs.scrub_output(message.secrets.texts)
             plan = message.secrets.restored(journal.load_run(self.directory)[0])
             workers = plan.run.workers
             place = Place(self.index, workers, self.fds if workers > 1 else self.fds[:1])
