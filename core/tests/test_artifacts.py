@@ -1,7 +1,9 @@
 import errno
 import json
 import logging
+import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -289,6 +291,17 @@ def test_the_footer_names_absolute_paths(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     artifacts.print_footer([Artifact("CSV Export", Path("x.csv"))], Path("logs/aiperf.log"))
     assert capsys.readouterr().out == f"CSV Export: {tmp_path}/x.csv\nLog File: {tmp_path}/logs/aiperf.log\n"
+
+
+def test_a_draft_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = (f".file.{ended.pid}.draft", f".file.{os.getppid()}.draft", ".file.notes.draft", f".other.{ended.pid}.draft")
+    for name in names:
+        (tmp_path / name).touch()
+    with atomic(tmp_path / "file") as draft:
+        draft.touch()
+    assert {path.name for path in tmp_path.iterdir()} == {"file", *names[1:]}
 
 
 def test_a_block_that_fails_leaves_no_draft(tmp_path):

@@ -340,3 +340,4 @@ def test_a_meaningless_value_of_the_variable_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setenv("AIPERF_TRACE_HOOKS", "maybe")
     (problem,) = environment.problems()
     assert problem.message == "AIPERF_TRACE_HOOKS is 'maybe'; it must be true or false"
+    registered(Listener([], "x"))  # nothing is raised here: the value is told with all other mistakes

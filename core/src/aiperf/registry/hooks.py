@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiperf import environment
-from aiperf.errors import AiperfError, PluginError
+from aiperf.errors import AiperfError, ConfigError, PluginError
 from aiperf.registry.third_party import failure, load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import HttpRequest, Turn
@@ -160,7 +160,7 @@ class Hooks:
         """Isolate an implementation in its place; pluggy has verified the function and knows its arguments."""
         self._implementations.setdefault(hook, []).append((ref, implementation))
         function = implementation.function
-        if environment.trace_hooks():
+        if _traced():
             function = _timed_wrapper(function, hook, ref.key) if implementation.wrapper else _timed(hook, ref.key)(function)
         if hook != REQUEST_PREPARED:
             function = (self._isolated_wrapper if implementation.wrapper else self._isolated)(function, ref, hook)
@@ -290,6 +290,14 @@ def _timed_wrapper(function: Callable[..., Any], hook: str, plugin: str) -> Call
             return (yield from function(*args, **kwargs))
 
     return timed
+
+
+def _traced() -> bool:
+    """Whether calls are written to standard error.  A wrong value is told with all that is wrong with a run."""
+    try:
+        return environment.trace_hooks()
+    except ConfigError:
+        return False
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
@@ -111,10 +112,15 @@ class Artifact(Struct, frozen=True):
 def atomic(path: Path) -> Iterator[Path]:
     """A draft file; it replaces *path* when the block succeeds and is removed when the block raises.
 
+    Drafts of *path* that killed processes left are removed, too.
     An OSError that names no file (a full disk) gets the name of *path*.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{escape(path.name)}.*.draft"):
+        process = left.name.split(".")[-2]
+        if process.isdigit() and not _runs(int(process)):
+            left.unlink(missing_ok=True)
     try:
         yield draft
         draft.replace(path)
@@ -124,6 +130,16 @@ def atomic(path: Path) -> Iterator[Path]:
         raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # another user's
+        pass
+    return True
 
 
 class Exporter(Generic[OptionsT]):
