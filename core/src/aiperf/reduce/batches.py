@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from aiperf.rundir import journal
 from aiperf.rundir.packing import pack, unpacked
 from aiperf.rundir.shard_reader import News, Position, ShardEvent
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, Column, Floats, Ints, RecordBatch, Row
+from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, BatchTexts, Column, Floats, Ints, RecordBatch, Row
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.statistics.fold import Buckets
@@ -327,32 +328,45 @@ def batch_of(
     for name in dict.fromkeys((*stored.further, *further)):
         data = stored.further.get(name)
         columns[name] = np.full(stored.count, ABSENT) if data is None else np.frombuffer(data, dtype=np.float64)
-    entries, models, urls, shards, requests, phases, sessions = (
-        numbers[name].astype(np.int64).tolist() for name in ("entry", "model", "url", "shard", "request", "phase", "session")
-    )
-    request_prefixes = {shard: journal.request_prefix(plan.run.run_id, shard) for shard in set(shards)}
-    session_prefixes = {phase: journal.session_prefix(plan.run.run_id, phase) for phase in set(phases)}
-    ids = {entry: store.id(entry) for entry in set(entries)}
-    texts = {
-        "conversation_id": [ids[entry] for entry in entries],
-        "request_id": [f"{request_prefixes[shard]}{request:012x}" for shard, request in zip(shards, requests, strict=True)],
-        "session_id": [f"{session_prefixes[phase]}{session:012x}" for phase, session in zip(phases, sessions, strict=True)],
-        "model": [plan.target.models[model] for model in models],
-        "url": [plan.target.urls[url] for url in urls],
-        "worker": [f"worker-{shard}" for shard in shards],
-        "error": _by_row(errors, stored.count),
+    run_id, count = plan.run.run_id, stored.count
+
+    def whole(name: str) -> list[int]:
+        found: list[int] = numbers[name].astype(np.int64).tolist()
+        return found
+
+    texts: dict[str, Sequence[str | None] | Callable[[], Sequence[str | None]]] = {
+        "conversation_id": lambda: store.ids(numbers["entry"].astype(np.int64)),
+        "request_id": lambda: _numbered(partial(journal.request_prefix, run_id), whole("shard"), whole("request")),
+        "session_id": lambda: _numbered(partial(journal.session_prefix, run_id), whole("phase"), whole("session")),
+        "model": lambda: _named(plan.target.models.__getitem__, whole("model")),
+        "url": lambda: _named(plan.target.urls.__getitem__, whole("url")),
+        "worker": lambda: _named("worker-{}".format, whole("shard")),
+        "error": _by_row(errors, count),
     }
     if plan.plugins.grader is not None:
-        texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, stored.count)
+        texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, count)
     if plan.output.http_trace:
-        texts["trace"] = _by_row(stored.traces, stored.count)
+        texts["trace"] = _by_row(stored.traces, count)
     if stored.legs:
-        texts["legs"] = _by_row(stored.legs, stored.count)
+        texts["legs"] = _by_row(stored.legs, count)
     if stored.answers is not None:
         for place, name in enumerate(ANSWER_TEXTS):
-            texts[name] = _by_row({row: both[place] for row, both in stored.answers.items()}, stored.count)
-    texts |= {name: _by_row(stored.texts[name], stored.count) for name in stored.texts if name not in texts}
-    return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, texts)
+            texts[name] = _by_row({row: both[place] for row, both in stored.answers.items()}, count)
+    texts |= {name: _by_row(stored.texts[name], count) for name in stored.texts if name not in texts}
+    return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, BatchTexts(texts))
+
+
+def _named(name: Callable[[int], str], places: list[int]) -> list[str]:
+    names = {place: name(place) for place in set(places)}
+    return list(map(names.__getitem__, places))
+
+
+def _numbered(prefix: Callable[[int], str], places: list[int], numbers: list[int]) -> list[str]:
+    """Ids of requests or sessions: the prefix of a place (shard, phase), and a number."""
+    forms = {place: f"{prefix(place)}%012x" for place in set(places)}
+    if len(forms) == 1:
+        return list(map(forms[places[0]].__mod__, numbers))
+    return [forms[place] % number for place, number in zip(places, numbers, strict=True)]
 
 
 def _by_row(texts: dict[int, str], count: int) -> list[str | None]:

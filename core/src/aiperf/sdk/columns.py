@@ -8,7 +8,8 @@ The kernel's columns (``batch["started_ns"]``): every field of :class:`Row`, :da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
@@ -191,6 +192,46 @@ def integers(column: Floats, plus: int = 0) -> list[int | None]:
     return values
 
 
+class BatchTexts(MutableMapping[str, Sequence["str | None"]]):
+    """Texts of a batch by name, a string or None per request.  Those given as a function are made when they are first read."""
+
+    def __init__(self, texts: Mapping[str, Sequence[str | None] | Callable[[], Sequence[str | None]]]) -> None:
+        self._texts: dict[str, Sequence[str | None] | Callable[[], Sequence[str | None]]]
+        if isinstance(texts, BatchTexts):
+            self._texts = dict(texts._texts)
+        else:
+            self._texts = {name: cache(given) if callable(given) else given for name, given in texts.items()}
+
+    def __getitem__(self, name: str) -> Sequence[str | None]:
+        texts = self._texts[name]
+        return texts() if callable(texts) else texts
+
+    def __setitem__(self, name: str, texts: Sequence[str | None]) -> None:
+        self._texts[name] = texts
+
+    def __delitem__(self, name: str) -> None:
+        del self._texts[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __or__(self, others: Mapping[str, Sequence[str | None]]) -> BatchTexts:
+        return BatchTexts({**self._texts, **others})
+
+    def take(self, rows: Ints) -> BatchTexts:
+        """Those of the requests *rows*, in this order."""
+        return BatchTexts({name: partial(self._taken, name, rows) for name in self})
+
+    def _taken(self, name: str, rows: Ints) -> list[str | None]:
+        return list(map(self[name].__getitem__, rows.tolist()))
+
+
 class RecordBatch:
     """Finished requests as columns, in completion order.
 
@@ -210,7 +251,7 @@ class RecordBatch:
         cut_off: Mapping[str, Floats] | None = None, *, resolve: Callable[[str], Column] | None = None,
         bounds: Mapping[str, Bounds] | None = None,
     ) -> None:  # fmt: skip
-        self.columns, self.valid, self.texts = dict(columns), valid, dict(texts or {})
+        self.columns, self.valid, self.texts = dict(columns), valid, BatchTexts(texts or {})
         self.values, self.metrics, self.cut_off, self.bounds = values or {}, metrics or {}, cut_off or {}, bounds or {}
         self._resolve = resolve
 
@@ -257,11 +298,10 @@ class RecordBatch:
     def take(self, rows: Ints) -> RecordBatch:
         """The requests *rows*, in this order."""
         columns = {name: _taken(column, rows) for name, column in self.columns.items()}
-        texts = {name: [values[i] for i in rows.tolist()] for name, values in self.texts.items()}
         values = {tag: _taken(column, rows) for tag, column in self.values.items()}
         cut_off = {tag: column[rows] for tag, column in self.cut_off.items()}
         bounds = {tag: Bounds(*(_taken(part, rows) for part in astuple(column))) for tag, column in self.bounds.items()}
-        return RecordBatch(columns, self.valid[rows], texts, values, self.metrics, cut_off, bounds=bounds)
+        return RecordBatch(columns, self.valid[rows], self.texts.take(rows), values, self.metrics, cut_off, bounds=bounds)
 
     def select(self, mask: NDArray[np.bool_]) -> RecordBatch:
         """The requests where *mask* is true."""
@@ -279,7 +319,7 @@ class Scored(RecordBatch):
 
 
 __all__ = [
-    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "TEXTS", "Bounds",
-    "Column", "Floats", "Ints", "JournalColumns", "Ragged", "RecordBatch", "Row", "Scored", "UsageColumns", "integers",
-    "ragged",
+    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "TEXTS", "BatchTexts",
+    "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Ragged", "RecordBatch", "Row", "Scored", "UsageColumns",
+    "integers", "ragged",
 ]  # fmt: skip

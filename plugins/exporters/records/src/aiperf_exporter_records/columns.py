@@ -84,7 +84,7 @@ def _narrow(batch: RecordBatch, rows: NDArray[np.intp]) -> RecordBatch:
     return RecordBatch(
         {name: batch[name][rows] for name in needed},
         batch.valid[rows],
-        {name: [texts[i] for i in rows.tolist()] for name, texts in batch.texts.items()},
+        batch.texts.take(rows.astype(np.int64)),
     )
 
 
