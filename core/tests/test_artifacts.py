@@ -4,7 +4,9 @@ import logging
 import os
 import stat
 import subprocess
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from aiperf import (  # fmt: skip
@@ -93,6 +95,36 @@ class TwoForms(Rows):
 
     def form(self, parts):
         return "long" if sum(part.stat().st_size for part in parts) > 4 else "jsonl"
+
+
+class Looks(SummaryExporter):
+    """Tells whether the per-request file is there."""
+
+    def export(self, summary):
+        path = self.target.file(f"{type(self).__name__}.txt")
+        path.write_text(str((self.target.directory / "profile_export.jsonl").exists()))
+        return [Artifact(type(self).__name__, path)]
+
+
+class LooksEarly(Looks):
+    early = True
+
+
+class Meets(Rows):
+    """Its join ends when both of two have begun."""
+
+    kind = "a"
+    files = {"a": "{prefix}.a"}
+    begun: ClassVar[threading.Barrier] = threading.Barrier(2)
+
+    def join(self, parts):
+        self.begun.wait(20)
+        return super().join(parts)
+
+
+class MeetsToo(Meets):
+    kind = "b"
+    files = {"b": "{prefix}.b"}
 
 
 class BrokenJoin(Rows):
@@ -229,6 +261,26 @@ def test_a_single_part_without_a_header_becomes_the_file(tmp_path):
     (artifact,), _ = artifacts.export(SUMMARY, one, journal, target(one))
     assert artifact.path.read_bytes() == b"row\n"
     assert artifact.path.stat().st_ino == inode
+
+
+def test_what_needs_the_summary_alone_runs_before_the_per_request_files(tmp_path):
+    both = plan(tmp_path, "Looks", "LooksEarly", "Rows")
+    Path(both.output.journal).mkdir()
+    written, failures = artifacts.export(SUMMARY, both, Path(both.output.journal), target(both))
+    assert [artifact.label for artifact in written] == ["Rows Export", "LooksEarly", "Looks"] and failures == []
+    assert [(tmp_path / f"{name}.txt").read_text() for name in ("Looks", "LooksEarly")] == ["True", "False"]
+
+
+def test_large_parts_are_joined_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setattr(artifacts, "_LARGE_BYTES", 0)
+    several = plan(tmp_path, "Meets", "BrokenJoin", "MeetsToo")
+    journal = Path(several.output.journal)
+    journal.mkdir()
+    for name in ("meets", "meetstoo"):
+        artifacts.part_path(journal, name, 0).write_bytes(name.encode())
+    written, failures = artifacts.export(SUMMARY, several, journal, target(several))
+    assert [artifact.path.read_bytes() for artifact in written] == [b"header\nmeets", b"header\nmeetstoo"]
+    assert failures == ["the plugin exporters:brokenjoin of acme 1.2 failed: RuntimeError: torn"]
 
 
 def test_a_file_in_one_form_replaces_an_earlier_one_in_another(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +25,32 @@ _ERRORS = [pa.field("error_code", pa.int64()), pa.field("error_type", pa.string(
 
 
 def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
-    """The file, some bytes at a time."""
+    """The file, some bytes at a time.  A thread writes a group of rows while the next one is put together."""
     schema, sink = _schema(parts), Sink()
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        waiting: list[pa.Table] = []
-        for head, body in _blocks(parts, bodies=True):
-            waiting.append(_rows(head, body, schema, target.started_wall_ns))
-            if sum(map(len, waiting)) >= _GROUP_ROWS:
-                rest = pa.concat_tables(waiting)
-                while len(rest) >= _GROUP_ROWS:
-                    writer.write_table(rest.slice(0, _GROUP_ROWS).combine_chunks())
-                    rest = rest.slice(_GROUP_ROWS)
-                    yield sink.taken()
-                waiting = [rest]
-        if any(map(len, waiting)):
-            writer.write_table(pa.concat_tables(waiting).combine_chunks())
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer, ThreadPoolExecutor(1) as thread:
+        writing: Future[None] | None = None
+        for group in _groups(parts, schema, target.started_wall_ns):
+            if writing is not None:
+                writing.result()
+                yield sink.taken()
+            writing = thread.submit(writer.write_table, group)
+        if writing is not None:
+            writing.result()
     yield sink.taken()
+
+
+def _groups(parts: Sequence[Path], schema: pa.Schema, wall_ns: int) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    for head, body in _blocks(parts, bodies=True):
+        waiting.append(_rows(head, body, schema, wall_ns))
+        if sum(map(len, waiting)) >= _GROUP_ROWS:
+            rest = pa.concat_tables(waiting)
+            while len(rest) >= _GROUP_ROWS:
+                yield rest.slice(0, _GROUP_ROWS).combine_chunks()
+                rest = rest.slice(_GROUP_ROWS)
+            waiting = [rest]
+    if any(map(len, waiting)):
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 def _blocks(parts: Sequence[Path], *, bodies: bool) -> Iterator[tuple[Head, bytes]]:
