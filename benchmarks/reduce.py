@@ -28,7 +28,7 @@ from aiperf.reduce.batches import StoredBatch
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.rundir import journal
-from aiperf.rundir.journal import RunClock, save_run
+from aiperf.rundir.journal import RunClock, RunEnd, save_run
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.columns import NUMBERS
 from aiperf.sdk.options import EncodedOptions
@@ -76,7 +76,7 @@ def begun(directory: Path, requests: int, level: str) -> Plan:
     """A run's directory with its plan and data set."""
     made = plan(directory, requests, level)
     Path(made.output.journal).mkdir(parents=True)
-    save_run(Path(made.output.journal), made, CLOCK)
+    save_run(Path(made.output.journal), made, CLOCK, RunEnd(requests={0: requests}))
     endpoint = load(made.plugins.endpoint)(made.plugins.options_of(made.plugins.endpoint))
     conversation = Conversation("session_000000", (Turn(("word " * 64,), max_tokens=128),))
     with StoreWriter(Path(made.output.journal)) as store:

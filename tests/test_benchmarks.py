@@ -1,6 +1,7 @@
-"""The history of the benchmarks: ratios to the other tools of the same run, and a mark where one got worse."""
+"""Benchmarks: the history of ratios to the other tools of the same run, and runs that are made up."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -45,3 +46,12 @@ def test_a_ratio_that_is_a_quarter_below_the_earlier_ones_is_marked(history: Mod
     assert "| rate | other | 3 · 3.1 · 2 | 3.05 | worse |" in shown
     assert "| error | other | 4 · 4 · 3.64 | 4 |  |" in shown
     assert len(history.table(lines, ["error"]).splitlines()) == 3
+
+
+def test_made_up_runs_can_be_reduced() -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "reduce.py"), "--requests", "64", "--chunks", "4"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["columns", "report", "segments", "plain"]
