@@ -35,16 +35,25 @@ class Curve(Struct, frozen=True):
         """The value from each of these ascending instants on."""
         if instants is self.at_ns:
             return self.values.copy()
-        return np.repeat(np.append(0.0, self.values), self._counts(instants))
+        values = np.empty(len(instants))
+        for block in blocks_of(instants):
+            values[block] = self._on(instants[block])
+        return values
 
     def above_zero(self, instants: Floats) -> NDArray[np.bool_]:
         """Whether the value is above zero from each of these ascending instants on."""
-        return np.repeat(np.append(False, self.values > 0), self._counts(instants))
+        above = np.empty(len(instants), dtype=bool)
+        for block in blocks_of(instants):
+            above[block] = self._on(instants[block]) > 0
+        return above
 
-    def _counts(self, instants: Floats) -> NDArray[np.int64]:
-        """How many of the instants are before the first value, and then where each value holds."""
-        edges = np.searchsorted(instants, self.at_ns, side="left")
-        return np.diff(edges, prepend=0, append=len(instants))
+    def _on(self, instants: Floats) -> Floats:
+        """Each value as often as there are instants while it holds."""
+        first, end = np.searchsorted(self.at_ns, instants[[0, -1]], side="right")
+        before = self.values[first - 1] if first else 0.0
+        edges = np.searchsorted(instants, self.at_ns[first:end], side="left")
+        counts = np.diff(edges, prepend=0, append=len(instants))
+        return np.repeat(np.append(before, self.values[first:end]), counts)
 
 
 def steps(events: Events) -> Curve:
@@ -94,14 +103,15 @@ def weighted(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None = 
     is empty."""
     if not end_ns > begin_ns:
         return None
-    own, values = _between(curve, begin_ns, end_ns)
-    begins = own if gate is None else _union(own, _between(gate, begin_ns, end_ns)[0])
-    if begins is not own:
+    begins, values = _between(curve, begin_ns, end_ns)
+    if gate is not None and (more := _union(begins, _between(gate, begin_ns, end_ns)[0])) is not begins:
+        begins = more
+        del values, more
         values = curve.on(begins)
-    widths = np.empty(len(begins))
-    np.subtract(begins[1:], begins[:-1], out=widths[:-1])
-    widths[-1] = end_ns - begins[-1]
     active = None if gate is None else gate.above_zero(begins)
+    begins[:-1] -= begins[1:]  # in their place: a run of a second has a million
+    begins[-1] -= end_ns
+    widths = np.negative(begins, out=begins)
     if active is not None and not active.all():
         values = values[active]
         widths = widths[active]
@@ -111,7 +121,7 @@ def weighted(curve: Curve, begin_ns: float, end_ns: float, gate: Curve | None = 
 def _union(first: Floats, second: Floats) -> Floats:
     """The ascending instants of both without repetition; both inputs ascend without repetition, and most are in both."""
     missing = np.empty(len(second), dtype=bool)
-    for block in _blocks(second):
+    for block in blocks_of(second):
         instants = second[block]
         missing[block] = np.searchsorted(first, instants, side="left") == np.searchsorted(first, instants, side="right")
     if not missing.any():
@@ -121,7 +131,8 @@ def _union(first: Floats, second: Floats) -> Floats:
     return union
 
 
-def _blocks(instants: Floats) -> Iterator[slice]:
+def blocks_of(instants: Floats) -> Iterator[slice]:
+    """Places of the array, block by block."""
     return (slice(start, start + _BLOCK) for start in range(0, len(instants), _BLOCK))
 
 

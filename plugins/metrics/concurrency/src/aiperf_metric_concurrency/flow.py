@@ -83,6 +83,7 @@ def _side(name: str, users: Curve, throughput: Curve) -> Iterator[Row]:
     yield Row(f"effective_{name}_throughput", _RATE, throughput)
     yield Row(f"active_{name}_throughput", _RATE, throughput, users)
     per_user = ratio(throughput, users)
+    del throughput
     yield Row(f"effective_{name}_throughput_per_user", _PER_USER, per_user)
     yield Row(f"active_{name}_throughput_per_user", _PER_USER, per_user, users)
 
