@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
@@ -19,6 +20,7 @@ from aiperf_dataset_synthetic.rankings import check_fields, ranking
 from aiperf_dataset_synthetic.text import Prelude, Text, Writer, conversation_id
 
 _CACHED_PREFIXES = 256
+_AT_ONCE = 64
 _OTHER = "choose an endpoint type whose input is text"
 
 
@@ -68,6 +70,8 @@ class Synthetic(Dataset[SyntheticOptions]):
         if ratios is not None and options.osl is not None:
             isl, osl = window(options.isl, ratios.input, options.style), window(options.osl, ratios.output, options.style)
             self._windows = isl, osl
+        plain = options.user_context_length is None and self._prelude.system is None and not (self._media or self._ranks)
+        self._alone = plain and self._turns == len(self._parts) == 1 and not options.prefix_pool and self._wrapped is None
 
     def promise(self) -> Promise:
         turns = 1 if self._ranks and self._writer is not None else self._turns or self._drawn_turns
@@ -77,9 +81,20 @@ class Synthetic(Dataset[SyntheticOptions]):
         return self.chosen(range(self.context.entries))
 
     def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
-        yield from map(self.entry, numbers)
+        yield from self._single_texts(iter(numbers)) if self._alone else map(self.entry, numbers)
         if self._writer is not None:
             self._writer.warn()
+
+    def _single_texts(self, numbers: Iterator[int]) -> Iterator[Conversation]:
+        """Conversations of one text each, several at once.  The first ones are few, so that they are there soon."""
+        assert self._writer is not None
+        many = 1
+        while some := list(islice(numbers, many)):
+            texts = self._writer.texts("prompt.0", some, [self._length(number, 0, 0) for number in some])
+            for number, text in zip(some, texts, strict=True):
+                turn = Turn(texts=(text.text,), max_tokens=self._answer(number, 0), input_tokens=text.tokens)
+                yield Conversation(conversation_id(self.context, number), (turn,))
+            many = min(2 * many, _AT_ONCE)
 
     def entry(self, number: int) -> Conversation:
         """Conversation *number*, from 0."""
@@ -129,8 +144,8 @@ class Synthetic(Dataset[SyntheticOptions]):
             return self._osl
         return positive_normal(options.osl, options.osl_stddev, seed, f"synthetic.osl.{index}", number)
 
-    def _text(self, number: int, index: int, part: int, prefix: Text | None) -> Text:
-        """Text *part* of turn *index*; each text of a batch has its own length."""
+    def _length(self, number: int, index: int, part: int) -> int:
+        """The length of text *part* of turn *index*, in tokens; each text of a batch has its own."""
         options, seed = self.options, self.context.seed
         stream = f"{index}.{part}" if part else f"{index}"
         if self._windows is not None:
@@ -144,8 +159,10 @@ class Synthetic(Dataset[SyntheticOptions]):
             length = positive_normal(pair.isl, pair.isl_stddev, seed, f"synthetic.pair.{stream}.isl", number)
         else:
             length = positive_normal(options.isl, options.isl_stddev, seed, f"synthetic.isl.{stream}", number)
-        if self._marker and not index and not part:
-            length = max(1, length - self._marker)
+        return max(1, length - self._marker) if self._marker and not index and not part else length
+
+    def _text(self, number: int, index: int, part: int, prefix: Text | None) -> Text:
+        options, length = self.options, self._length(number, index, part)
         stream, number = f"prompt.{index}", number * options.prompt_batch_size + part
         if self._wrapped is None or part:  # the texts of a turn are one message
             return self._written(stream, number, length, prefix)

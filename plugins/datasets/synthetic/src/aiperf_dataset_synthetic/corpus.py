@@ -7,16 +7,20 @@ import re
 import zlib
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import repeat
 from math import gcd
 from typing import Protocol
 
 from aiperf import BadDataset, Tokenizer
-from aiperf.sdk.draws import uniform
+from aiperf.sdk.draws import BLOCK, uniform, uniforms
 
 from aiperf_dataset_synthetic.code import code
-from aiperf_dataset_synthetic.token_index import NoIndex, TokenIndex
+from aiperf_dataset_synthetic.token_index import Cut, NoIndex, Place, TokenIndex
 
 _IDS_BEFORE_JUMP = 8
+_BLOCKS = 4
 _CHARACTERS = 3
 """Fewest characters of a token, on average."""
 _COMPARED = 24
@@ -33,7 +37,7 @@ class Window(Protocol):
         """The first *count* ids; the same for every call."""
         ...
 
-    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> tuple[str, int] | None:
+    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> Cut | None:
         """The text of the first *count* ids, without blanks around it, and its number of tokens; None where it must be counted.
 
         *behind*: as it stands behind another text and a space.
@@ -57,6 +61,10 @@ class Ids:
 class Corpus(Protocol):
     def window(self, stream: str, number: int) -> Window:
         """The piece for text *number* of a stream.  Two numbers of a stream begin at different places."""
+        ...
+
+    def cuts(self, tokenizer: Tokenizer, stream: str, numbers: Sequence[int], counts: Sequence[int]) -> Sequence[Cut | None]:
+        """As :meth:`Window.cut`, of the windows of these texts, at least one, alone."""
         ...
 
 
@@ -96,48 +104,62 @@ class RunningText:
         self._index: TokenIndex | None = None
 
     def window(self, stream: str, number: int) -> Window:
-        return _Lines(self, *self._place(stream, number))
+        (place,) = self._places(stream, (number,))
+        return _Lines(self, place)
 
-    def cut(self, tokenizer: Tokenizer, offset: int, jump: int | None, count: int, *, behind: bool) -> tuple[str, int] | None:
-        """As :meth:`Window.cut`, of the window at *offset*; *jump* is the line at which it continues behind its first ids."""
+    def cuts(self, tokenizer: Tokenizer, stream: str, numbers: Sequence[int], counts: Sequence[int]) -> Sequence[Cut | None]:
+        return self.cuts_at(tokenizer, self._places(stream, numbers), counts, behind=False)
+
+    def cuts_at(
+        self, tokenizer: Tokenizer, places: Iterable[Place], counts: Sequence[int], *, behind: bool
+    ) -> Sequence[Cut | None]:  # fmt: skip
+        """As :meth:`Window.cut`, of the windows at these places."""
+        index = self._index_for(tokenizer, sum(counts))
+        if index is not None:
+            try:
+                return [*index.cuts(places, counts, behind=behind)]
+            except NoIndex:
+                self._index = None
+        return [None] * len(counts)
+
+    def _index_for(self, tokenizer: Tokenizer, count: int) -> TokenIndex | None:
+        """The index, where there is one, to give texts of *count* tokens together."""
         if tokenizer is not self._tokenizer:
             return None
         if self._asked < len(self._text):
             self._asked += _CHARACTERS * count
-            if self._asked < len(self._text):
-                return None
-            self._index = self._made_index()
-        try:
-            return None if self._index is None else self._index.cut(offset, jump, count, behind=behind)
-        except NoIndex:
-            self._index = None
-            return None
+            if self._asked >= len(self._text):
+                self._index = self._made_index()
+        return self._index
 
     def _made_index(self) -> TokenIndex | None:
         """The index, where it gives the same texts as the windows."""
         try:
             index = TokenIndex(self._text, self._starts, self._tokenizer, _IDS_BEFORE_JUMP)
-            for offset in self._words[:: len(self._words) // _COMPARED]:
-                for jump in (None, len(self._lines) // 2):
-                    cut = index.cut(offset, jump, _COMPARED, behind=False)
-                    text = self._tokenizer.decode(_Lines(self, offset, jump).first(_COMPARED)).strip()
-                    if cut is not None and cut != (text, self._tokenizer.count(text)):
-                        return None
+            places = [(offset, jump) for offset in self._words[:: len(self._words) // _COMPARED] for jump in (None, 1)]
+            for place, cut in zip(places, index.cuts(places, [_COMPARED] * len(places), behind=False), strict=True):
+                text = self._tokenizer.decode(_Lines(self, place).first(_COMPARED)).strip()
+                if cut is not None and cut != (text, self._tokenizer.count(text)):
+                    return None
         except NoIndex:
             return None
         return index
 
-    def _place(self, stream: str, number: int) -> tuple[int, int | None]:
-        """The window's first character, and the line at which it continues behind its first tokens; None for the next one."""
+    def _places(self, stream: str, numbers: Sequence[int]) -> Iterator[Place]:
         # A stride without a common factor visits every word before it repeats the first.
         words, start = len(self._words), self._streams.get(stream)
         if start is None:
             start = self._streams[stream] = int(uniform(self._seed, f"{stream}.start", 0) * words)
-        word = (start + number * self._stride) % words
-        jump = None
-        if number >= words:  # the beginning repeats: continue elsewhere before it fills a block of a prefix cache
-            jump = int(uniform(self._seed, f"{stream}.jump", number) * len(self._lines))
-        return self._words[word], jump
+        # Where the beginning repeats: continue elsewhere before it fills a block of a prefix cache.
+        jumps = self._jumps(f"{stream}.jump", numbers) if max(numbers) >= words else repeat(0)
+        for number, jump in zip(numbers, jumps, strict=False):
+            yield self._words[(start + number * self._stride) % words], jump if number >= words else None
+
+    def _jumps(self, stream: str, numbers: Sequence[int]) -> Iterator[int]:
+        lines, (block, first), many = len(self._lines), divmod(numbers[0], BLOCK), len(numbers)
+        if many > 1 and first + many <= BLOCK and [*numbers] == [*range(numbers[0], numbers[0] + many)]:
+            return (int(number * lines) for number in _drawn(self._seed, stream, block)[first : first + many])
+        return (int(uniform(self._seed, stream, number) * lines) for number in numbers)
 
     def line_at(self, offset: int) -> int:
         return bisect_right(self._starts, offset) - 1
@@ -157,15 +179,16 @@ class RunningText:
 
 
 class _Lines:
-    def __init__(self, text: RunningText, offset: int, jump: int | None) -> None:
-        self._text, self._offset, self._jump = text, offset, jump
+    def __init__(self, text: RunningText, place: Place) -> None:
+        self._text, self._place = text, place
         self._ids: list[int] = []
         self._next = -1
 
     def first(self, count: int) -> list[int]:
         if self._next < 0:
-            line, jump = self._text.line_at(self._offset), self._jump
-            self._ids = self._text.rest_of_line(line, self._offset)[: None if jump is None else _IDS_BEFORE_JUMP]
+            offset, jump = self._place
+            line = self._text.line_at(offset)
+            self._ids = self._text.rest_of_line(line, offset)[: None if jump is None else _IDS_BEFORE_JUMP]
             self._next = line + 1 if jump is None else jump
         ids = self._ids
         while len(ids) < count:
@@ -173,8 +196,8 @@ class _Lines:
             self._next += 1
         return ids[:count]
 
-    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> tuple[str, int] | None:
-        return self._text.cut(tokenizer, self._offset, self._jump, count, behind=behind)
+    def cut(self, tokenizer: Tokenizer, count: int, *, behind: bool) -> Cut | None:
+        return self._text.cuts_at(tokenizer, (self._place,), (count,), behind=behind)[0]
 
 
 class Vocabulary:
@@ -197,6 +220,9 @@ class Vocabulary:
         start = (int(uniform(self._seed, f"{stream}.start", 0) * self._size) + number * self._stride) % self._size
         step = 1 + int(uniform(self._seed, f"{stream}.step", number) * (self._size - 1))
         return _Steps(self, start, coprime(step, self._size), self._size)
+
+    def cuts(self, tokenizer: Tokenizer, stream: str, numbers: Sequence[int], counts: Sequence[int]) -> Sequence[None]:
+        return [None] * len(numbers)
 
     def readable(self, token: int) -> bool:
         """Whether the token alone is text: no partial, control or blank character, and not empty."""
@@ -232,6 +258,13 @@ class _Steps:
                 raise self._vocabulary.unusable()
             self._next = (self._next + self._step) % self._size
         return self._ids[:count]
+
+
+@lru_cache(_BLOCKS)
+def _drawn(seed: int, stream: str, block: int) -> list[float]:
+    """The numbers that :func:`uniform` gives for a block."""
+    drawn: list[float] = uniforms(seed, stream, block, BLOCK).tolist()
+    return drawn
 
 
 def coprime(near: int, size: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aiperf import BadDataset, DatasetContext, Tokenizer
@@ -61,6 +61,16 @@ class Writer:
                 break
         self.missed(off + length - asked)
         return Text(head + text, head_tokens + length + off)
+
+    def texts(self, stream: str, numbers: Sequence[int], lengths: Sequence[int]) -> Iterator[Text]:
+        """Several texts of a stream, at least one, as :meth:`text` gives them."""
+        cuts = self._corpus.cuts(self._tokenizer, f"synthetic.{stream}", numbers, lengths)
+        for number, length, cut in zip(numbers, lengths, cuts, strict=True):
+            if cut is not None and cut[1] == length:
+                self._texts += 1
+                yield Text(cut[0], length)
+            else:
+                yield self.text(stream, number, length)
 
     def joinable(self, stream: str, number: int, length: int) -> str:
         """A text of *length* tokens, alone and after another text with a space.  Not counted as missed."""

@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from aiperf import Tokenizer
 from aiperf.sdk.tokenizer import adds_up, count_behind
 from msgspec import Struct
 
+Cut = tuple[str, int]
+"""A text and its number of tokens."""
+Place = tuple[int, int | None]
+"""Where a window begins, in characters, and the line at which it continues behind its first tokens; None for the next line."""
 _CUT = re.compile(r"(?<=[^\s\u2581]) ")
 _STRETCH = 64
 """Pieces between two cuts that are also counted together, as a check of the promise."""
@@ -59,8 +63,8 @@ class _Start(Struct, gc=False):
 
     ends: of the tokens up to the first cut, or to the end of the line; next: the token behind them.
     cut: the first one behind the word; tokens: of the text before it, less those between the corpus' first cut and it.
-    most: tokens before a window continues elsewhere; end: of the last of them.
-    head: text before the last cut in them; head_tokens: its tokens; rest: the text behind it; cuts: whether there is one.
+    most: tokens before a window continues elsewhere; text: of them.
+    cuts: whether that has cuts; head_tokens: of the text before the last one; rest: the text behind it.
     """
 
     ends: tuple[int, ...]
@@ -68,10 +72,10 @@ class _Start(Struct, gc=False):
     cut: int
     tokens: int
     most: int
-    end: int
+    text: str
+    cuts: bool
     head_tokens: int
     rest: str
-    cuts: bool
 
 
 class _Line(Struct, gc=False):
@@ -98,7 +102,8 @@ class TokenIndex:
             raise NoIndex
         self._tokenizer, self._most = tokenizer, most
         self._pieces = _Pieces(tokenizer.decode)
-        self._alone, self._behind = _Counts(tokenizer.count), _Counts(count_behind(tokenizer))
+        self._count_behind = count_behind(tokenizer)
+        self._alone, self._behind = _Counts(tokenizer.count), _Counts(self._count_behind)
         self._text, self._line_starts = text + text, [*starts, len(text)]
         self._cuts = array("q", [cut.start() for cut in _CUT.finditer(self._text)])
         ends = self._token_ends(text)
@@ -113,34 +118,42 @@ class TokenIndex:
         self._until: dict[int, int] = {}
         self._widths: dict[str, tuple[int, ...]] = {}
 
-    def cut(self, offset: int, jump: int | None, count: int, *, behind: bool) -> tuple[str, int] | None:
-        """The text of the first *count* tokens of a window, without blanks at its end, and its tokens; None beyond the index.
+    def cuts(self, places: Iterable[Place], counts: Iterable[int], *, behind: bool) -> Iterator[Cut | None]:
+        """Of each window the text of its first tokens, without blanks at its end, and its tokens; None beyond the index.
 
-        *offset*: of its first word.  *jump*: the line at which it continues behind the first tokens, None for the next one.
         *behind*: it stands behind another text and a space, which is one of its tokens, or a part of one.
         """
-        start = self._starts[behind].get(offset) or self._start(offset, behind=behind)
-        if jump is not None and count > start.most:
-            return self._continued(offset, start, jump, count, behind=behind)
+        starts, lines, whole, ends, until = self._starts[behind], self._lines, self._text, self._ends, self._until
+        count_joint = self._count_behind if behind else self._tokenizer.count
+        for (offset, jump), count in zip(places, counts, strict=True):
+            start = starts.get(offset) or self._start(offset, behind=behind)
+            if jump is None or count <= start.most:
+                yield self._cut(offset, start, count, behind=behind)
+                continue
+            line = lines.get(jump) or self._line(jump)
+            place = line.first + count - start.most - 1
+            if place >= len(ends):
+                yield None
+                continue
+            end = ends[place]
+            text = start.text + whole[line.begin : end]
+            stripped = text.rstrip()
+            end -= len(text) - len(stripped)
+            if end <= line.cut:
+                yield stripped, self._counted(stripped, behind=behind)
+            else:
+                # Hardly two texts have the same joint.
+                joint = (self._count_behind if start.cuts else count_joint)(start.rest + line.text)
+                tokens = until.get(end) or self._tokens_until(end)
+                yield stripped, start.head_tokens + joint + tokens - line.before
+
+    def _cut(self, offset: int, start: _Start, count: int, *, behind: bool) -> Cut | None:
         place = start.next + count - len(start.ends) - 1
         if place >= len(self._ends):
             return None
         text = self._text[offset : start.ends[count - 1] if count <= len(start.ends) else self._ends[place]].rstrip()
         end = offset + len(text)
         return text, start.tokens + self._tokens_until(end) if end > start.cut else self._counted(text, behind=behind)
-
-    def _continued(self, offset: int, start: _Start, jump: int, count: int, *, behind: bool) -> tuple[str, int] | None:
-        line = self._lines.get(jump) or self._line(jump)
-        place = line.first + count - start.most - 1
-        if place >= len(self._ends):
-            return None
-        whole = self._text[offset : start.end] + self._text[line.begin : self._ends[place]]
-        text = whole.rstrip()
-        end = self._ends[place] - len(whole) + len(text)
-        if end <= line.cut:
-            return text, self._counted(text, behind=behind)
-        joint = (self._behind if start.cuts or behind else self._alone)[start.rest + line.text]
-        return text, start.head_tokens + joint + self._tokens_until(end) - line.before
 
     def _tokens_until(self, end: int) -> int:
         """Tokens between the corpus' first cut and *end*, which lies behind a cut."""
@@ -167,9 +180,12 @@ class TokenIndex:
         end = ends[most - 1] if most <= len(ends) else self._ends[following + most - len(ends) - 1]
         tokens = self._counted(self._text[offset:cut], behind=behind) - self._before[first]
         last = bisect_left(cuts, end) - 1
-        found = last >= first
-        rest = self._text[cuts[last] : end] if found else (" " if behind else "") + self._text[offset:end]
-        start = _Start(ends, following, cut, tokens, most, end, tokens + self._before[last] if found else 0, rest, found)
+        text = self._text[offset:end]
+        if last >= first:
+            rest, head_tokens = self._text[cuts[last] : end], tokens + self._before[last]
+        else:
+            rest, head_tokens = f" {text}" if behind else text, 0
+        start = _Start(ends, following, cut, tokens, most, text, last >= first, head_tokens, rest)
         self._starts[behind][offset] = start
         return start
 
@@ -202,7 +218,7 @@ class TokenIndex:
         Raises:
             NoIndex: A long text has other tokens than its pieces together.
         """
-        count, cuts = count_behind(self._tokenizer), self._cuts
+        count, cuts = self._count_behind, self._cuts
         for first in range(0, len(cuts) // 2, _STRETCH):
             last = min(first + _STRETCH, len(cuts) - 1)
             if count(self._text[cuts[first] : cuts[last]]) != self._before[last] - self._before[first]:

@@ -31,7 +31,7 @@ class Inputs(DatasetExporter):
 
     def entries(self, entries: Sequence[tuple[Conversation, Sequence[bytes]]], *, first: bool) -> bytes:
         objects = [
-            b'{"session_id":%b,"payloads":[%b]}' % (_encode(conversation.id), b",".join(map(self._shown, bodies)))
+            b'{"session_id":' + _encode(conversation.id) + b',"payloads":[' + b",".join(map(self._shown, bodies)) + b"]}"
             for conversation, bodies in entries
         ]
         # Formatted in the place that they have in the file, without what stands around them.
@@ -39,15 +39,12 @@ class Inputs(DatasetExporter):
         return text[len(self.header()) : -len(_END)] if first else b"," + text[len(self.header()) : -len(_END)]
 
     def _shown(self, body: bytes) -> bytes:
-        return _json(self.target.shown_body(body))
+        body = self.target.shown_body(body)
+        try:
+            _decode(body)
+        except msgspec.DecodeError:
+            return b'{"body_base64":"%b"}' % b64encode(body)
+        return body
 
     def footer(self) -> bytes:
         return _END + b"\n"
-
-
-def _json(body: bytes) -> bytes:
-    try:
-        _decode(body)
-    except msgspec.DecodeError:
-        return b'{"body_base64":"%b"}' % b64encode(body)
-    return body
