@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadDataset
-from aiperf.sdk.rowfile import rows, tables
+from aiperf.sdk.rowfile import blocks, rows, stored_rows, tables
 
 pyarrow = pytest.importorskip("pyarrow")
 ROWS = [{"question": f"what is {number}?", "level": number} for number in range(1, 3001)]
@@ -114,3 +115,26 @@ def test_a_directory_in_place_of_a_file_is_refused_with_what_to_do(tmp_path: Pat
     with pytest.raises(BadDataset, match="can't be read: Is a directory") as caught:
         next(rows(tmp_path))
     assert "name a file in it" in "\n".join(caught.value.lines())
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\xef\xbb\xbf", b"\xef\xbb\xbfa\n\nbc", b"a\n", b"\n" * 9, b"long line without end", b"abc\r\nd\n"]
+)
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_blocks_are_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, ending: str) -> None:
+    monkeypatch.setattr("aiperf.sdk.rowfile._BLOCK_BYTES", 4)
+    file = tmp_path / f"rows{ending}"
+    file.write_bytes(gzip.compress(text) if ending == ".jsonl.gz" else text)
+    found = list(map(bytes, blocks(file)))
+    assert b"".join(found) == text.removeprefix(b"\xef\xbb\xbf")
+    assert all(found)
+    assert all(block.endswith(b"\n") for block in found[:-1])
+
+
+def test_parquet_says_how_many_rows_it_has(tmp_path: Path) -> None:
+    _parquet(tmp_path / "rows.parquet")
+    assert stored_rows(tmp_path / "rows.parquet") == len(ROWS)
+    assert stored_rows(tmp_path / "rows.csv") is None
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    with pytest.raises(BadDataset, match=r"rows\.parquet can't be read"):
+        stored_rows(tmp_path / "rows.parquet")

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
 from aiperf.sdk.dataset import Promise
-from aiperf.sdk.rowfile import lines
+from aiperf.sdk.rowfile import lines, tables
 from aiperf_dataset_single_turn import SingleTurn, counted_rows, grouped, lone
 from aiperf_dataset_single_turn.contract import SingleTurnContract
 from aiperf_dataset_single_turn.options import SingleTurnOptions
+from aiperf_dataset_single_turn.scan import csv_rows
 
 CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))
 
@@ -105,6 +106,7 @@ def written(folder: Path, ending: str, rows: list[dict[str, Any]], draw: Random)
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".csv", ".parquet"])
 def test_sessions_are_counted_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(lone, "_AT_ONCE", 11)
+    monkeypatch.setattr("aiperf.sdk.rowfile._BLOCK_BYTES", 90)
     draw = Random(3)
     for _ in range(60):
         rows = [
@@ -135,12 +137,64 @@ def test_sessions_are_counted_before_they_are_read(tmp_path: Path, monkeypatch: 
             assert list(source.chosen(iter(numbers))) == [wanted[number] for number in numbers]
 
 
+def test_lines_that_are_no_rows_end_the_scan_with_their_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.sdk.rowfile._BLOCK_BYTES", 50)
+    file = tmp_path / "rows.jsonl"
+    for line in ('{"text": "b"', "null", '{"text":', '{"text": "a"} {"text": "b"}'):
+        file.write_text('{"text": "a", "session_id": 7}\n' * 20 + f"{line}\n" + '{"text": "a", "session_id": 7}\n' * 20)
+        with pytest.raises(BadDataset, match=r"rows\.jsonl:21: "):
+            counted_rows(file)
+
+
 @pytest.mark.parametrize("given", ["7.5", "true", "{}", '["a"]'])
 def test_a_session_id_that_is_none_is_told_by_the_scan(tmp_path: Path, given: str) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(f'{{"text": "a", "session_id": 7}}\n\n{{"text": "b", "session_id": {given}}}\n')
     with pytest.raises(BadDataset, match=r"rows\.jsonl:3: session_id is .*; it must be a text"):
         SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)).promise()
+
+
+@pytest.mark.parametrize("alphabet", ['ab,"\né', 'ab,"\n\r; é', "ab,\n"])
+def test_lines_and_quotes_tell_how_many_rows_csv_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alphabet: str
+) -> None:
+    monkeypatch.setattr("aiperf.sdk.rowfile._BLOCK_BYTES", 16)
+    file, draw, told = tmp_path / "rows.csv", Random(1), 0
+    for _ in range(300):
+        with file.open("w", encoding=draw.choice(["utf-8", "utf-8-sig"]), newline="") as out:
+            table = csv.writer(out, lineterminator=draw.choice(["\n", "\r\n"]), quoting=draw.choice([0, 1]))
+            table.writerow(["text", "b"])
+            table.writerows(
+                ["".join(draw.choices(alphabet, k=draw.randrange(6))) for _ in range(2)] for _ in range(draw.randrange(6))
+            )
+        file.write_bytes(file.read_bytes()[: draw.choice([None, -1])])
+        try:
+            expected = len(list(tables(file)))
+        except BadDataset:  # cut within a quoted value
+            continue
+        found = csv_rows(file)
+        assert found in (None, expected), file.read_bytes()
+        told += found is not None
+    assert told > 50
+
+
+@pytest.mark.parametrize("text", ['a,b\n1,5" disk\n2,6" disk\n', "a,b\n\n1,2\n", "a,b\n1,2\n\r\n", "a,b\r1,2\r"])
+def test_other_csv_is_counted_by_a_reader(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes(text.encode())
+    counted = counted_rows(file)
+    assert csv_rows(file) is None
+    assert counted is not None
+    assert counted.count == len(list(tables(file)))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables_without_sessions_are_counted(tmp_path: Path, ending: str) -> None:
+    rows = [{"text": f"a {number}"} for number in range(5)]
+    file = written(tmp_path, ending, rows, Random(1))
+    source = SingleTurn(options(), DatasetContext(100, 7, True, None, CHAT, file))
+    assert source.promise() == Promise(5)
+    assert [one.turns[0].text for one in source] == [row["text"] for row in rows]
 
 
 def test_a_table_without_rows_is_counted(tmp_path: Path) -> None:

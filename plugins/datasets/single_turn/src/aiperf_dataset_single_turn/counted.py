@@ -5,35 +5,36 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, tee
+from itertools import chain, islice, tee
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from aiperf.sdk.dataset import Promise
-from aiperf.sdk.rowfile import is_csv, is_table, lines, row_of, tables
+from aiperf.sdk.rowfile import is_csv, is_table, row_of, stored_rows, tables
 
 from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
 from aiperf_dataset_single_turn.row import Rows
+from aiperf_dataset_single_turn.scan import csv_rows, numbered, scanned
 from aiperf_dataset_single_turn.sessions import Row, typed
 
-if TYPE_CHECKING:
-    from aiperf.sdk.columns import Ints
-
 _SESSION, _TIME = "session_id", "timestamp"
+_AT_ONCE = 1 << 16
 _SCALARS = (str, int, float, type(None))
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, gc=False):
     session_id: str | int | None = None
 
 
-class _Timed(msgspec.Struct):
+class _Timed(msgspec.Struct, gc=False):
     timestamp: float | None = None
 
 
-_decode_name = msgspec.json.Decoder(_Named).decode
-_decode_time = msgspec.json.Decoder(_Timed).decode
+_names = msgspec.json.Decoder(_Named)
+_name = attrgetter("session_id")
+_timestamps = msgspec.json.Decoder(_Timed)
 
 
 class CountedRows:
@@ -51,7 +52,7 @@ class CountedRows:
         self._path, self._stored, self._named, self._place, self._sizes = path, stored, named, place, sizes
         self.count = rows if sizes is None else len(sizes)
         self._reader, self._times = Rows(path), array("d")
-        self._order: tuple[Ints, Ints] | None = None
+        self._order: tuple[array[int], array[int]] | None = None
         self._scaled: Callable[[float], float] | None = None
 
     def promise(
@@ -115,13 +116,14 @@ class CountedRows:
             lines_of = (next(found) for _ in range(sizes[number]))
             yield number, [(line, row_of(self._path, line, text)) for _, line, text in lines_of]
 
-    def _rows_by_conversation(self) -> tuple[Ints, Ints]:
+    def _rows_by_conversation(self) -> tuple[array[int], array[int]]:
         """Numbers of the rows, conversation by conversation, and by conversation where its rows end."""
         import numpy as np  # 0.1 s, and files in their order need none
 
         if self._order is None:
             place, sizes = (np.frombuffer(each or array("q"), np.int64) for each in (self._place, self._sizes))
-            self._order = np.argsort(place, kind="stable"), np.cumsum(sizes)
+            rows, ends = np.argsort(place, kind="stable"), np.cumsum(sizes)
+            self._order = array("q", rows.tobytes()), array("q", ends.tobytes())  # numpy's numbers are slow one by one
         return self._order
 
     def _at_ms(self, number: int) -> float | None:
@@ -138,7 +140,7 @@ class CountedRows:
     def _turn_at_ms(self, number: int, turn: int) -> float | None:
         rows, ends = self._rows_by_conversation()
         assert self._sizes is not None  # it promised them by turn
-        return self._at_ms(int(rows[ends[number] - self._sizes[number] + turn]))
+        return self._at_ms(rows[ends[number] - self._sizes[number] + turn])
 
 
 def noted(rows: Iterable[Row], note: Callable[[dict[str, Any], int], None]) -> Iterator[Row]:
@@ -175,7 +177,7 @@ def counted_rows(path: Path) -> CountedRows | None:
     if not path.is_file():
         return None
     if is_table(path):
-        return _counted(path, _names_of_table(path), None)
+        return _counted_table(path)
     lone = lone_rows(path)
     if lone is not None:
         return CountedRows(path, lone.count, lone if lone.any_order else None, named=False)
@@ -185,46 +187,68 @@ def counted_rows(path: Path) -> CountedRows | None:
 
 def places(names: Iterable[str | int | None]) -> tuple[array[int], array[int]]:
     """By row its conversation, and by conversation its number of rows.  names: of the rows' sessions, None for none."""
+    remaining = iter(names)
+    return _places(iter(lambda: list(islice(remaining, _AT_ONCE)), []))
+
+
+def _places(blocks: Iterable[list[str | int | None]]) -> tuple[array[int], array[int]]:
+    """As :func:`places`, of names in blocks."""
     known: dict[str | int, int] = {}
-    place, sizes = array("q"), array("q")
-    for name in names:
-        number = None if name is None else known.get(name)
-        if number is None:
-            number = len(sizes)
-            sizes.append(1)
-            if name is not None:
-                known[name] = number
-        else:
+    place, lone = array("q"), 0
+    for names in blocks:
+        if None not in names:
+            place.extend([known.setdefault(name, len(known) + lone) for name in names])  # type: ignore[arg-type]
+            continue
+        for name in names:
+            new = len(known) + lone
+            place.append(new if name is None else known.setdefault(name, new))
+            lone += name is None
+    return place, _sizes(place, len(known) + lone)
+
+
+def _sizes(place: array[int], count: int) -> array[int]:
+    """How often each number below *count* stands in *place*."""
+    if len(place) < _AT_ONCE:
+        sizes = array("q", bytes(place.itemsize * count))
+        for number in place:
             sizes[number] += 1
-        place.append(number)
-    return place, sizes
+        return sizes
+    import numpy as np  # 0.1 s, and small files need none
+
+    return array("q", np.bincount(np.frombuffer(place, np.int64), minlength=count).astype(np.int64).tobytes())
 
 
-def _counted(path: Path, names: Iterable[str | None], stored: LoneRows | None) -> CountedRows:
-    place, sizes = places(names)
+def _counted(path: Path, names: Iterable[list[str | int | None]], stored: LoneRows | None) -> CountedRows:
+    place, sizes = _places(names)
     if len(sizes) == len(place):
         return CountedRows(path, len(place), stored, named=True)
     return CountedRows(path, len(place), stored, named=True, place=place, sizes=sizes)
 
 
-def _names_of_lines(path: Path) -> Iterator[str | None]:
+def _names_of_lines(path: Path) -> Iterator[list[str | int | None]]:
     reader = Rows(path)
-    for number, line in lines(path):
-        try:
-            name = _decode_name(line).session_id
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            name = reader.session(row_of(path, number, line), number)
-        yield str(name) if isinstance(name, int) else name
+    for first, block, rows in scanned(path, _names):
+        if rows is None:
+            yield [reader.session(row_of(path, number, line), number) for number, line in numbered(first, block)]
+            continue
+        names = list(map(_name, rows))
+        yield [str(name) if isinstance(name, int) else name for name in names] if int in set(map(type, names)) else names
+
+
+def _counted_table(path: Path) -> CountedRows:
+    _, first = next(tables(path), (0, None))
+    if first is None:
+        return CountedRows(path, 0, None, named=True)
+    if _SESSION in first:
+        return _counted(path, [list(_names_of_table(path))], None)
+    rows = csv_rows(path) if is_csv(path) else stored_rows(path)
+    if rows is None:  # any column will do: one that is not nested
+        column = next((name for name, value in first.items() if isinstance(value, _SCALARS)), next(iter(first)))
+        rows = sum(1 for _ in tables(path, (column,)))
+    return CountedRows(path, rows, None, named=True)
 
 
 def _names_of_table(path: Path) -> Iterator[str | None]:
-    _, first = next(tables(path), (0, None))
-    if first is None:
-        return
-    if _SESSION not in first:  # to count rows, any column will do: one that is not nested
-        column = next((name for name, value in first.items() if isinstance(value, _SCALARS)), next(iter(first)))
-        yield from (None for _ in tables(path, (column,)))
-        return
     reader, empty = Rows(path), "" if is_csv(path) else None
     for number, row in tables(path, (_SESSION,)):
         name = row[_SESSION]
@@ -239,14 +263,12 @@ def _times(path: Path) -> Iterator[float]:
             at_ms = reader.number(row, _TIME, number)
             yield math.nan if at_ms is None else at_ms
         return
-    for number, line in lines(path):
-        try:
-            at_ms = _decode_time(line).timestamp
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            at_ms = math.inf  # looked at below
-        if at_ms is not None and not 0 <= at_ms < math.inf:
-            at_ms = reader.number(row_of(path, number, line), _TIME, number)
-        yield math.nan if at_ms is None else at_ms
+    for first, block, rows in scanned(path, _timestamps):
+        times = [row.timestamp for row in rows or ()]
+        known = [at_ms for at_ms in times if at_ms is not None]
+        if rows is None or (known and not 0 <= min(known) <= max(known) < math.inf):
+            times = [reader.number(row_of(path, number, line), _TIME, number) for number, line in numbered(first, block)]
+        yield from (math.nan if at_ms is None else at_ms for at_ms in times)
 
 
 __all__ = ["CountedRows", "counted_rows", "in_order", "noted", "places"]
