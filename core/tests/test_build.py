@@ -940,6 +940,18 @@ def test_what_is_made_in_a_moment_is_made_before_the_load(tmp_path: Path, monkey
     assert publisher.plans == []
 
 
+@pytest.mark.parametrize("far", [0.0, 1e9])
+def test_a_load_begins_as_soon_as_the_end_is_seen_to_be_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, far: float
+) -> None:
+    monkeypatch.setattr("aiperf.prepare.build._GLANCE_S", 0.0)
+    monkeypatch.setattr("aiperf.prepare.build._FAR", far)
+    monkeypatch.setattr("aiperf.prepare.build._HEAD_S", 1e9)
+    publisher = Publisher()
+    build(promised(tmp_path, source="rows.jsonl"), publisher)
+    assert publisher.ready == (4 if far == 0.0 else -1)
+
+
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(("check_s", "streams"), [(1e9, False), (0.0, True)])
 def test_a_file_that_is_read_soon_is_checked_whole(

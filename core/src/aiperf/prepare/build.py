@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 _HEAD_S, _CHECK_S = 0.25, 2.0
 """What can be made in the first time is whole before the load; a file that can be read in the second is checked whole."""
+_GLANCE_S, _FAR = 0.05, 4
+"""After that time it is enough to know that all would take so many times longer than these."""
 _YIELD = 10
 """How much nicer the builder is where workers and reducers have every core."""
 
@@ -210,13 +212,16 @@ class Entries:
             numbers, asked = tee(use.numbers())
             self._conversations = self._numbered(numbers, self._dataset.chosen(asked))
 
+        soon_s = _HEAD_S if source is None else _CHECK_S
+
         def enough() -> bool:
             self.pace.note(store.entries)
             passed_s = monotonic() - began_s
             # The last entry can't be read yet, and a grader is refused where no answer is expected.
-            if store.entries <= use.wave or passed_s < _HEAD_S or graded > store.graded:
+            if store.entries <= use.wave or passed_s < min(_GLANCE_S, _HEAD_S) or graded > store.graded:
                 return False
-            return source is None or passed_s > _CHECK_S or passed_s * promised > _CHECK_S * store.entries
+            whole_s = passed_s + (promised - store.entries) / self.pace.rate if self.pace.rate else 0.0
+            return passed_s > soon_s or whole_s > (soon_s if passed_s > _HEAD_S else _FAR * soon_s)
 
         if not self._write(enough):
             self._warn_of_lengths()

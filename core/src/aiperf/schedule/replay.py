@@ -59,7 +59,7 @@ class FixedSchedule:
         inside = np.flatnonzero(_inside(context, replay, begins_ns))
         entry = inside[np.argsort(begins_ns[inside], kind="stable")]
         self.zero_ns = int(begins_ns[entry[0]]) if replay.auto_offset else (replay.start_ms or 0) * _NS_PER_MS
-        turns = np.array([data.turns(int(one)) for one in entry], dtype=np.int64)
+        turns = np.array([data.turns(one) for one in entry.tolist()], dtype=np.int64)
         self._columns = begins_ns[entry] - self.zero_ns, entry, turns
 
     def due_block(self, first: int, count: int) -> Ints:
