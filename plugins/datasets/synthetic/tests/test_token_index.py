@@ -14,8 +14,8 @@ from aiperf_dataset_synthetic.options import SyntheticOptions
 CHAT = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenizes_input=True, produces_tokens=True)
 NUMBERS = (*range(300), *range(30_000, 30_300))
 """The second ones repeat beginnings, so they continue elsewhere in the corpus."""
-CHARACTERS = 100_000
-"""Of a corpus; an index is made once so many tokens were asked for."""
+CHARACTERS = 100_269
+"""Of the longer corpus; an index is made once so many tokens were asked for."""
 
 
 class Pieces:
@@ -105,7 +105,7 @@ def texts(tokenizer: Any, **options: Any) -> list[tuple[tuple[str, ...], int | N
     """Drawn behind a text that is long enough for an index to be made."""
     source = Synthetic(SyntheticOptions(**options), DatasetContext(100_000, 7, True, tokenizer, CHAT))
     assert source._writer is not None
-    source._writer.text("long", 0, CHARACTERS // 3 + 1)
+    source._writer.text("long", 0, CHARACTERS)
     turns = [turn for conversation in source.chosen(NUMBERS) for turn in conversation.turns]
     return [(turn.texts, turn.input_tokens) for turn in turns]
 

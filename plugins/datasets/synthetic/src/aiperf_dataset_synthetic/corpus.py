@@ -21,8 +21,6 @@ from aiperf_dataset_synthetic.token_index import Cut, NoIndex, Place, TokenIndex
 
 _IDS_BEFORE_JUMP = 8
 _BLOCKS = 4
-_CHARACTERS = 3
-"""Fewest characters of a token, on average."""
 _COMPARED = 24
 """Windows of the corpus that are compared with those of its index, and their tokens."""
 _DISTINCT = 32
@@ -85,7 +83,7 @@ class RunningText:
 
     It begins only at words whose continuation is unique, so no two prompts share a prefix by accident.  Each line, and
     the rest of a line from each word on, is tokenized once, for any number of prompts.  Texts are slices of it where the
-    tokenizer allows an index, made once as many tokens were asked for as the corpus has.
+    tokenizer allows an index, made once as many tokens were asked for as the corpus has characters: that took as long.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer, seed: int) -> None:
@@ -127,7 +125,7 @@ class RunningText:
         if tokenizer is not self._tokenizer:
             return None
         if self._asked < len(self._text):
-            self._asked += _CHARACTERS * count
+            self._asked += count
             if self._asked >= len(self._text):
                 self._index = self._made_index()
         return self._index
