@@ -10,7 +10,17 @@ from typing import Any
 from aiperf import Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.trace import Trace
-from aiperf_dataset_single_turn import NO_HISTORY, CountedRows, Row, Rows, counted_rows, grouped, texts_of, verbatim
+from aiperf_dataset_single_turn import (
+    NO_HISTORY,
+    CountedRows,
+    Row,
+    Rows,
+    counted_made,
+    counted_rows,
+    grouped,
+    texts_of,
+    verbatim,
+)
 from aiperf_dataset_synthetic.blocks import PrefixHits, Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 
@@ -39,6 +49,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         self._defaults = FileDefaults(options, context)
         self._prompts: Prompts | None = None
         self._counted: CountedRows | None = None
+        self._read: Callable[[], Iterator[Row]] | None = None
 
     @classmethod
     def recognises(cls, path: Path, first_row: Any) -> bool:
@@ -55,14 +66,17 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         return Trace(recorded(path), BLOCK_TOKENS)
 
     def promise(self) -> Promise | None:
-        scaling = self.options.scaling
-        if scaling is not None and scaling.max_isl is not None:  # it decides which rows there are
-            return None
-        self._counted = counted = counted_rows(self._defaults.path)
+        scaling, path, times = self.options.scaling, self._defaults.path, self.context.replay
+        if scaling is not None and scaling.max_isl is not None and path.is_file():  # it decides which rows there are
+            self._read = read = self._synthesized(Rows(path))
+            assert read is not None  # it scales
+            self._counted = counted_made(path, read())
+            return self._counted.promise(times=times, any_order=False)
+        self._counted = counted = counted_rows(path)
         if counted is None:
             return None
         scaled = None if scaling is None else scaling.time
-        return counted.promise(times=self.context.replay, any_order=scaling is None, scaled=scaled)
+        return counted.promise(times=times, any_order=scaling is None, scaled=scaled)
 
     def __iter__(self) -> Iterator[Conversation]:
         reader, hits = Rows(self._defaults.path), PrefixHits()
@@ -70,7 +84,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         def note(row: dict[str, Any], line: int) -> None:
             row[_PREFIX] = hits.of(reader.hash_ids(row, line))
 
-        read = self._synthesized(reader)
+        read = self._read or self._synthesized(reader)
         if self._counted is None:
             sessions = grouped(reader.path, reader.session, read, note)
             return self._made(reader, ((number, *session) for number, session in enumerate(sessions)))

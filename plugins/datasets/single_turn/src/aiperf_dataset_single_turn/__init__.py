@@ -8,7 +8,7 @@ from typing import Any
 from aiperf import Conversation
 from aiperf.sdk.dataset import Promise
 
-from aiperf_dataset_single_turn.counted import CountedRows, counted_rows, in_order, noted, places
+from aiperf_dataset_single_turn.counted import CountedRows, counted_made, counted_rows, in_order, noted, places
 from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.row import MODALITIES, Rows, shown
@@ -38,6 +38,7 @@ class SingleTurn(RowFile[SingleTurnOptions]):
 
 
 __all__ = [
-    "MODALITIES", "NO_HISTORY", "CountedRows", "LoneRows", "Row", "RowFile", "Rows", "SingleTurn", "counted_rows", "grouped",
-    "in_order", "jsonl_files", "lone_rows", "noted", "places", "shown", "texts_of", "typed", "verbatim",
+    "MODALITIES", "NO_HISTORY", "CountedRows", "LoneRows", "Row", "RowFile", "Rows", "SingleTurn", "counted_made",
+    "counted_rows", "grouped", "in_order", "jsonl_files", "lone_rows", "noted", "places", "shown", "texts_of", "typed",
+    "verbatim",
 ]  # fmt: skip

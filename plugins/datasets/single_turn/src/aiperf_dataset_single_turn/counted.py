@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, tee
 from operator import attrgetter
 from pathlib import Path
@@ -42,16 +42,16 @@ class CountedRows:
 
     stored: finds rows by their numbers; None where they can be read in their order alone.  rows: how many there are.
     named: whether rows may have session ids.  place, sizes: by row its conversation, and by conversation its number of rows;
-    None where each row is one.
+    None where each row is one.  times: of the rows in ms, NaN where one has none; None reads them where they are asked for.
     """
 
     def __init__(
         self, path: Path, rows: int, stored: LoneRows | None, *, named: bool, place: array[int] | None = None,
-        sizes: array[int] | None = None,
+        sizes: array[int] | None = None, times: array[float] | None = None,
     ) -> None:  # fmt: skip
         self._path, self._stored, self._named, self._place, self._sizes = path, stored, named, place, sizes
         self.count = rows if sizes is None else len(sizes)
-        self._reader, self._times = Rows(path), array("d")
+        self._reader, self._times = Rows(path), array("d") if times is None else times
         self._order: tuple[array[int], array[int]] | None = None
         self._scaled: Callable[[float], float] | None = None
 
@@ -185,13 +185,27 @@ def counted_rows(path: Path) -> CountedRows | None:
     return _counted(path, _names_of_lines(path), stored if stored.any_order else None)
 
 
+def counted_made(path: Path, rows: Iterable[Row]) -> CountedRows:
+    """The conversations of *rows* that are made from those of the file; they are read once, and have one order.
+
+    Raises:
+        BadDataset: Of *rows*; or a row has no session id or time that is one: path and line.
+    """
+    reader, times, names = Rows(path), array("d"), list[str | None]()
+    for line, row in rows:
+        at_ms = reader.number(row, _TIME, line)
+        times.append(math.nan if at_ms is None else at_ms)
+        names.append(reader.session(row, line))
+    return _counted(path, [names], None, times)
+
+
 def places(names: Iterable[str | int | None]) -> tuple[array[int], array[int]]:
     """By row its conversation, and by conversation its number of rows.  names: of the rows' sessions, None for none."""
     remaining = iter(names)
     return _places(iter(lambda: list(islice(remaining, _AT_ONCE)), []))
 
 
-def _places(blocks: Iterable[list[str | int | None]]) -> tuple[array[int], array[int]]:
+def _places(blocks: Iterable[Sequence[str | int | None]]) -> tuple[array[int], array[int]]:
     """As :func:`places`, of names in blocks."""
     known: dict[str | int, int] = {}
     place, lone = array("q"), 0
@@ -218,11 +232,13 @@ def _sizes(place: array[int], count: int) -> array[int]:
     return array("q", np.bincount(np.frombuffer(place, np.int64), minlength=count).astype(np.int64).tobytes())
 
 
-def _counted(path: Path, names: Iterable[list[str | int | None]], stored: LoneRows | None) -> CountedRows:
+def _counted(
+    path: Path, names: Iterable[Sequence[str | int | None]], stored: LoneRows | None, times: array[float] | None = None
+) -> CountedRows:
     place, sizes = _places(names)
     if len(sizes) == len(place):
-        return CountedRows(path, len(place), stored, named=True)
-    return CountedRows(path, len(place), stored, named=True, place=place, sizes=sizes)
+        return CountedRows(path, len(place), stored, named=True, times=times)
+    return CountedRows(path, len(place), stored, named=True, place=place, sizes=sizes, times=times)
 
 
 def _names_of_lines(path: Path) -> Iterator[list[str | int | None]]:
@@ -271,4 +287,4 @@ def _times(path: Path) -> Iterator[float]:
         yield from (math.nan if at_ms is None else at_ms for at_ms in times)
 
 
-__all__ = ["CountedRows", "counted_rows", "in_order", "noted", "places"]
+__all__ = ["CountedRows", "counted_made", "counted_rows", "in_order", "noted", "places"]
