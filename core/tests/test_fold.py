@@ -161,6 +161,15 @@ def test_nothing_has_no_statistics(tmp_path: Path) -> None:
     assert (nothing.statistics(1.0), nothing.sum(), nothing.least(), nothing.most()) == (None, None, None, None)
 
 
+@pytest.mark.parametrize("divisor", [1, 3], ids=["whole numbers", "fractions"])
+def test_the_order_of_many_values_changes_no_statistic(divisor: int) -> None:
+    values = np.random.default_rng(3).exponential(1e8, 150_000).round() / divisor
+    found = statistics(values, 1e-6)
+    assert found == statistics(np.sort(values), 1e-6) == statistics(values[::-1].copy(), 1e-6)
+    assert found["std"] == pytest.approx(values.std() * 1e-6, rel=1e-12)
+    assert found["p99"] == pytest.approx(np.percentile(values, 99) * 1e-6, rel=1e-12)
+
+
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=64).filter(lambda x: abs(x) < 1e300), max_size=30))
 def test_a_sum_is_rounded_once_whatever_is_added(values: list[float]) -> None:
     total, backwards, joined = Sum(), Sum(), Sum()
