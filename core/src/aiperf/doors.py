@@ -28,9 +28,9 @@ def door(
         try:
             value = getattr(import_module(modules[today]), today)
         except ModuleNotFoundError as error:
-            if error.name not in packages.values():
+            if not any(module.partition(".")[0] == error.name for module in packages.values()):
                 raise
-            package = modules[today].replace("_", "-")
+            package = modules[today].partition(".")[0].replace("_", "-")
             message = f"{name}.{today} is in the package {package}, which is not installed: pip install {package}"
             raise ImportError(message, name=error.name) from error
         setattr(sys.modules[name], attribute, value)

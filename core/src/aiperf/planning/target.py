@@ -18,7 +18,6 @@ import msgspec
 from msgspec.structs import replace
 
 from aiperf import environment
-from aiperf.encodings import missing
 from aiperf.errors import ConfigError, PluginError
 from aiperf.planning import proxies
 from aiperf.planning.kernel_options import ConnectionReuse
@@ -30,7 +29,7 @@ from aiperf.registry.third_party import blamed, load
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
-from aiperf.sdk.headers import check_header_name, check_header_value, merged
+from aiperf.sdk.headers import check_header_name, check_header_value, merged, undecodable
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan, PluginPlan, TargetPlan, TlsPlan
 
@@ -378,7 +377,7 @@ def check_encodings(draft: Draft, asked: str) -> None:
         encoding, _, weight = (each.strip() for each in part.partition(";"))
         if encoding in ("", "identity", "*") or weight.replace(" ", "") in ("q=0", "q=0.0"):
             continue
-        if why := missing(encoding):
+        if why := undecodable(encoding):
             draft.refuse(f"{draft.flag('headers')} Accept-Encoding: {encoding} asks for answers whose encoding {why}")
 
 

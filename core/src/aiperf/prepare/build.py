@@ -36,6 +36,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, failure, load, made
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.journal import RunClock
+from aiperf.rundir.reducing import reducer_of
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker_tokens
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
@@ -45,8 +46,8 @@ from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names, speaks
 from aiperf.sdk.plan import ModelStrategy, Plan
+from aiperf.sdk.prompts import asks_several
 from aiperf.sdk.tokenizer import Tokenizer, adds_up, chat_template
-from aiperf.statistics.catalogue import asks_several, catalogue
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
     endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
     with blamed(plugins.endpoint, "can't be used"):
         framing_of(endpoint)
-    catalogue(plan, endpoint)  # refuses metrics whose options contradict each other
+    reducer_of(plan).check(plan, endpoint)  # refuses metrics whose options contradict each other
     if plugins.grader is not None:
         made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan)

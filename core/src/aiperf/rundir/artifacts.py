@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MARKER = ".aiperf_results_ready.json"
+READY_FILE = ".aiperf_results_ready.json"
 """Written last, so that a script can wait for it."""
 
 _LARGE_BYTES, _JOINS = 16 << 20, 2
@@ -109,7 +109,7 @@ class Export:
         The marker of finished results is taken away first; :func:`mark_ready` puts it back when all is done.
         """
         with contextlib.suppress(OSError):
-            (self._target.directory / MARKER).unlink()
+            (self._target.directory / READY_FILE).unlink()
         for reserve in self._journal.glob("part-reserve.*"):
             reserve.unlink()
         chosen = _summary_exporters(self._summary, self._plan, self._target, self._note)
@@ -202,7 +202,7 @@ def mark_ready(target: Target, written: Iterable[Artifact], *, cancelled: bool, 
     paths = [artifact.path.absolute() for artifact in written]
     files = sorted({str(path.relative_to(here)) for path in paths if path.is_relative_to(here)})
     about = {"ready": True, "was_cancelled": cancelled, "partial": partial, "files": files}
-    with atomic(target.directory / MARKER) as path:
+    with atomic(target.directory / READY_FILE) as path:
         path.write_text(json.dumps(about) + "\n")
         path.chmod(0o600)
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from msgspec import structs
 
 from aiperf.errors import BadJournal
-from aiperf.rundir.artifacts import MARKER
+from aiperf.rundir.artifacts import READY_FILE
 from aiperf.rundir.journal import hold, load_run, numbered
 from aiperf.sdk.exporter import file_name
 from aiperf.sdk.plan import OutputPlan
@@ -81,7 +81,7 @@ class PreviousResults:
         default = None if output is None else structs.replace(output, export_prefix=None)
         self._early |= _names(earlier, early=True)
         self._late = _names(earlier or default) - self._early
-        self._has_results = self._observed() or any((directory / name).exists() for name in self._late | {MARKER})
+        self._has_results = self._observed() or any((directory / name).exists() for name in self._late | {READY_FILE})
         self._set_aside()
 
     def _observed(self) -> bool:
@@ -137,7 +137,7 @@ class PreviousResults:
             for path in self._written():
                 if keep is None or not path.exists() or not path.samefile(keep):
                     path.unlink(missing_ok=True)
-            (self._directory / MARKER).unlink(missing_ok=True)
+            (self._directory / READY_FILE).unlink(missing_ok=True)
         shutil.rmtree(self._aside, ignore_errors=True)
         self._release()
 
@@ -145,7 +145,7 @@ class PreviousResults:
         """Files of the earlier run: those its marker names, and those its exporters declare; none that this run wrote."""
         paths = [self._directory / name for name in self._late]
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-            names = set(json.loads((self._directory / MARKER).read_bytes())["files"]) - self._early
+            names = set(json.loads((self._directory / READY_FILE).read_bytes())["files"]) - self._early
             paths += [self._directory / name for name in names]
         if (self._aside / "lock").exists():
             for before in (self._aside / _EARLY).glob("*"):

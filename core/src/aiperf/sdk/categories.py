@@ -37,6 +37,8 @@ _TABLE = (
     Category("graders", "grader", "Accuracy graders. Chosen by --accuracy-grader.", base="aiperf.sdk.grader:Grader"),
     Category("telemetry", "telemetry", "Sources of samples beside the load: GPUs, server metrics.",
         base="aiperf.sdk.telemetry:TelemetrySource", every=True),
+    Category("reducers", "reducer", "What becomes of the journal: columns, statistics, the summary.",
+        base="aiperf.sdk.reducer:Reducer"),
     Category("series", "series", "What becomes of the samples of telemetry sources.", base="aiperf.sdk.series:Series"),
     Category("tokenizers", "tokenizer", "Text to tokens. Chosen by --tokenizer."),
     Category("schedules", "schedule", "Scheduling modes: which arrival is due when. Chosen by --scheduling-mode.",

@@ -6,6 +6,7 @@ runs on a worker's measuring loop as plain callbacks.  It never awaits, blocks o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, MutableSequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 ARRIVALS, SESSIONS = 0, 1
 """Cells of ``DriverContext.progress``: arrivals of this shard that have passed, sessions of this shard that have started."""
+PRECISE_TIMERS = sys.platform == "linux"
+"""Whether a timerfd keeps the due times.  Elsewhere loop timers do, and the report says so."""
 _NS_PER_S = 1_000_000_000
 
 
@@ -213,5 +216,6 @@ class Driver(Generic[OptionsT]):
 
 
 __all__ = [
-    "ARRIVALS", "SESSIONS", "Counter", "Driver", "DriverContext", "Gate", "RequestStarter", "Session", "Timer",
+    "ARRIVALS", "PRECISE_TIMERS", "SESSIONS", "Counter", "Driver", "DriverContext", "Gate", "RequestStarter", "Session",
+    "Timer",
 ]  # fmt: skip

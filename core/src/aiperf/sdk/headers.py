@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from aiperf.errors import ConfigError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_BUILT_IN = ("gzip", "x-gzip", "deflate")
+_PACKAGES = {"br": "brotli", "zstd": "zstandard"}
 
 
 def check_header_name(name: str) -> None:
@@ -32,4 +35,13 @@ def merged(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]
     return {name: value for name, value in below.items() if name.lower() not in names} | dict(above)
 
 
-__all__ = ["check_header_name", "check_header_value", "merged"]
+def undecodable(encoding: str) -> str | None:
+    """Why bodies of this encoding can't be read, with the way out; None where they can."""
+    if encoding in _BUILT_IN or (encoding in _PACKAGES and find_spec(_PACKAGES[encoding]) is not None):
+        return None
+    if encoding in _PACKAGES:
+        return f"needs the package {_PACKAGES[encoding]}: pip install 'aiperf-core[encodings]', or ask for gzip"
+    return "can't be read here; ask for gzip, deflate, br or zstd, or for no encoding"
+
+
+__all__ = ["check_header_name", "check_header_value", "merged", "undecodable"]

@@ -247,7 +247,8 @@ class PluginPlan(Struct, frozen=True):
     tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
     grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.  grading_again: a report grades
     the stored answers with *grader*, in place of the grades of the run.
-    url_strategy: None takes URLs in turn.  schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
+    url_strategy: None takes URLs in turn.  reducer: None in plans of versions that had one only.
+    schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
     shadowed: by ``category:name``, the packages that lost the name.
@@ -265,6 +266,7 @@ class PluginPlan(Struct, frozen=True):
     engine: PluginRef | None = None
     url_strategy: PluginRef | None = None
     configuration: PluginRef | None = None
+    reducer: PluginRef | None = None
     series: PluginRef | None = None
     metrics: tuple[PluginRef, ...] = ()
     exporters: tuple[PluginRef, ...] = ()

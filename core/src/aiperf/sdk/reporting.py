@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING
 from aiperf.doors import door
 
 _WHERE = {
-    "registry.third_party": "made", "report.report": "report",
-    "rundir.artifacts": "export mark_ready print_footer run_summary_exporters target_for",
+    "registry.third_party": "made", "rundir.reducing": "report",
+    "rundir.artifacts": "READY_FILE export exporters mark_ready part_path print_footer run_summary_exporters target_for",
 }  # fmt: skip
 
-__all__ = ["export", "made", "mark_ready", "print_footer", "report", "run_summary_exporters", "target_for"]
+__all__ = [
+    "READY_FILE", "export", "exporters", "made", "mark_ready", "part_path", "print_footer", "report", "run_summary_exporters",
+    "target_for",
+]  # fmt: skip
 
 __getattr__ = door(__name__, _WHERE)
 
 if TYPE_CHECKING:
     from aiperf.registry.third_party import made
-    from aiperf.report.report import report
-    from aiperf.rundir.artifacts import export, mark_ready, print_footer, run_summary_exporters, target_for
+    from aiperf.rundir.artifacts import (  # isort: skip
+        READY_FILE, export, exporters, mark_ready, part_path, print_footer, run_summary_exporters, target_for,
+    )  # fmt: skip
+    from aiperf.rundir.reducing import report

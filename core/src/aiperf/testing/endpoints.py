@@ -13,15 +13,12 @@ import msgspec
 import pytest
 
 from aiperf.errors import BadResponse
-from aiperf.reduce.answer import Answer, add_delta
-from aiperf.reduce.envelopes import read_envelopes
-from aiperf.reduce.usage import merged_usage
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Endpoint, Follow, Reader, encoded, follows, prompt
 from aiperf.sdk.framing import Event, Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
-from aiperf.statistics.catalogue import faulty_numbers
 from aiperf.testing.manifests import check_row, check_taken
+from aiperf.testing.pipeline import Answer, add_delta, faulty_numbers, merged_usage, read_envelopes
 from aiperf.worker.continuing import Continuing
 
 _ITEM = {"role": "user", "content": "18 degrees", "name": "sensor", "marks": [{"at": 1}]}

@@ -10,7 +10,7 @@ import numpy as np
 
 from aiperf.rundir import journal
 from aiperf.sdk.plan import PhasePlan
-from aiperf.statistics.fold import Buckets, Merged, Samples
+from aiperf.testing.pipeline import Buckets, Merged, Samples
 
 PROFILING = PhasePlan("profiling", "profiling", 1, "burst", request_count=100)
 WARMUP = PhasePlan("warmup", "warmup", 0, "burst", request_count=5)

@@ -22,8 +22,8 @@ from aiperf.sdk.metric import (  # isort: skip
 )  # fmt: skip
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.sdk.summary import STATISTICS, Result, SeriesSummary
-from aiperf.statistics.plugin_folds import FoldResult
 from aiperf.testing.batches import absent, assert_same, columns_of, sample_batch, taken
+from aiperf.testing.pipeline import FoldResult
 
 
 class MetricContract:

@@ -18,7 +18,6 @@ from aiperf.registry.third_party import load
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.exporter import BatchExporter, SummaryExporter, Target
 from aiperf.sdk.metric import Analysis, MetricFamily, Needs, RunMetric
-from aiperf.statistics.catalogue import cycle_message
 from aiperf.testing.arrivals import ArrivalsContract
 from aiperf.testing.commands import CommandContract
 from aiperf.testing.configurations import ConfigurationContract
@@ -32,6 +31,7 @@ from aiperf.testing.graders import GraderContract
 from aiperf.testing.hooks import HooksContract
 from aiperf.testing.manifests import check_row
 from aiperf.testing.metrics import AnalysisContract, MetricContract, MetricFamilyContract, RunMetricContract
+from aiperf.testing.pipeline import cycle_message
 from aiperf.testing.plots import PlotContract
 from aiperf.testing.ramps import RampContract
 from aiperf.testing.samplers import SamplerContract

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from aiperf.report.verdicts import checked
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles, Result, Summary
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Verdict, WorkerEvent, WorkerTime
 from aiperf.testing.manifests import check_row
+from aiperf.testing.pipeline import checked
 from aiperf.testing.plans import sample_plan
 from aiperf.testing.summaries import sample_summary
 

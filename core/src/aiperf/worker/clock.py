@@ -12,12 +12,12 @@ from collections.abc import Callable
 from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic_ns, time_ns
 from typing import TYPE_CHECKING
 
+from aiperf.sdk.driver import PRECISE_TIMERS
+
 if TYPE_CHECKING:
     import asyncio
 
 NS_PER_S = 1_000_000_000
-PRECISE = sys.platform == "linux"
-"""Whether a timerfd keeps the due times.  Elsewhere loop timers do, and the report says so."""
 _CLOCK_MONOTONIC, _TFD_CLOEXEC_NONBLOCK, _TFD_TIMER_ABSTIME = 1, os.O_CLOEXEC | os.O_NONBLOCK, 1
 
 
@@ -42,7 +42,7 @@ class Timer:
         self._loop, self._callback = loop, callback
         self._handle: asyncio.TimerHandle | None = None
         self._fd = -1
-        if PRECISE:
+        if PRECISE_TIMERS:
             import ctypes  # the parent and reducers use this module for its clocks alone
 
             libc = ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,20 @@
+"""Reading the results of finished runs: this program's directories and the reference's (AIPerf 0.7 to 0.13).
+
+>>> run = open_run("artifacts/my-run")
+>>> run.number("request_latency", "p99"), run.column("time_to_first_token")
+
+The names come from the package that made the results, so they are loaded when they are used, as in the door ``aiperf`` itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiperf.doors import door
+
+__all__ = ["FinishedRun", "Table", "TelemetrySeries", "metrics_of", "open_run", "open_runs"]
+
+__getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, "aiperf_reducer_columns.results"))
+
+if TYPE_CHECKING:
+    from aiperf_reducer_columns.results import FinishedRun, Table, TelemetrySeries, metrics_of, open_run, open_runs

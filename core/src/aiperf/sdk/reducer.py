@@ -1,0 +1,113 @@
+"""The contract of reducers: what becomes of the journal.
+
+Workers write what they observe to the journal, and nothing else.  A plugin of this category makes of it what a person reads:
+statistics, the rows of per-request files, the summary.  It works beside the load, in reducer processes, each for its shards,
+and again whenever somebody asks for a report.  A run uses one plugin: the pinned one, else that with the highest priority,
+else a third party's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from aiperf.sdk.options import OptionsT, WithOptions
+from aiperf.sdk.plan import Plan, Secrets
+
+if TYPE_CHECKING:
+    from aiperf.rundir.journal import RunClock
+    from aiperf.sdk.endpoint import Endpoint
+    from aiperf.sdk.summary import Summary
+
+
+class Live(Struct):
+    """What was reduced so far: requests, and the means of TTFT and ITL in ms; None where there is none."""
+
+    done: int = 0
+    ttft_ms: float | None = None
+    itl_ms: float | None = None
+
+
+class ReducerJob(Struct, frozen=True):
+    """A reducer's part of a run: the shards whose number modulo ``plan.run.reducers`` is *index*.
+
+    plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.sdk.journal.RunClock`.
+    say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
+    called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
+    """
+
+    plan: Plan
+    journal: Path
+    index: int
+    clock: Any
+    secrets: Secrets
+    say: Callable[[int, list[str]], None]
+    trouble: Callable[[str], None]
+    moved: Callable[[], None]
+    warned: Callable[[], Iterable[str]]
+
+
+class RunningReduction:
+    """A reducer's work on one plan.  OSError and AiperfError of a method become sentences.
+
+    rows_wait: whether rows of per-request files wait for :meth:`write_rows`.  slow: :meth:`summarize` may take hours.
+    warned: sentences that plugins have logged in further processes.
+    """
+
+    rows_wait = slow = False
+    warned: Iterable[str] = ()
+
+    @property
+    def live(self) -> Live:
+        return Live()
+
+    def step(self) -> int:
+        """Reduce what is new, for about 0.1 s; the rest in ms until the next step."""
+        raise NotImplementedError(f"{type(self).__name__} must define step()")
+
+    def finish(self) -> None:
+        """Workers have ended, and ``run.json`` has the end of the run: reduce the rest."""
+        raise NotImplementedError(f"{type(self).__name__} must define finish()")
+
+    def summarize(self) -> None:
+        """All reducers have finished; the first writes ``summary.msgpack``, a :class:`aiperf.sdk.summary.Summary`."""
+        raise NotImplementedError(f"{type(self).__name__} must define summarize()")
+
+    def write_rows(self) -> list[str]:
+        """Write the rows that wait, behind the summary; a sentence on each failure."""
+        return []
+
+
+class Reducer(WithOptions[OptionsT]):
+    """Makes results of journals.  options: the plugin's own (None where it declares none)."""
+
+    def check(self, plan: Plan, endpoint: Endpoint[Any]) -> None:
+        """Refuse, before load, a plan that can't be reduced.
+
+        Raises:
+            ConfigError: With a message for the user.
+        """
+
+    def preload(self, plan: Plan) -> None:
+        """Import what is needed while another process makes the data set; whoever uses it reports a failure."""
+
+    def begin(self, job: ReducerJob) -> RunningReduction:
+        """Begin the work on a plan, or go on with the work of a process that died."""
+        raise NotImplementedError(f"{type(self).__name__} must define begin(job)")
+
+    def report(self, directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, RunClock]:
+        """Reduce the journal of a run's *directory* again, in this process, and summarise it.
+
+        *change* turns the run's plan into the plan of the report: other metrics, options of metrics, or slices.
+
+        Raises:
+            BadJournal: The directory holds no observations.
+            OSError: The directory can't be read or written.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define report(directory, change)")
+
+
+__all__ = ["Live", "Reducer", "ReducerJob", "RunningReduction"]

@@ -1,0 +1,448 @@
+"""Journal segments to columns to folded metrics.
+
+A :class:`Reducer` follows the segments of its shards and turns finished requests into batches.  A batch is first made
+durable as a frame of ``columns-<r>.<k>``, then scored, folded and handed to exporters and hooks.  A reducer that starts again
+reads its own columns and goes on behind them: no request is lost, and none is counted twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from aiperf.sdk import journal
+from aiperf.sdk.columns import NUMBERS, RecordBatch
+from aiperf.sdk.journal import Store
+from aiperf.sdk.loading import load
+from aiperf.sdk.model import names
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.redaction import private
+from msgspec import Struct
+
+from aiperf_reducer_columns.reduce.aside import Aside, Left, ReaderDiedError, Turns, Written
+from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, batches_behind, read_batches
+from aiperf_reducer_columns.reduce.outlets import Outlets
+from aiperf_reducer_columns.reduce.rows import RowMaker
+from aiperf_reducer_columns.reduce.shard_reader import JournalRequest, Position, ShardEvent, ShardReader
+from aiperf_reducer_columns.statistics.catalogue import catalogue
+from aiperf_reducer_columns.statistics.fold import Buckets, Samples
+from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, Grouped, Grouping
+from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
+from aiperf_reducer_columns.statistics.pipeline import Pipeline
+from aiperf_reducer_columns.statistics.plugin_folds import FoldState
+
+if TYPE_CHECKING:
+    from aiperf_reducer_columns.reduce.slow_grading import SlowGrading
+
+log = logging.getLogger("aiperf.reducer")
+
+_LIVE_BATCH_NS = 250_000_000
+_GROUP, _GROUP_BYTES = 1024, 2 << 20
+"""Requests, and body bytes, that become rows together."""
+
+RARELY = (50_000, 20, 100)
+"""Thresholds for the garbage collector of a process that reduces, whose default is 700.
+
+Every read is a tuple that goes with its request.  None of them is garbage, and the search for it took 7 % of the time.
+"""
+
+
+@contextlib.contextmanager
+def collecting_rarely() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class Reduction(Struct):
+    """What a reducer leaves for the summary: in memory, and as ``folds-<r>`` where several reducers are merged.
+
+    folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
+    off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damage
+    that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of the values
+    that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for their end;
+    endless: good answers that were counted before that was known, and may have been cut.  pending: answers that wait for
+    a slow grader.  models: as those of a StoredBatch.
+    """
+
+    folds: list[tuple[int, str, Samples]] = []
+    counts: dict[int, PhaseCounts] = {}
+    events: list[ShardEvent] = []
+    clock_steps: int = 0
+    lateness: Buckets = msgspec.field(default_factory=Buckets)
+    intervals: Buckets = msgspec.field(default_factory=Buckets)
+    failures: list[str] = []
+    off: dict[str, str] = {}
+    groups: list[Grouped] = []
+    notes: list[str] = []
+    lost: list[str] = []
+    missing: int = 0
+    finishing: bool = False
+    endless: int = 0
+    raw_values: list[tuple[int, str, bytes]] = []
+    plugin_folds: list[FoldState] = []
+    pending: int = 0
+    models: list[tuple[str, str]] = []
+
+    def save(self, journal: Path, reducer: int) -> None:
+        draft = journal / f"folds-{reducer}.draft"
+        private(draft).write_bytes(msgspec.msgpack.encode(self, enc_hook=Samples.dump))
+        draft.replace(journal / f"folds-{reducer}")
+
+
+def saved_reductions(journal: Path) -> list[Reduction]:
+    """Those of all reducers, in their order."""
+    paths = sorted(journal.glob("folds-[0-9]*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    decoder = msgspec.msgpack.Decoder(Reduction, dec_hook=lambda _, state: Samples.load(state))
+    return [decoder.decode(path.read_bytes()) for path in paths]
+
+
+class Reducer:
+    """Reduces the shards whose number modulo *of* is *index*.
+
+    *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
+    of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
+    *slow*: grades what a slow grader has yet to grade; None leaves it ungraded, and counts it.  *tell*: gets each batch, beside
+    the exporters.
+    """
+
+    def __init__(
+        self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
+        finishing: bool = False, slow: SlowGrading | None = None, secret_texts: Sequence[str] = (),
+        tell: Callable[[RecordBatch], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.plan, self.journal, self.index = plan, directory, index
+        self._zero_ns, self._durable = clock.started_mono_ns, durable
+        self._store = Store(directory)
+        self._failures: dict[str, str] = {}
+        self._outlets = Outlets(plan, directory, index, self._report, clock=clock, background=not durable)
+        # A report of columns alone counts no tokens, and may be made where the tokenizer is missing.
+        self._rows = RowMaker(
+            plan, self._store, self._report, zero_ns=self._zero_ns, counting=durable, secret_texts=secret_texts,
+            singly=self._outlets.answers,
+        )  # fmt: skip
+        self.live = self._rows.live
+        self._pipeline = Pipeline(catalogue(plan, load(plan.plugins.endpoint)), directory, str(index), groupings(plan))
+        self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
+        self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()
+        self._emitted_ns = time.monotonic_ns()
+        self._slow, self._tell = slow, tell
+        self._give: Callable[[StoredBatch], None] = self._keep
+        self._aside: Aside | None = None
+        self._behind: Position | None = None
+        self.reduction = Reduction(finishing=finishing)
+        self._recover()
+
+    def step(self, budget_s: float) -> bool:
+        """Reduce what is new, for about *budget_s*; True if there was something."""
+        if self._aside is not None:
+            return self._take_aside(self._aside)
+        until_ns = time.monotonic_ns() + round(budget_s * 1e9)
+        moved = False
+        for shard, reader in self._readers.items():
+            before = reader.position
+            self._finish_requests(reader.finished(until_ns), shard)
+            moved |= reader.position != before
+        if len(self._batch) and time.monotonic_ns() - self._emitted_ns > _LIVE_BATCH_NS:
+            self.emit()
+        return moved
+
+    @property
+    def unread(self) -> int:
+        """Bytes of the journal that are not read yet."""
+        return sum(reader.unread for reader in self._readers.values())
+
+    def put_off_rows(self) -> None:
+        """From now on the rows of batches wait for :meth:`write_rows`: a person sees the summary first."""
+        self.emit()
+        if self._outlets.put_off():
+            self._behind = self._writer.position
+
+    @property
+    def rows_wait(self) -> bool:
+        return self._behind is not None
+
+    def read_aside(self, end: journal.RunEnd | None, warned: Callable[[], Iterable[str]] = tuple) -> None:
+        """Let a second process read the rest, up to the end of a run that has ended, and then write rows that are put off.
+
+        *end*: as that of :meth:`finish`.  *warned*: asked there, and told by :attr:`warned_aside`.
+        """
+
+        known = self._failures
+
+        def read(give: Callable[[StoredBatch], None]) -> Left:
+            self._give, self._failures = give, {}
+            while self.step(3600.0):
+                pass
+            return msgspec.structs.replace(self._read_rest(end), warned=[*warned()])
+
+        def write(finishing: bool, turns: Turns) -> Written:
+            self.reduction.finishing, self._failures = finishing, {**known, **self._failures}
+            self._write_rows(turns)
+            return Written(self._failures, self._pipeline.off, [*warned()])
+
+        self.emit()
+        self._aside = Aside(read, write)
+
+    def write_rows(self) -> list[str]:
+        """Write the rows that were put off; a sentence on each plugin that failed only there.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        assert self._behind is not None
+        known = {*self._failures, *self._pipeline.off}
+        try:
+            written = None if self._aside is None else self._aside.share(self._write_rows)
+        except ReaderDiedError as error:
+            log.warning("%s; its part is done again", error)
+            self._outlets.rewind()
+            written = None
+        if written is None:
+            self._write_rows(Turns())
+            written = Written({}, {}, [])
+        self._outlets.close()
+        self._behind = None
+        failures = {**written.failures, **written.off, **self._failures, **self._pipeline.off}
+        return [sentence for name, sentence in failures.items() if name not in known]
+
+    def _write_rows(self, turns: Turns) -> None:
+        assert self._behind is not None
+        for number, stored in enumerate(batches_behind(self.journal, self.index, self._behind)):
+            if turns.takes(number):
+                rows = self._outlets.rows(self._scored(stored))
+                turns.wait(number)
+                self._outlets.write(rows)
+                turns.end(number)
+
+    @property
+    def warned_aside(self) -> list[str]:
+        return [] if self._aside is None else self._aside.warned
+
+    def _take_aside(self, aside: Aside) -> bool:
+        stored = aside.take()
+        if stored is not None:
+            self.live.add_batch(stored.columns())
+            self._keep(stored)
+        return stored is not None
+
+    def _finish_requests(self, requests: Iterable[JournalRequest], shard: int) -> None:
+        """Add the rows of the requests, many at a time.  Whatever :meth:`emit` stores is of requests that are all in it."""
+        group: list[JournalRequest] = []
+        most, held = min(_GROUP, self._batch.room), 0
+        for request in requests:
+            group.append(request)
+            held += request.size
+            if len(group) >= most or held >= _GROUP_BYTES:
+                self._finish_group(group, shard)
+                group, most, held = [], min(_GROUP, self._batch.room), 0
+        self._finish_group(group, shard)
+
+    def _finish_group(self, group: list[JournalRequest], shard: int) -> None:
+        if group:
+            self._rows.finish(group, shard, self._batch)
+        if not self._batch.room:
+            self.emit()
+
+    def emit(self) -> None:
+        """Make the finished requests durable, then score, fold and export them."""
+        self._emitted_ns = time.monotonic_ns()
+        if not len(self._batch) and not any(reader.has_news for reader in self._readers.values()):
+            return
+        news = [reader.take_news() for reader in self._readers.values()]
+        positions = {shard: reader.position for shard, reader in self._readers.items()}
+        stored = self._batch.close(news, positions, self._rows.models.taken())
+        self._batch = self._new_batch()
+        self._give(stored)
+
+    def _keep(self, stored: StoredBatch) -> None:
+        if self._durable:
+            self._writer.append(stored)
+        self._take(stored)
+        self._drop_segments()
+
+    def _new_batch(self) -> OpenBatch:
+        return OpenBatch(self._rows.numbers, answers=self._outlets.answers)
+
+    def finish(self, end: journal.RunEnd | None = None, *, save: bool = True) -> Reduction:
+        """Read to the end, and close what is still open as unfinished.
+
+        *end*: as the run recorded it; None where it was interrupted.  *save*: as a file, for who merges several.
+        """
+        while self.step(3600.0):
+            pass
+        left = self._aside.left if self._aside is not None else self._read_rest(end)
+        assert left is not None  # a process that reads aside has come to its end
+        reduction, pipeline = self.reduction, self._pipeline
+        reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
+        reduction.raw_values, reduction.plugin_folds = pipeline.dump_raw_values(), pipeline.dump_plugin_folds()
+        reduction.off = pipeline.off
+        self._failures |= {plugin: sentence for plugin, sentence in left.failures.items() if plugin not in self._failures}
+        reduction.failures = list(self._failures.values())
+        reduction.notes += left.notes.values()
+        reduction.missing = left.missing
+        if left.damaged:
+            reduction.lost += left.lost
+            reduction.lost += self._lost_columns({} if end is None or self._durable else end.columns)
+        elif end is not None or journal.numbered(self.journal, "shard-*.seg"):
+            reduction.lost = []  # all of it is in the segments, too
+        if save:
+            reduction.save(self.journal, self.index)
+        self._writer.close()
+        self._drop_segments(ended=True)
+        if not self.rows_wait:
+            self._outlets.close()
+        if self._aside is not None:
+            self._aside.begin_rows(finishing=reduction.finishing) if self.rows_wait else self._aside.close()
+        return reduction
+
+    def _read_rest(self, end: journal.RunEnd | None) -> Left:
+        """Close what is still open as unfinished."""
+        sent, died = (end.requests, end.died) if end is not None else ({}, ())
+        for shard, reader in self._readers.items():
+            self._finish_requests(reader.unfinished(ended=shard in sent and shard not in died), shard)
+        self.emit()
+        missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
+        damaged = bool(missing) or any(reader.damaged for reader in self._readers.values())
+        lost = [each for reader in self._readers.values() for each in reader.lost.items()] if damaged else []
+        lacks = {0: "is missing", 1: "lacks 1 frame"}
+        sentences = [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
+        if damaged and (unknown := self._rows.prompts.unknown):
+            sentences.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
+        return Left(self._rows.notes | self._rows.prompts.notes, self._failures, missing, sentences, damaged)
+
+    def _lost_columns(self, sizes: dict[str, int]) -> Iterator[str]:
+        """A sentence on each file of columns that is shorter than the run left it."""
+        for name, size in sizes.items():
+            path = self.journal / name
+            rest = path.stat().st_size if path.exists() else 0
+            if rest < size:
+                yield f"{name} lacks {size - rest:,} of {size:,} bytes" if rest else f"{name} is missing"
+
+    def _report(self, plugin: str, sentence: str) -> None:
+        """Keep, and log, the first failure of each plugin."""
+        if plugin not in self._failures:
+            self._failures[plugin] = sentence
+            log.warning("%s", sentence)
+
+    def _take(self, stored: StoredBatch) -> None:
+        """Score, fold and export a batch."""
+        reduction = self.reduction
+        reduction.events += stored.events
+        reduction.models += stored.models
+        for _, kind, value in stored.events:
+            if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
+                self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)
+        reduction.clock_steps += stored.steps
+        for total, part in ((reduction.lateness, stored.lateness), (reduction.intervals, stored.intervals)):
+            if part is not None:
+                total.merge(part)
+        if stored.count:
+            reduction.finishing = reduction.finishing or stored.has_finish
+            reduction.endless += 0 if reduction.finishing else len(stored.endless)
+            if stored.grades and self.plan.plugins.grading_timeout_s is not None:
+                stored = self._graded(stored)
+            scored = self._scored(stored)
+            self._pipeline.feed(scored)
+            self._outlets.give(scored)
+            if self._tell is not None:
+                self._tell(scored)
+
+    def _scored(self, stored: StoredBatch) -> RecordBatch:
+        finishing, numbers = self.reduction.finishing, self._rows.numbers
+        return self._pipeline.score(batch_of(stored, self.plan, self._store, finishing=finishing, further=numbers))
+
+    def _graded(self, stored: StoredBatch) -> StoredBatch:
+        """The batch with the grades of a slow grader."""
+        waiting = [row for row, grade in stored.grades.items() if grade.pending is not None]
+        if self._slow is None:
+            self.reduction.pending += len(waiting)
+            return stored
+        columns = stored.columns()
+        grades = dict(stored.grades)
+        for row in waiting:
+            place = (int(columns[name][row]) for name in ("shard", "request", "entry", "turn"))
+            grades[row] = self._slow.graded(grades[row], *place)
+        return msgspec.structs.replace(stored, grades=grades)
+
+    def _drop_segments(self, *, ended: bool = False) -> None:
+        """Delete segments whose requests are all in the columns, unless a plugin failed: its author needs them."""
+        failed = self._failures or self._pipeline.off
+        if not self._durable or failed or self.plan.output.export_level == "raw":
+            return
+        for shard, reader in self._readers.items():
+            for path in journal.numbered(self.journal, f"shard-{shard}.*.seg"):
+                if ended or int(path.name.split(".")[1]) < reader.oldest_segment:
+                    path.unlink()
+
+    def _recover(self) -> None:
+        """Take what earlier reducers made durable; go on behind it."""
+        pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
+        for path in [] if self._prefers_segments() else journal.numbered(self.journal, pattern):
+            whole = damaged = 0
+            for stored, frame in read_batches(path):
+                self._skip(stored)
+                self._take(stored)
+                whole, damaged = frame.end, damaged + frame.skipped
+            if self._durable:
+                self._writer.resume(path, whole)
+            elif damaged := damaged + path.stat().st_size - whole:
+                self.reduction.lost.append(f"{damaged:,} bytes of {path.name} are damaged")
+        for reader in self._readers.values():
+            reader.skip_dropped()
+
+    def _skip(self, stored: StoredBatch) -> None:
+        """Leave the batch's requests out of what the segments still hold."""
+        numbers = stored.columns()
+        shards, requests = numbers["shard"].astype(np.int64), numbers["request"].astype(np.int64)
+        for shard in np.unique(shards).tolist():
+            self._readers[shard].skip_stored(requests[shards == shard])
+        self._rows.prompts.resume(numbers)
+        for i in np.flatnonzero(np.isnan(numbers["due_ns"])).tolist():
+            self._rows.ends.add(int(shards[i]), (int(requests[i]),), (float(numbers["ended_ns"][i]),))
+        for shard, position in stored.positions.items():
+            self._readers[shard].skip_events(position)
+        self.live.done += stored.count
+
+    def _prefers_segments(self) -> bool:
+        """Whether a report reads the segments again, because the columns of another version lack some that they have.
+
+        A note names the missing columns where the segments are gone.
+        """
+        if self.plan.plugins.grading_again:
+            return True
+        first = None if self._durable else next(iter(journal.numbered(self.journal, "columns-*.*")), None)
+        stored = None if first is None else next(read_batches(first), None)
+        there = () if stored is None else (*(stored[0].names or NUMBERS), *stored[0].further)
+        missing = [name for name in (*NUMBERS, *self._rows.numbers) if there and name not in there]
+        if not missing:
+            return False
+        if self.plan.output.export_level == "raw" and all(
+            journal.segment_path(self.journal, shard, 0).exists() for shard in self._readers
+        ):
+            return True
+        self.reduction.notes.append(
+            f"{names(missing)} can't be computed again, nor what needs it: version {self.plan.run.version} kept no such"
+            " column, and the answers themselves are gone (--export-level raw keeps them)"
+        )
+        return False
+
+
+def groupings(plan: Plan) -> dict[int, list[Grouping]]:
+    """The groupings of each profiling phase's requests: by slice, by URL."""
+    wanted: list[Grouping] = []
+    if plan.output.slice_ns is not None:
+        wanted.append(BySlice(plan.output.slice_ns))
+    if len(plan.target.urls) > 1:
+        wanted.append(ByUrl())
+    return {phase.index: wanted for phase in plan.load.phases if phase.kind == "profiling"} if wanted else {}

@@ -1,0 +1,466 @@
+"""A finished request to a row: what was answered, how many tokens it has, and whether it counts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from aiperf.sdk import journal
+from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Floats, Row
+from aiperf.sdk.endpoint import Endpoint, follows
+from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
+from aiperf.sdk.framing import is_stream
+from aiperf.sdk.journal import Store
+from aiperf.sdk.loading import failure, load, why
+from aiperf.sdk.model import HIDDEN, STILL_COMING, ErrorDetails
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.redaction import scrubbed, shown_headers
+from aiperf.sdk.tokenizer import ChatCounter, count_behind, open_tokenizer
+from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
+from msgspec import Struct
+
+from aiperf_reducer_columns.reduce.answer import MARKED, Answer, read_answer, read_trailers
+from aiperf_reducer_columns.reduce.answered_models import AnsweredModels
+from aiperf_reducer_columns.reduce.batches import OpenBatch, Rows
+from aiperf_reducer_columns.reduce.bulk import BulkRows, Ends
+from aiperf_reducer_columns.reduce.grading import Grading
+from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, redirect_of
+from aiperf_reducer_columns.reduce.prompts import Prompts
+from aiperf_reducer_columns.reduce.several_answers import Choices
+from aiperf_reducer_columns.reduce.shard_reader import JournalRequest
+from aiperf_reducer_columns.reduce.usage import Usage, read_usage
+from aiperf_reducer_columns.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
+
+log = logging.getLogger("aiperf.reducer")
+
+Report: TypeAlias = Callable[[str, str], None]
+"""Reports a failure: the plugin, a sentence that names it."""
+ERROR_CHARACTERS = 4096
+"""The longest text of a server that an error keeps."""
+FIRST_BYTES = 80
+"""What an error keeps of an answer that can't be read: errors are counted by it, too, and ids often stand further on."""
+_NO_USAGE = Usage()
+_INVALID = "InvalidInferenceResultError"
+_CACHED_TEXTS, _CACHED_CHARACTERS = 4096, 2048
+"""How many texts, of which length at most, have their counts remembered."""
+
+
+class LiveMeans:
+    """Number of the requests so far and means over the good ones, for the live display."""
+
+    def __init__(self, *, streaming: bool) -> None:
+        self.done = 0
+        self._streaming = streaming
+        self._ttft_sum = self._itl_sum = 0.0
+        self._ttft_count = self._itl_count = 0
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Mean time to first token; None before the first."""
+        return self._ttft_sum / self._ttft_count / 1e6 if self._ttft_count else None
+
+    @property
+    def itl_ms(self) -> float | None:
+        """Mean inter-token latency; None before the first."""
+        return self._itl_sum / self._itl_count / 1e6 if self._itl_count else None
+
+    def count(self, outcome: int, started: int, stamps: list[int], tokens: int) -> None:
+        self.done += 1
+        if outcome == journal.COMPLETED and self._streaming and stamps:
+            self._ttft_sum += stamps[0] - started
+            self._ttft_count += 1
+            if tokens > 1 and stamps[-1] > stamps[0]:
+                self._itl_sum += (stamps[-1] - stamps[0]) / (tokens - 1)
+                self._itl_count += 1
+
+    def add(self, numbers: Mapping[str, Floats]) -> None:
+        """Count good requests by their columns."""
+        first = numbers["first_token_ns"]
+        self.done += len(first)
+        if self._streaming:
+            self._ttft_sum += float((first - numbers["started_ns"]).sum())
+            self._ttft_count += len(first)
+            tokens = np.nansum([numbers["output_tokens"], numbers["reasoning_tokens"]], axis=0)
+            several = (tokens > 1) & (numbers["last_token_ns"] > first)
+            self._itl_sum += float(((numbers["last_token_ns"] - first)[several] / (tokens[several] - 1)).sum())
+            self._itl_count += int(several.sum())
+
+    def add_batch(self, numbers: Mapping[str, Floats]) -> None:
+        """Count requests, good or not, by their columns."""
+        counted = (numbers["outcome"] == journal.COMPLETED) & ~np.isnan(numbers["first_token_ns"])
+        self.add({name: column[counted] for name, column in numbers.items()})
+        self.done += len(counted) - int(counted.sum())
+
+
+class TokenCounts(dict[str, int]):
+    """Tokens of texts, by *count*: servers repeat answers, where temperature is 0 or the server is a simulator."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, text: str) -> int:
+        count = self._count(text)
+        if len(text) <= _CACHED_CHARACTERS:
+            if len(self) >= _CACHED_TEXTS:
+                self.clear()
+            self[text] = count
+        return count
+
+
+class RowMaker:
+    """Makes rows of finished requests with the run's endpoint, tokenizer and grader.
+
+    *counting* False: the tokenizer is opened with the first request that needs it.  *secret_texts*: removed from errors.
+    *singly*: no answers are read together, by column: their texts are wanted.
+    """
+
+    def __init__(
+        self, plan: Plan, store: Store, report: Report, *, zero_ns: int, counting: bool, secret_texts: Sequence[str] = (),
+        singly: bool = False,
+    ) -> None:  # fmt: skip
+        self.live = LiveMeans(streaming=plan.target.streaming)
+        self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
+        self._secret_texts = secret_texts
+        self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
+        self._capabilities = self._endpoint.capabilities
+        self._follows = follows(type(self._endpoint))
+        self._counts_items = type(self._endpoint).items_of is not Endpoint.items_of
+        self.numbers = (*self._endpoint.numbers, *((POLL_GAP,) if self._follows else ()))
+        self.notes: dict[str, str] = {}
+        """By name, a sentence on a number of answers that the endpoint does not declare, or that is no number."""
+        self._server_counts, self._traces = plan.target.use_server_token_count, plan.output.http_trace
+        self._counts: TokenCounts | None = None
+        self.prompts = Prompts(store)
+        if counting and not self._server_counts:
+            self._open_tokenizer()
+        self._grading = Grading(plan, store, report)
+        self.ends = Ends()
+        self.models = AnsweredModels(plan.target.models, len(plan.target.urls))
+        self._bulk: BulkRows | None = None
+        grades, numbers = plan.plugins.grader is not None, bool(self.numbers)
+        self._usual = not (self._traces or self._server_counts or self._follows or self._counts_items or grades or numbers)
+        self._several = plan.data.several_answers
+        self._usual = self._usual and not (singly or self._several) and BulkRows.can_read(self._endpoint)
+
+    def finish(self, requests: Sequence[JournalRequest], shard: int, batch: OpenBatch) -> None:
+        """Add the rows of requests, in their order, and their content to *batch*."""
+        self.models.look(requests)
+        parts: Iterable[Rows | JournalRequest] = requests
+        if self._usual:
+            if self._bulk is None:
+                self._bulk = BulkRows(self._endpoint, self._store, self.ends, self._open_tokenizer(), zero_ns=self._zero_ns)
+            parts = self._bulk.take(requests, shard)
+        for part in parts:
+            if isinstance(part, JournalRequest):
+                self.finish_request(part, shard, batch)
+            else:
+                batch.extend(part)
+                self.live.add(dict(zip(NUMBERS, part.numbers, strict=True)))
+
+    def _open_tokenizer(self) -> TokenCounts | None:
+        """Counts of the run's tokenizer; None where nothing is tokenized."""
+        if self._counts is None and (tokenizer := open_tokenizer(self._plan)) is not None:
+            self._counts = TokenCounts(tokenizer.count)
+            self.prompts.behind = TokenCounts(count_behind(tokenizer))
+            self.prompts.chats = ChatCounter(self._endpoint, tokenizer)
+        return self._counts
+
+    def finish_request(self, request: JournalRequest, shard: int, batch: OpenBatch) -> None:
+        """Add the request's row, and its content, to *batch*."""
+        _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
+        number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
+        reads, zero = request.reads, self._zero_ns
+        answer = self._answer(request, ending, status, flags, ack)
+        if self._counts_items and answer.items and answer.error is None and ending == journal.COMPLETED:
+            answer.error = self._miscounted(answer, self._store.body(entry, turn, model))
+        error = self._error(request, answer)
+        outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
+        usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
+        inputs, outputs, reasoning = self._tokens(request, answer, usage)
+        stamps = answer.stamps
+        last_byte = reads[-1][0] if reads else ABSENT
+        answered = bool(reads) and outcome == journal.COMPLETED
+        requested = self._store.max_tokens(entry, turn)
+        opening = answer.first_usage if self._server_counts else None
+        first_tokens = ABSENT if opening is None else _known(read_usage(opening).completion)
+        ended_at = last_byte if answered or not ended else ended - zero
+        # Of a closed loop alone: with due times, the arrival that takes a slot is late, or held.
+        before = ABSENT
+        if due < 0:
+            self.ends.add(shard, (number,), (ended_at,))
+            (before,) = self.ends.take(shard, (after,))
+        turnaround = sent - zero - before - dns - connect - tls if sent else ABSENT
+        # By place, in the order of the fields: by name they take ten times as long, a fifth of all that a plain request costs.
+        row = Row(
+            n, phase, session, turn, entry, url, model, sent_bytes, received, dns, connect, tls,
+            shard, number, outcome, ABSENT if error is None else _fault(ending, status, answer, error), status or ABSENT,
+            due - zero if due >= 0 else ABSENT, held if due >= 0 else ABSENT, turnaround, started - zero,  # due_ns … started_ns
+            connected - zero if connected else ABSENT, sent - zero if sent else ABSENT, sent_end - zero if sent_end else ABSENT,
+            # ack_ns: read stamps are ours, and may be later than the kernel's stamp of the body behind the head.
+            (min(ack - zero, reads[0][0]) if reads else ack - zero) if ack else ABSENT,
+            reads[0][0] if reads else ABSENT, last_byte, ended_at,  # first_byte_ns … ended_ns
+            stamps[0] if stamps else ABSENT, _second(answer),  # first_token_ns, second_token_ns
+            _known(answer.first_output_ns), _known(answer.unreadable_ns), stamps[-1] if stamps else ABSENT,  # … last_token_ns
+            _known(answer.first_event_ns), _known(answer.last_event_ns),
+            _known(inputs), _known(outputs), _known(reasoning), requested if requested >= 0 else ABSENT, first_tokens,
+            1.0 if flags & REUSED else 0.0, 1.0 if flags & RECONNECTED else 0.0,  # reused, reconnected
+            answer.marked, len(reads), answer.unreadable,  # coalesced, reads, unreadable
+            _finish(answer) if not answer.whole and ending == journal.COMPLETED else ABSENT,
+            self._store.images(entry, turn), self._store.audio_s(entry, turn), answer.events, *self._store.prefix(entry, turn),
+        )  # fmt: skip
+        missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
+        grade = self._grading.of(entry, turn, answer, missing)
+        trace = None
+        if self._traces:
+            sizes = [(read[0], len(read[3])) for read in reads]
+            trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, request.texts.get("trailers") or ())
+        further = self._further(answer) if self.numbers or answer.extra else []
+        texts = self._texts(answer.extra) if answer.extra and self._endpoint.texts else None
+        legs = self._exchanges(request, further) if self._follows else None
+        batch.add(row, usage, answer, error, trace, grade, further, legs, texts)
+        self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
+
+    def _answer(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
+        """What the endpoint reads in the request's answer."""
+        reads = request.reads
+        # The part of an answer that was cut counts, too: its segment may be gone later.
+        if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
+            framing, asked = self._endpoint.framing, self._plan.target.streaming
+            event_stream = bool(flags & STREAMED or (ending == journal.UNFINISHED and asked))
+            streamed = is_stream(framing, event_stream=event_stream, asked=asked)
+            repeats = self._endpoint.repeats_envelope
+            began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
+            if encoding := encoding_of(request.texts.get("head")):
+                try:
+                    reads = decoded(reads, encoding, asked=self._plan.target.accept_encoding)
+                except BadResponse as error:
+                    return Answer(whole=not streamed, error=error)
+            choices = Choices(self._endpoint) if self._several else None
+            reader = self._endpoint.reader if choices is None else choices.reader
+            repeats = repeats and choices is None
+            answer = read_answer(reads, reader, streamed=streamed, repeats=repeats, began=began, framing=framing)
+            if choices is not None:
+                choices.put_apart(answer)
+        else:
+            answer = Answer(whole=True)
+        trailers = request.texts.get("trailers")
+        if trailers is not None and 200 <= status < 300:
+            at_ns = reads[-1][0] if reads else ack - self._zero_ns
+            read_trailers(answer, lambda: self._endpoint.trailers(_joined(trailers)), at_ns)
+        if HIDDEN in answer.reasoning:
+            answer.reasoning = answer.reasoning.replace(HIDDEN, "")
+        return answer
+
+    def _miscounted(self, answer: Answer, body: bytes) -> BadResponse | None:
+        """The error of an answer with another number of items than the request with this *body* asks for; None without."""
+        try:
+            wanted = self._endpoint.items_of(body)
+        except Exception as error:  # noqa: BLE001  # code of a plugin
+            return BadResponse(f"the endpoint can't count the items of the request: {why(error)}", kind=ENDPOINT_ERROR)
+        if wanted is None or wanted == answer.items:
+            return None
+        unit = self._endpoint.numbers["items"].value if "items" in self._endpoint.numbers else "items"
+        return BadResponse(f"{unit}: {answer.items} in the answer, {wanted} asked for")
+
+    def _began(self, request: JournalRequest) -> int:
+        """An instant before which nothing of the body came.
+
+        A transport may see the head after the kernel's stamp of the body behind it.
+        """
+        started, sent, ack, first = request.sent[9], request.done[5], request.done[7], request.reads[0][0]
+        return max((each for each in (started, sent, ack) if each - self._zero_ns <= first), default=started) - self._zero_ns
+
+    def _further(self, answer: Answer) -> list[float]:
+        """The declared numbers of the answer."""
+        for name in answer.extra or ():
+            if name not in self._endpoint.numbers and name not in self._endpoint.texts:
+                self._note(name, f"answers have the number {name!r}, which its numbers don't declare; it is ignored")
+        values = []
+        for name in self._endpoint.numbers:
+            try:
+                values.append(answer.number(name))
+            except (TypeError, ValueError, OverflowError):
+                values.append(ABSENT)
+                self._note(name, f"the number {name!r} of an answer is no number; it is absent")
+        return values
+
+    def _texts(self, extra: dict[str, Any]) -> dict[str, str]:
+        """The declared texts of an answer, without secrets."""
+        named = ((name, extra.get(name)) for name in self._endpoint.texts)
+        return {name: self._scrubbed(text) for name, text in named if isinstance(text, str)}
+
+    def _exchanges(self, request: JournalRequest, further: list[float]) -> str | None:
+        """The legs of the request as JSON, None where it had none; appends the column POLL_GAP to *further*."""
+        legs = _legs(request, self._zero_ns)
+        further.append(_poll_gap(legs))
+        return msgspec.json.encode(legs).decode() if legs else None
+
+    def _note(self, name: str, sentence: str) -> None:
+        if name not in self.notes:
+            self.notes[name] = f"{self._plan.plugins.endpoint}: {sentence}"
+            log.warning("%s", self.notes[name])
+
+    def _error(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
+        """Why the request counts as an error; None where it doesn't."""
+        _, outcome, status, *_ = request.done
+        bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
+        if outcome == journal.COMPLETED and bad is not None:
+            told = not bad.unreadable and (bad.code or bad.kind)  # the server's own words
+            begin = None if told else self._scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] or None
+            message = _shortened(self._scrubbed(bad.message)) + kind_of(request.texts.get("head"))
+            error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin).without(self._secret_texts)
+        elif outcome == journal.COMPLETED and not answer.stamps:
+            error = ErrorDetails(f"the answer has no content{kind_of(request.texts.get('head'))}", type=_INVALID)
+        elif outcome in (journal.ERROR, journal.CANCELLED):
+            error = self._failure(request, status)
+        if bad is not None and bad.kind == ENDPOINT_ERROR:
+            self._report(str(endpoint), f"{endpoint} failed: {self._scrubbed(bad.message)}")
+        elif error is not None and error.type == ENDPOINT_ERROR:
+            self._report(str(endpoint), f"{endpoint} failed: {error.message}")
+        return error
+
+    def _failure(self, request: JournalRequest, status: int) -> ErrorDetails:
+        """The error of a failed request: the transport's, else the status with the body."""
+        error, head = request.texts.get("error"), request.texts.get("head")
+        if error is not None:
+            details = msgspec.convert(error, ErrorDetails)
+            late = details.type == "TimeoutError" and self._was_coming(request)
+            return msgspec.structs.replace(details, cause=STILL_COMING) if late else details
+        body = self._scrubbed(b"".join(read[3] for read in request.reads).decode("utf-8", "replace"))
+        body = " ".join(filter(None, (redirect_of(status, head), body)))
+        kind = f"HTTP {status}" if head is None else head["reason"]
+        return ErrorDetails(_shortened(body), type=kind, code=status or None)
+
+    def _was_coming(self, request: JournalRequest) -> bool:
+        """Whether bytes of the answer came in the last tenth of the request's time."""
+        (*_, ended, _, _, _, _, _), (*_, started, _, _), reads = request.done, request.sent, request.reads
+        return bool(reads) and reads[-1][0] + self._zero_ns > ended - (ended - started) // 10
+
+    def _scrubbed(self, text: str) -> str:
+        return scrubbed(text, self._secret_texts)
+
+    def _tokens(self, request: JournalRequest, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
+        """Input, output and reasoning tokens.  A server's count of 0 for what is there is unknown."""
+        if self._server_counts:
+            output = usage.completion if usage.completion or not (answer.text or answer.reasoning) else None
+            return usage.prompt or None, None if output is None else max(0, output - (usage.reasoning or 0)), usage.reasoning
+        inputs = outputs = reasoning = None
+        counts, ref = self._open_tokenizer(), self._plan.plugins.tokenizer
+        if counts is None or ref is None:
+            return None, None, None
+        try:
+            if self._capabilities.tokenizes_input:
+                inputs = self.prompts.tokens(request, counts)
+            if self._capabilities.produces_tokens:
+                outputs = counts[answer.text] if answer.text else None
+                reasoning = counts[answer.reasoning] if answer.reasoning else None
+                if answer.choices:
+                    apart = zip(*answer.choices, strict=True)
+                    outputs, reasoning = (sum(counts[text] for text in each if text) or None for each in apart)
+        except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
+            self._report(str(ref), failure(ref, "failed", error).message)
+            return None, None, None
+        return inputs, outputs, reasoning
+
+
+def _known(value: float | None) -> float:
+    return ABSENT if value is None else value
+
+
+def _finish(answer: Answer) -> float:
+    """The column ``finish`` of a stream."""
+    return 2.0 if answer.finish is not None else float(answer.end_marker)
+
+
+def _second(answer: Answer) -> float:
+    """The second distinct instant; absent where merged reads hide it."""
+    first = answer.stamps[0] if answer.stamps else 0
+    for i, stamp in enumerate(answer.stamps):
+        if stamp != first:
+            merged = answer.marked and any(kind & MARKED for kind in answer.kinds[: i + answer.stamps.count(stamp)])
+            return ABSENT if merged else stamp
+    return ABSENT
+
+
+def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails) -> float:
+    """The column ``fault``.  *outcome* is the transport's."""
+    if outcome == journal.CANCELLED:
+        return ABSENT
+    if outcome == journal.COMPLETED:
+        return EMPTY if answer.error is None else FAILED
+    if error.cause == EXHAUSTED:
+        return CLIENT_LIMIT
+    return CUT if 200 <= status < 300 else FAILED
+
+
+def _shortened(message: str) -> str:
+    """A server may answer with megabytes: errors are counted by their text, and every request has its own."""
+    return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}… ({len(message):,} characters)"
+
+
+class Leg(Struct, frozen=True, omit_defaults=True):
+    """One of several exchanges of a request: instants in ns since the run's start, None where it never came that far.
+
+    polled: it began after a wait, to ask again.
+    """
+
+    started_ns: int
+    ended_ns: int
+    first_byte_ns: int | None = None
+    status: int | None = None
+    polled: bool = False
+
+
+def _legs(request: JournalRequest, zero_ns: int) -> list[Leg]:
+    """Those that the journal has; the last ends with the request's answer, whose stamps are better."""
+    legs = [
+        Leg(started - zero_ns, ended - zero_ns, first - zero_ns if first else None, status or None, polled)
+        for started, first, ended, status, polled in request.texts.get("legs", ())
+    ]
+    if legs and request.reads:
+        last, reads = legs[-1], request.reads
+        legs[-1] = Leg(last.started_ns, reads[-1][0], reads[0][0], last.status, last.polled)
+    return legs
+
+
+def _poll_gap(legs: list[Leg]) -> float:
+    """The column POLL_GAP: from the start of the exchange before the last poll to the start of that poll."""
+    gaps = (float(later.started_ns - earlier.started_ns) for earlier, later in reversed(list(pairwise(legs))) if later.polled)
+    return next(gaps, ABSENT)
+
+
+class Trace(Struct, frozen=True, omit_defaults=True):
+    """One exchange.
+
+    request_headers, response_headers, trailers: secrets redacted.  reads: (ns since the run's start, body bytes) of each.
+    """
+
+    request_headers: dict[str, str] = {}
+    reason: str | None = None
+    response_headers: dict[str, str] = {}
+    reads: tuple[tuple[int, int], ...] = ()
+    trailers: dict[str, str] = {}
+
+
+def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Values of one name, joined by commas (RFC 9110, 5.3)."""
+    fields: dict[str, str] = {}
+    for name, value in pairs:
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
+
+
+def traced(
+    request: dict[str, Any] | None, head: dict[str, Any] | None, reads: Iterable[tuple[int, int]],
+    trailers: Iterable[tuple[str, str]] = (),
+) -> str:  # fmt: skip
+    """A :class:`Trace` as JSON, from the journal's texts ``request`` and ``head`` (None where the exchange broke off)."""
+    reason, fields = (None, ()) if head is None else (head["reason"], head["headers"])
+    sent = request["headers"] if request is not None else {}
+    trace = Trace(sent, reason, shown_headers(_joined(fields)), tuple(reads), shown_headers(_joined(trailers)))
+    return msgspec.json.encode(trace).decode()

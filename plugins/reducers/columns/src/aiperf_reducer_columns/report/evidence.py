@@ -1,0 +1,237 @@
+"""What is known of a finished run: outcomes of its arrivals, the load delivered, and the evidence for verdicts."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+from aiperf.sdk import journal
+from aiperf.sdk.columns import Ints
+from aiperf.sdk.driver import PRECISE_TIMERS
+from aiperf.sdk.loading import REQUEST_PREPARED
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Summary
+from aiperf.sdk.transport import EXHAUSTED, REFUSED
+from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
+
+from aiperf_reducer_columns.reduce.shard_reader import ShardEvent
+from aiperf_reducer_columns.statistics.fold import Buckets, Merged, statistics
+from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
+
+SLIP_NS = 1_000_000
+SLIP_SHARE = 0.05
+"""An arrival is late that starts by more than 1 ms and more than this share of the mean gap after its due time."""
+_MS = 1e-6
+
+
+def late_ns(phase: PhasePlan) -> float:
+    """An arrival that starts later than this behind its due time counts as late."""
+    return max(SLIP_NS, SLIP_SHARE * 1e9 / phase.rate if phase.rate else 0)
+
+
+def planned(phase: PhasePlan) -> int | None:
+    """Number of planned arrivals; None where it depends on time or on the answers."""
+    if phase.due_file is not None:
+        return phase.planned
+    return phase.request_count if phase.duration_ns is None else None
+
+
+def arrivals(
+    phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: Merged | None = None, *, known: bool = True
+) -> Arrivals:
+    """Outcomes of the phase's planned arrivals.
+
+    *lates*: delays of starts behind their due times; *held*: waits for a slot or for the answer before; in ns.
+    *known*: whether arrivals without a request were certainly never sent.
+    """
+    by, expected = counts.outcomes, planned(phase)
+    sent = sum(by.values())
+    counted = (by.get(outcome, 0) for outcome in ("cut", "cancelled", "aborted", "unfinished", "damaged"))
+    cut, cancelled, aborted, unfinished, damaged = counted
+    rest = 0 if expected is None else max(0, expected - sent)
+    late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
+    return Arrivals(
+        sent + rest, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
+        held=0 if held is None else held.count, damaged=damaged, cut=cut,
+        never_sent=rest if known else 0, unknown=0 if known else rest,
+    )  # fmt: skip
+
+
+def asked_rate(phase: PhasePlan, due_ns: Ints) -> float | None:
+    """The rate asked for, in requests/s: as typed; for a ramp or a trace, the mean until the last due time.
+
+    *due_ns*: of all arrivals, -1 where it depends on the answers.  None where one does, or nothing is due.
+    """
+    if phase.rate is not None and not phase.rate_ramp_ns:
+        return phase.rate
+    known = phase.planned is not None and len(due_ns) > 0 and due_ns.min() >= 0 and due_ns.max() > 0
+    return len(due_ns) / (float(due_ns.max()) / 1e9) if known else None
+
+
+def delivered(
+    phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, lates: Merged | None, held: Merged | None, begin_ns: float,
+    asked: float | None, complete_ns: Sequence[float] = (),
+) -> DeliveredLoad:  # fmt: skip
+    """The load *asked* for (requests/s) and the load delivered.
+
+    *complete_ns*: when each worker had nothing more to send; empty where the journal lacks it.
+    """
+    span_s = (_sending_end_ns(phase, counts, outcome, begin_ns, complete_ns) - begin_ns) / 1e9
+    sent = outcome.sent - sum(count for error, count, _ in _errors(counts) if error.cause in (REFUSED, EXHAUSTED))
+    rate = sent / span_s if span_s > 0 and outcome.sent else None
+    stats, waited = _statistics(lates), _statistics(held) or {}
+    if stats is None:
+        return DeliveredLoad(rate, None, outcome.never_sent, asked)
+    on_time = (outcome.sent - outcome.late) / outcome.planned if outcome.planned else None
+    return DeliveredLoad(
+        rate, on_time, outcome.never_sent, asked, stats["p50"], stats["p99"], outcome.held, waited.get("p50"), waited.get("p99")
+    )
+
+
+def _sending_end_ns(
+    phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float, complete_ns: Sequence[float]
+) -> float:
+    """When the phase could send no more: behind free slots at the last answer, at due times with the last arrival.
+
+    Where time alone ends an open loop it is the end of that time, however early the last arrival was due.
+    """
+    last_ns = counts.last_start_ns if phase.paced else counts.last_end_ns
+    end_ns = max(counts.last_start_ns, *(complete_ns or (last_ns,)))
+    if phase.duration_ns is None:
+        return end_ns
+    limit_ns = begin_ns + phase.duration_ns
+    open_loop = phase.rate is not None or phase.rate_series is not None
+    return limit_ns if open_loop and not outcome.never_sent and outcome.sent != phase.turns else min(end_ns, limit_ns)
+
+
+def _statistics(values: Merged | Buckets | None) -> dict[str, float] | None:
+    """In ms; None where there are no values."""
+    return values.statistics(_MS) if values is not None and values.count else None
+
+
+def _quantiles(stats: dict[str, float] | None) -> Quantiles | None:
+    return None if stats is None else Quantiles(max(0.0, stats["p50"]), max(0.0, stats["p99"]), max(0.0, stats["max"]))
+
+
+class Loops(NamedTuple):
+    """LOOP frames of a phase: loop lags (ms), each worker's time, and the counters of the transports in the whole run."""
+
+    lag: Quantiles | None
+    workers: tuple[WorkerTime, ...]
+    counters: Mapping[str, int]
+
+
+def measurement(
+    plan: Plan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, turnarounds: Merged | None, loops: Loops, *,
+    lateness: Buckets, clock_steps: int, polls: Merged | None = None,
+) -> Measurement:  # fmt: skip
+    """The measurement section of a phase, without a verdict.
+
+    *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
+    *turnarounds*: of the client between two requests in one slot.  All in ns.  *clock_steps*: noticed by all shards together.
+    *polls*: times between the last two polls of requests.
+    """
+    return Measurement(
+        "kernel" if lateness.count else "read", all(_is_loopback(url) for url in plan.target.urls), outcome,
+        client_error_ms=_quantiles(_statistics(lateness)), schedule_slip_ms=_quantiles(_statistics(slips)),
+        loop_lag_ms=loops.lag, coalesced_chunks=counts.coalesced, stamps_missing=loops.counters.get("stamps_missing", 0),
+        clock_steps=-(-clock_steps // plan.run.workers),  # every shard notices each step of the one clock
+        reconnected=counts.reconnected, worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
+        turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
+        client_not_ready=loops.counters.get("not_ready", 0),
+    )  # fmt: skip
+
+
+def evidence(
+    summary: Summary, plan: Plan, phase: PhasePlan, counts: Mapping[int, PhaseCounts], loops: Loops,
+    events: Iterable[ShardEvent], *, intervals: Buckets, turnarounds: Merged | None = None, zero_ns: int = 0,
+    begin_ns: float = 0.0, single_turn: bool = True, models: Iterable[tuple[str, str]] = (),
+) -> Evidence:  # fmt: skip
+    """What verdicts get.
+
+    *counts*: by phase.  *intervals*: in which marked chunks came, in ns.  *zero_ns*: monotonic clock at the run's start.
+    *begin_ns*: of the phase.  *single_turn*: conversations have one turn.
+    *models*: the model asked for and the model that answered, of some answers.
+    """
+    own, plugins, turnaround = counts[phase.index], plan.plugins, _statistics(turnarounds)
+    hooks = [ref.key for ref in plugins.hooks if REQUEST_PREPARED in plugins.hook_names.get(ref.key, ())]
+    return Evidence(
+        summary=summary, plan=plan.public(), phase=phase, late_ns=late_ns(phase),
+        interval_p50_ns=intervals.quantile(0.5) if intervals.count else 0.0,
+        interval_p99_ns=_width_ns(intervals, own.coalesced, own.chunks),
+        turnaround_mean_ms=None if turnaround is None else turnaround["avg"], workers=loops.workers,
+        preparers=tuple(hooks or [plugins.endpoint.key]), reads=loops.counters.get("reads", 0), precise_timers=PRECISE_TIMERS,
+        single_turn=single_turn, opening_ns=tuple(latency_ns for _, latency_ns in own.opening),
+        errors=tuple(ErrorSeen(error, count, first_ns - begin_ns) for error, count, first_ns in _errors(own)),
+        models=tuple(sorted(set(models))), answers=_answers(own), all_answers=_answers(*counts.values()),
+        events=tuple(
+            WorkerEvent(shard, value["phase"], value["event"], value["at_ns"] - zero_ns, value.get("for_ns", 0))
+            for shard, kind, value in events
+            if kind == journal.PHASE
+        ),
+    )  # fmt: skip
+
+
+def _answers(*phases: PhaseCounts) -> AnswerCounts:
+    return AnswerCounts(*(sum(getattr(counts, name) for counts in phases) for name in AnswerCounts.__struct_fields__))
+
+
+def _errors(counts: PhaseCounts) -> list[tuple[ErrorDetails, int, float]]:
+    """Errors with their numbers and first instants."""
+    return [(msgspec.json.decode(error, type=ErrorDetails), *seen) for error, seen in counts.errors.items()]
+
+
+def _width_ns(intervals: Buckets, marked: int, chunks: int) -> float:
+    """The p99 of the intervals in which *chunks* chunks came; all but *marked* of them came at a known instant."""
+    if not intervals.count or not marked or marked <= 0.01 * chunks:
+        return 0.0
+    return intervals.quantile(1 - 0.01 * chunks / marked)
+
+
+_SHARES = ("cpu_ns", "encode_ns", "disk_ns", "waited_ns")
+"""Times of a LOOP frame, as the fields of :class:`WorkerTime`."""
+
+
+def read_loops(events: Iterable[ShardEvent], phases: set[int]) -> Loops:
+    """Lags and times while one of *phases* ran."""
+    lags: list[int] = []
+    running: dict[int, bool] = {}
+    before: dict[int, dict[str, Any]] = {}
+    spans: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for shard, kind, value in events:
+        if kind == journal.PHASE and value["event"] == "begin":
+            running[shard] = value["phase"] in phases
+        if kind != journal.LOOP:
+            continue
+        if value["in_phase"] and running.get(shard, True):
+            lags += value["lag_ns"]
+            # A phase of a second has one frame: the frame before the phase is its begin.
+            begin, _ = spans.get(shard, (before.get(shard, value), value))
+            spans[shard] = begin, value
+        before[shard] = value
+    ordered = [spans[shard] for shard in sorted(spans)]
+    walls = [(begin, end, end["wall_ns"] - begin["wall_ns"]) for begin, end in ordered if end["wall_ns"] > begin["wall_ns"]]
+    workers = [
+        WorkerTime(*(100.0 * (end.get(name, 0) - begin.get(name, 0)) / wall for name in _SHARES)) for begin, end, wall in walls
+    ]
+    totals: Counter[str] = Counter()
+    for value in before.values():
+        totals.update(value["statistics"])
+    lag = _quantiles(statistics(np.sort(np.array(lags, dtype=np.float64)), _MS) if lags else None)
+    return Loops(lag, tuple(workers), totals)
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,452 @@
+"""The summary of a run: from its reducers at the end, or later from its directory, without a server."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from aiperf.sdk import journal
+from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.errors import AiperfError, BadJournal
+from aiperf.sdk.exporter import BatchExporter
+from aiperf.sdk.journal import Store, read_ints
+from aiperf.sdk.loading import isolated, load
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.redaction import private, without_secrets
+from aiperf.sdk.reporting import exporters, part_path, target_for
+from aiperf.sdk.series import MOST_SLICES, Window
+from msgspec.structs import replace
+
+from aiperf_reducer_columns.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
+from aiperf_reducer_columns.report.evidence import (
+    Loops,
+    arrivals,
+    asked_rate,
+    delivered,
+    evidence,
+    measurement,
+    planned,
+    read_loops,
+)
+from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
+
+from aiperf.sdk.summary import (  # isort: skip
+    Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, SourceSummary, Summary, UrlSummary,
+)  # fmt: skip
+from aiperf.sdk.verdict import FindingLevel
+
+from aiperf_reducer_columns.report.sources import summaries
+from aiperf_reducer_columns.statistics.catalogue import Catalogue, catalogue
+from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, MergedGroups
+from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts, listed
+from aiperf_reducer_columns.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
+from aiperf_reducer_columns.statistics.plugin_folds import MergedFolds
+from aiperf_reducer_columns.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
+
+log = logging.getLogger("aiperf.reducer")
+
+_LEDGER_ROWS = 4096
+_NO_VERDICTS = "no plugin of the category verdicts is in use; aiperf-verdict-measurement is one"
+
+
+def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tuple[Summary, Plan, journal.RunClock]:
+    """Reduce a run's directory again and summarise it; the parts of batch exporters are written again.
+
+    *change* turns the run's plan into the plan of the report: other metrics, options of metrics, or slices.
+
+    Raises:
+        BadJournal: The directory holds no run.
+        OSError: The directory can't be read or written.
+    """
+    journal_path = directory / "journal"
+    plan, clock = journal.load_run(journal_path)
+    end = journal.load_end(journal_path)
+    files = [path for pattern in ("columns-*.*", "shard-*.seg") for path in journal.numbered(journal_path, pattern)]
+    if not files and not (end and any(end.requests.values())):
+        raise BadJournal(f"{directory} holds a plan but no observations: the run ended before anything was sent")
+    plan = plan.replacing(artifacts=str(directory.absolute()), journal=str(journal_path.absolute()))
+    plan = plan if change is None else change(plan)
+    with journal.hold(journal_path), collecting_rarely():
+        if plan.plugins.grading_again:
+            _begin_grading(plan, journal_path)
+        summary = write_summary(journal_path, plan=plan, reductions=[_reduced_again(plan, clock, journal_path)])
+    return summary, plan, clock
+
+
+def _begin_grading(plan: Plan, journal_path: Path) -> None:
+    """Refuse a run that can't be graded again.
+
+    Raises:
+        AiperfError: The data set expects nothing, or the answers are gone.
+    """
+    from aiperf_reducer_columns.reduce.slow_grading import AGAIN
+
+    (journal_path / AGAIN).unlink(missing_ok=True)
+    if not Store(journal_path).graded:
+        raise AiperfError("there is nothing to grade: the run's data set has no expected answers", "drop --accuracy-grader")
+    kept = (journal.segment_path(journal_path, shard, 0).exists() for shard in range(plan.run.workers))
+    if plan.output.export_level != "raw" or not all(kept):
+        raise AiperfError(
+            "the answers can't be graded again: the run has not kept them",
+            "run with --export-level raw, which keeps every answer, or drop --accuracy-grader",
+        )
+
+
+def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, finishing: bool = False) -> Reduction:
+    """The work of all reducers made anew, with the parts of batch exporters."""
+    for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
+        stale.unlink()
+    if plan.plugins.grading_timeout_s is None:
+        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
+        return reducer.finish(journal.load_end(journal_path), save=False)
+    from aiperf_reducer_columns.reduce.slow_grading import SlowGrading
+
+    with SlowGrading(plan, journal_path, Store(journal_path)) as slow:
+        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing, slow=slow)
+        reduction = reducer.finish(journal.load_end(journal_path), save=False)
+        reduction.failures += [] if slow.sentence is None else [slow.sentence]
+        return reduction
+
+
+def write_summary(
+    journal_path: Path, *, secrets: Secrets | None = None, plan: Plan | None = None, reductions: list[Reduction] | None = None
+) -> Summary:
+    """Merge the reducers' work into ``summary.msgpack``, and add arrivals without a request to the ledger.
+
+    *secrets*: options of plugins that the saved plan lacks; None in a report.  *plan*: None for the saved plan.
+    *reductions*: None for those that the reducers saved.
+    """
+    own, clock = journal.load_run(journal_path)
+    whole = (secrets or Secrets()).restored(plan or own)
+    parts = reductions or saved_reductions(journal_path)
+    if any(part.finishing for part in parts) and any(part.endless for part in parts):
+        parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
+    elif pending := sum(part.pending for part in parts):
+        end = journal.load_end(journal_path)
+        if end is None or end.cancelled:  # whoever ends a run wants its end
+            parts[0].notes.append(f"{pending:,} answers are not graded yet: aiperf report grades them")
+        else:
+            parts = [_reduced_again(whole, clock, journal_path)]
+    summary = _Merging(whole, clock, journal_path, parts).summary()
+    draft = journal_path / "summary.draft"
+    private(draft).write_bytes(msgspec.msgpack.encode(summary))
+    draft.replace(journal_path / "summary.msgpack")
+    for spent in [*journal_path.glob("fold-*"), *journal_path.glob("folds-*")]:
+        spent.unlink()  # a report makes them again from the columns
+    return summary
+
+
+class _Merging:
+    """Merges the work of a run's reducers into its summary."""
+
+    def __init__(self, plan: Plan, clock: journal.RunClock, journal_path: Path, parts: list[Reduction]) -> None:
+        self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
+        self.folds = defaultdict(dict, merged_folds(part.folds for part in self.parts))
+        self.events = [event for part in self.parts for event in part.events]
+        self.counts: defaultdict[int, PhaseCounts] = defaultdict(PhaseCounts)
+        for part in self.parts:
+            for phase, counts in part.counts.items():
+                self.counts[phase].merge(counts)
+        endpoint: type[Endpoint[Any]] = load(plan.plugins.endpoint)
+        self.title = endpoint.capabilities.title
+        self.catalogue = catalogue(plan, endpoint)
+        self.warnings = [*self.catalogue.warnings, *(sentence for part in self.parts for sentence in part.off.values())]
+        self.warnings += [sentence for part in self.parts for sentence in part.notes]
+        self.failures = [sentence for part in self.parts for sentence in part.failures]
+        # A metric that failed in one reducer lacks that reducer's values.
+        self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
+        self.plugin_folds = MergedFolds(self.catalogue, [state for part in self.parts for state in part.plugin_folds])
+        self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
+        self.catalogue.switch_off(self.plugin_folds.off)
+        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values])
+        self.end = journal.load_end(journal_path)
+        self.lost = [sentence for part in self.parts for sentence in part.lost]
+        if missing := sum(part.missing for part in self.parts):
+            sent = missing + sum(sum(counts.outcomes.values()) for counts in self.counts.values())
+            self.lost.append(f"{missing:,} of {sent:,} requests are in no file")
+
+    def summary(self) -> Summary:
+        plan, ended = self.plan, self.end or journal.RunEnd(incomplete="the run did not record its end")
+        phases = [self._phase(phase) for phase in plan.load.phases]
+        main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
+        main = next(phase for phase in phases if phase.kind == "profiling")
+        begin, end = self._window(main_plan)
+        for phase in plan.load.phases:
+            self._write_unsent(phase)
+        counts, folds, slices = self.counts[main_plan.index], self.folds[main_plan.index], self._slices(main_plan)
+        outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=self._accounts_for(main_plan))
+        reasons = [ended.incomplete] if ended.incomplete is not None else []
+        reasons += self._unseen() if ended.cancelled or self.end is None else []
+        reasons += [f"requests are lost: {'; '.join(self.lost)}"] if self.lost else []
+        if not reasons and outcome.unfinished:
+            reasons = [f"{outcome.unfinished} requests have no end"]
+        extra = {"failures": list(dict.fromkeys(self.failures)), "lost": self.lost, "dataset": plan.data.facts}
+        lateness = self.parts[0].lateness
+        for part in self.parts[1:]:
+            lateness.merge(part.lateness)
+        loops = read_loops(self.events, {each.index for each in plan.load.phases if each.kind == "profiling"})
+        measured = measurement(
+            plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
+            lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
+        )  # fmt: skip
+        summary = Summary(
+            plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
+            self._delivered(main_plan, counts, outcome, begin),
+            _plugins_used(plan, self.catalogue), main.start_ns, main.end_ns, title=self.title, command=plan.run.command,
+            config=plan.input_config(),
+            valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
+            complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
+            survival=survival(self.catalogue, folds), slices=slices, urls=self._urls(main_plan, counts),
+            slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
+            telemetry=self._telemetry,
+            observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
+            warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self._late_warnings(), *self.failures])),
+            run_warnings=ended.warnings, extra={name: told for name, told in extra.items() if told},
+        )  # fmt: skip
+        return self._judged(summary, main_plan, loops, begin)
+
+    @cached_property
+    def _telemetry(self) -> tuple[SourceSummary, ...]:
+        """The telemetry sources, their series by phase and by time slice."""
+        zero, phases = self.clock.started_mono_ns, self.plan.load.phases
+        windows = [Window(each.index, *(zero + round(at) for at in self._window(each))) for each in phases]
+        main = next(phase for phase in phases if phase.kind == "profiling")
+        slices = [Window(main.index, zero + a, zero + b) for a, b in self._slice_windows(main)]
+        return tuple(summaries(self.journal, self.plan.plugins, windows, slices, self.warnings.append))
+
+    def _late_warnings(self) -> list[str]:
+        """Sentences on analyses and folds that failed while the summary was made, and on sources that stopped early."""
+        names = {phase.index: phase.name for phase in self.plan.load.phases}
+        partial = [
+            f"telemetry {source.name} of {source.distribution} has no sample at the end of phase {names[index]}:"
+            " its series are of the part before"
+            for source in self._telemetry
+            for index in source.partial
+        ]
+        return [*self.plugin_folds.off.values(), *self.analyses.warnings, *partial]
+
+    def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
+        """The summary with what the verdicts find."""
+        intervals = self.parts[0].intervals
+        for part in self.parts[1:]:
+            intervals.merge(part.intervals)
+        known = evidence(
+            summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals,
+            turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
+            single_turn=Store(self.journal).max_turns == 1, models=[pair for part in self.parts for pair in part.models],
+        )  # fmt: skip
+        failures: list[str] = []
+        found = findings(self.plan, known, failures.append)
+        lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
+        more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
+        return replace(
+            summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more))
+        )
+
+    def _accounts_for(self, phase: PhasePlan) -> bool:
+        """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end.
+
+        A worker that took the place of one that died can't speak for what that one had not yet written.
+        """
+        events = [(shard, value) for shard, kind, value in self.events if kind == journal.PHASE]
+        own = [(shard, value) for shard, value in events if value["phase"] == phase.index]
+        ended = {shard for shard, value in own if value["event"] == "end"}
+        ended -= {shard for shard, value in own if value.get("resumed")}
+        numbered = set() if self.end is None else self.end.requests.keys()
+        return not self.lost and ended | numbered >= set(range(self.plan.run.workers))
+
+    def _unseen(self) -> Iterator[str]:
+        """What of each phase was not seen, in a run that was cut short."""
+        for phase in self.plan.load.phases:
+            (begin, end), count = self._window(phase), planned(phase)
+            sent = sum(self.counts[phase.index].outcomes.values())
+            if not sent and not self._instants(phase, "begin"):
+                yield f"phase {phase.name} did not begin"
+            elif phase.duration_ns is not None and end - begin < phase.duration_ns:
+                yield f"phase {phase.name} was seen for {(end - begin) / 1e9:.1f} of {phase.duration_ns / 1e9:g} s"
+            elif count is not None and sent < count:
+                yield f"of phase {phase.name} {sent:,} of {count:,} arrivals were seen"
+
+    def _write_unsent(self, phase: PhasePlan) -> None:
+        """Hand the phase's arrivals without a request to the batch exporters, as a part behind those of the reducers."""
+        count, plan, sent = planned(phase), self.plan, self.folds[phase.index].get(ARRIVAL)
+        if count is None:
+            return
+        unsent = np.ones(count, dtype=bool)
+        for numbers in () if sent is None else sent.blocks():
+            unsent[numbers[numbers < count].astype(np.int64)] = False
+        missing = np.flatnonzero(unsent)
+        if not len(missing):
+            return
+        due, outcome = np.full(count, np.nan), journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
+        begin_ns = min(self._instants(phase, "begin"), default=np.nan)  # without a begin, no due times
+        if phase.due_file is not None:
+            after = due_times(phase, self.journal)
+            due[after >= 0] = after[after >= 0] + begin_ns
+        for ref, exporter in exporters(plan, target_for(plan, self.clock), BatchExporter):
+            path = part_path(self.journal, ref.name, plan.run.reducers)
+            with isolated(ref, self._report, passing=OSError), path.open("ab") as part:
+                for at in range(0, len(missing), _LEDGER_ROWS):
+                    rows = missing[at : at + _LEDGER_ROWS]
+                    part.write(exporter.rows(_unsent(rows, due[rows], phase, self.journal, outcome)))
+
+    def _phase(self, phase: PhasePlan) -> PhaseSummary:
+        counts, (begin, end) = self.counts[phase.index], self._window(phase)
+        (analyses,) = self.analyses.results(phase.index, [(begin, end)])
+        series = [series for source in self._telemetry for series in source.series if series.phase == phase.index]
+        totals = PhaseTotals(
+            self.catalogue, {**self.folds[phase.index], **self.phase_folds[phase.index]}, duration_s=_duration_s(counts),
+            window_s=_seconds(end - begin), valid=counts.valid, failed=counts.failed, analyses=analyses,
+            telemetry=lambda: series,
+        )  # fmt: skip
+        wall = self.clock.started_wall_ns
+        results = totals.results() | analyses
+        self.warnings += totals.warnings
+        return PhaseSummary(
+            phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, listed(counts.errors),
+            counts.valid, counts.failed,
+        )  # fmt: skip
+
+    def _slice_windows(self, phase: PhasePlan) -> list[tuple[int, int]]:
+        """Begin and end of the phase's time slices, in ns since the run's start; the last ends with the phase."""
+        width = self.plan.output.slice_ns
+        if width is None:
+            return []
+        begin, end = map(round, self._window(phase))
+        count = max(1, math.ceil((end - begin) / width))
+        if count > MOST_SLICES:
+            self.warnings.append(
+                f"no time slices: {count:,} of {width / 1e9:g} s in one phase are more than {MOST_SLICES:,};"
+                " report again with a longer --slice-duration"
+            )
+            return []
+        return [(begin + i * width, min(begin + (i + 1) * width, end)) for i in range(count)]
+
+    def _slices(self, phase: PhasePlan) -> tuple[Slice, ...]:
+        """The phase's time slices."""
+        width, windows = self.plan.output.slice_ns, self._slice_windows(phase)
+        if not windows:
+            return ()
+        count = len(windows)
+        analyses = self.analyses.results(phase.index, windows)
+        slices = parts(
+            self.catalogue, self._merged_groups(phase, BySlice.name, count), range(count),
+            lambda i: (windows[i][1] - windows[i][0]) / 1e9, analyses=analyses,
+            plugin_folds=self.plugin_folds.results(phase.index, BySlice.name, count - 1),
+            telemetry=lambda i: [series for source in self._telemetry for series in source.slices[i]],
+        )  # fmt: skip
+        wall = self.clock.started_wall_ns
+        return tuple(
+            Slice(
+                wall + windows[i][0], wall + windows[i][1], results | analyses[i], tally.started, tally.outcomes,
+                complete=windows[i][1] - windows[i][0] == width,
+            )
+            for i, tally, results in slices
+        )  # fmt: skip
+
+    def _urls(self, phase: PhasePlan, counts: PhaseCounts) -> tuple[UrlSummary, ...]:
+        """The summary of each URL, where there are several."""
+        urls = self.plan.target.urls
+        if len(urls) == 1:
+            return ()
+        groups, duration_s = self._merged_groups(phase, ByUrl.name, len(urls)), _duration_s(counts)
+        folds = self.plugin_folds.results(phase.index, ByUrl.name, len(urls) - 1)
+        summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s, plugin_folds=folds)
+        return tuple(
+            UrlSummary(without_secrets(urls[i]), results, tally.started, tally.outcomes, listed(tally.errors))
+            for i, tally, results in summaries
+        )
+
+    def _merged_groups(self, phase: PhasePlan, grouping: str, count: int) -> MergedGroups:
+        groups = [groups for part in self.parts for groups in part.groups]
+        chosen = [each for each in groups if (each.phase, each.grouping) == (phase.index, grouping)]
+        return MergedGroups(chosen, 0, count - 1)
+
+    def _window(self, phase: PhasePlan) -> tuple[float, float]:
+        """Begin and end of the phase in ns since the run's start; from its requests where the journal lacks them."""
+        counts = self.counts[phase.index]
+        begin = min(self._instants(phase, "begin"), default=counts.first_start_ns if counts.kinds else 0.0)
+        return begin, max(*self._instants(phase, "end"), counts.last_end_ns, begin)
+
+    def _instants(self, phase: PhasePlan, event: str) -> list[float]:
+        """Instants of this event of the phase, one per shard, in ns since the run's start."""
+        zero = self.clock.started_mono_ns
+        values = [value for _, kind, value in self.events if kind == journal.PHASE]
+        return [value["at_ns"] - zero for value in values if (value["phase"], value["event"]) == (phase.index, event)]
+
+    def _delivered(self, phase: PhasePlan, counts: PhaseCounts, outcome: Arrivals, begin_ns: float) -> DeliveredLoad:
+        asked = asked_rate(phase, due_times(phase, self.journal))
+        if not counts.kinds:
+            return DeliveredLoad(None, None, outcome.never_sent, asked)
+        folds, complete = self.folds[phase.index], self._instants(phase, "sending_complete")
+        return delivered(phase, counts, outcome, folds.get(LATE), folds.get(HELD), begin_ns, asked, complete)
+
+    def _report(self, failure: str) -> None:
+        self.failures.append(failure)
+        log.warning("%s", failure)
+
+
+def _plugins_used(plan: Plan, catalogue: Catalogue) -> tuple[PluginUsed, ...]:
+    chosen = plan.plugins
+    single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
+    refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
+    refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
+    refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
+    refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
+    refs += [] if chosen.series is None else [chosen.series]
+    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.hooks]
+    given = plan.run.config.get("plugins", {})
+    return tuple(
+        PluginUsed(
+            ref.category, ref.name, ref.distribution, ref.version,
+            (*chosen.shadowed.get(ref.key, ()), *catalogue.shadowed.get(ref.key, ())), given.get(ref.key, {}),
+        )
+        for ref in refs
+    )  # fmt: skip
+
+
+def _duration_s(counts: PhaseCounts) -> float | None:
+    """From the first start of a request to the last end of one; None where nothing ended."""
+    return _seconds(counts.last_end_ns - counts.first_start_ns)
+
+
+def _seconds(span_ns: float) -> float | None:
+    return span_ns / 1e9 if span_ns > 0 else None  # -inf where nothing ended
+
+
+def due_times(phase: PhasePlan, directory: Path) -> Ints:
+    """When arrivals are due, in ns after the phase's start: -1 where the schedule doesn't say; empty where nothing is due."""
+    if phase.due_file is None:
+        return np.empty(0, dtype=np.int64)
+    return read_ints(directory / Path(phase.due_file).name)
+
+
+def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int) -> RecordBatch:
+    """Arrivals with nothing known but number, due time and, where the plan fixes it, session and turn."""
+    count = len(numbers)
+    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
+    columns |= {"n": numbers.astype(np.float64), "due_ns": due, "phase": np.full(count, float(phase.index))}
+    columns |= {"outcome": np.full(count, float(outcome)), **_sessions(numbers, phase, directory)}
+    none: list[list[float]] = [[]] * count
+    columns |= dict.fromkeys(LIST_COLUMNS, ragged(none, none))
+    return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))
+
+
+def _sessions(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
+    """Sessions and turns of arrivals, where they don't depend on the answers."""
+    if phase.sessions_file is not None:
+        rows = read_ints(directory / Path(phase.sessions_file).name).reshape(-1, 3)
+        session = np.searchsorted(rows[:, 2], numbers, side="right") - 1
+        turn, entry = numbers - rows[session, 2], rows[session, 0]
+        return {"session": session.astype(np.float64), "turn": turn.astype(np.float64), "entry": entry.astype(np.float64)}
+    if Store(directory).max_turns == 1:
+        return {"session": numbers.astype(np.float64), "turn": np.zeros(len(numbers))}
+    return {}

@@ -1,0 +1,11 @@
+"""Reading the results of finished runs: this program's directories and the reference's (AIPerf 0.7 to 0.13).
+
+>>> run = open_run("artifacts/my-run")
+>>> run.number("request_latency", "p99"), run.column("time_to_first_token")
+"""
+
+from aiperf_reducer_columns.results.finished_run import FinishedRun, metrics_of, open_run, open_runs
+from aiperf_reducer_columns.results.table import Table
+from aiperf_reducer_columns.results.telemetry import TelemetrySeries
+
+__all__ = ["FinishedRun", "Table", "TelemetrySeries", "metrics_of", "open_run", "open_runs"]

@@ -1,0 +1,110 @@
+"""Series of samples that were taken beside the load: from the journal, or from the reference's files."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from aiperf.sdk.samples import read_samples, sample_files
+from aiperf.sdk.series import Sample, SeriesHeader, SourceHeader
+from msgspec import Struct
+
+from aiperf_reducer_columns.results.table import lines
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Floats, Ints
+
+
+class TelemetrySeries(Struct, frozen=True):
+    """One series, samples in the order of time.
+
+    source: the plugin's name, or the URL that was scraped.  kind: ``gauge``, ``counter``, ``histogram``, ``info`` or
+    ``summary``; "" where the files don't tell.  at_ns: wall clock, ns since 1970.  values: of a histogram, sums.
+    bounds: upper bounds of a histogram's buckets, without the last, which is infinite; empty for other kinds.
+    counts: (samples, buckets), observations up to each bound so far, all of them last; None for other kinds.
+    """
+
+    source: str
+    name: str
+    unit: str
+    labels: dict[str, str]
+    at_ns: Ints
+    values: Floats
+    bounds: tuple[float, ...] = ()
+    counts: Floats | None = None
+    kind: str = ""
+
+
+_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...], str]
+"""A series: source, name, unit, labels in order, bounds of buckets, kind."""
+_Sample: TypeAlias = tuple[int, float, Sequence[float]]
+"""The wall clock in ns, the value, and the counts of a histogram."""
+_Point: TypeAlias = tuple[_Key, _Sample]
+_GPU_LABELS = ("gpu_index", "gpu_uuid", "gpu_model_name", "hostname", "namespace", "pod_name", "platform")
+
+
+def of_journal(journal: Path) -> list[TelemetrySeries]:
+    """The series in the sample files of a journal, source by source."""
+    return _series(_journal_points(journal))
+
+
+def of_reference(gpus: Path, servers: Path) -> list[TelemetrySeries]:
+    """The series in the reference's files of GPU samples and of scraped server metrics, where they are there.
+
+    Raises:
+        AiperfError: A file cannot be read; names the line.
+    """
+    files = ((gpus, _gpu_points), (servers, _server_points))
+    return _series(point for path, points in files if path.is_file() for point in points(lines(path, dict[str, Any])))
+
+
+def _series(points: Iterable[_Point]) -> list[TelemetrySeries]:
+    import numpy as np
+
+    series = []
+    by_key: defaultdict[_Key, list[_Sample]] = defaultdict(list)
+    for key, sample in points:
+        by_key[key].append(sample)
+    for (source, name, unit, labels, bounds, kind), samples in by_key.items():
+        at_ns, values, counts = zip(*samples, strict=True)
+        instants, numbers = np.array(at_ns, dtype=np.int64), np.array(values, dtype=np.float64)
+        buckets = np.array(counts, dtype=np.float64) if any(counts) else None
+        series.append(TelemetrySeries(source, name, unit, dict(labels), instants, numbers, bounds, buckets, kind))
+    return series
+
+
+def _journal_points(journal: Path) -> Iterator[_Point]:
+    for path in sample_files(journal):
+        source, keys = "", dict[int, _Key]()
+        for line in read_samples(path):
+            match line:
+                case SourceHeader(ref):
+                    source = ref.name
+                case SeriesHeader(number, name, kind, unit, labels, _, bounds):
+                    keys[number] = source, name, unit, tuple(labels.items()), bounds, kind.value
+                case Sample(moment, values, timed):
+                    for number, at_ns, value in [*((each, moment.wall_ns, values[each]) for each in values), *timed]:
+                        first, *counts = value if isinstance(value, list) else [value]
+                        yield keys[number], (at_ns, first, counts)
+
+
+def _gpu_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
+    for row in rows:
+        labels = tuple((name, str(row[name])) for name in _GPU_LABELS if row.get(name) is not None)
+        for name, value in row.get("telemetry_data", {}).items():
+            yield (str(row.get("telemetry_source_url", "")), name, "", labels, (), ""), (row["timestamp_ns"], value, ())
+
+
+def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
+    for row in rows:
+        for name, points in row.get("metrics", {}).items():
+            for point in points:
+                labels = tuple(sorted((key, str(value)) for key, value in (point.get("labels") or {}).items()))
+                buckets = sorted((float(bound), float(count)) for bound, count in point.get("buckets", {}).items())
+                bounds = tuple(bound for bound, _ in buckets if bound != math.inf)
+                value = point.get("sum", 0.0) if "buckets" in point else point["value"]
+                key = str(row.get("endpoint_url", "")), name, "", labels, bounds, ""
+                yield key, (row["timestamp_ns"], value, [count for _, count in buckets])

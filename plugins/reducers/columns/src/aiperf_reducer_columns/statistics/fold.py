@@ -1,0 +1,435 @@
+"""Values of many requests on their way to statistics: exact, mergeable, and flat in memory.
+
+:class:`Samples` keep every value of a metric: in memory up to a bound, in a file of float64 beyond it.  Statistics are taken
+at the end, one metric at a time, over sorted values with exact sums: neither order nor merging changes a number.
+
+A list metric may have many millions of elements: beyond BUDGET they become counts in logarithmic buckets.  The centre of a
+bucket is within 0.1 % of every value in it; sum, mean, minimum, maximum and standard deviation stay exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from aiperf_reducer_columns.statistics.exact_sum import Sum, exactly, squared_distances
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Floats, Ints
+    from numpy.typing import DTypeLike, NDArray
+
+IN_MEMORY = 16_384
+"""Values of one metric in memory; more go to a file."""
+BUDGET = 4_000_000
+"""Elements of a list metric with exact values, over all reducers together."""
+_GROWTH = math.log(1.002)
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+_BLOCK = 65_536
+_PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
+NOWHERE = int(np.iinfo(np.int32).min)
+"""The group of a value that has none."""
+_ANY = (NOWHERE, int(np.iinfo(np.int32).max))
+ESTIMATE, LOW, HIGH, SLACK = "·estimate", "·low", "·high", "·slack"
+"""Suffixes of a metric's tag: values that are estimates, apart from the known ones, and the parts of their Bounds."""
+
+
+class Buckets(Struct):
+    """Counts by logarithm: bucket i has values from 1.002^i to 1.002^(i + 1); *below* has negative values likewise."""
+
+    counts: dict[int, int] = {}
+    below: dict[int, int] = {}
+    zeros: int = 0
+    count: int = 0
+    sum: Sum = msgspec.field(default_factory=Sum)
+    squares: Sum = msgspec.field(default_factory=Sum)
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, values: Floats) -> None:
+        """Add finite values, a block at a time: each block is copied several times."""
+        for at in range(0, len(values), IN_MEMORY):
+            self._take(values[at : at + IN_MEMORY])
+
+    def _take(self, values: Floats) -> None:
+        low, high = float(values.min()), float(values.max())
+        if low > 0:  # nearly always
+            _tally(self.counts, values)
+        else:
+            _tally(self.counts, values[values > 0])
+            _tally(self.below, -values[values < 0])
+            self.zeros += int((values == 0).sum())
+        self.count += len(values)
+        self.sum.add(values)
+        self.squares.add(values * values)
+        self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def merge(self, other: Buckets) -> None:
+        for mine, theirs in ((self.counts, other.counts), (self.below, other.below)):
+            add_counts(mine, theirs.items())
+        self.zeros += other.zeros
+        self.count += other.count
+        self.sum.merge(other.sum)
+        self.squares.merge(other.squares)
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+
+    def statistics(self, scale: float) -> dict[str, float]:
+        mean = self.sum.exact() / self.count
+        variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
+        spread = math.sqrt(variance)
+        return _shown(self._ranked(), self.count, float(mean), self.low, self.high, float(self.sum), spread, scale)
+
+    def quantile(self, share: float) -> float:
+        """The value that *share* (0 to 1) of the values are at or below.  The buckets must not be empty."""
+        return self._ranked()(min(self.count - 1, int(share * self.count)))
+
+    def _ranked(self) -> Callable[[int], float]:
+        """A function from a rank, from 0, to its value."""
+        ordered = [(-math.exp((i + 0.5) * _GROWTH), self.below[i]) for i in sorted(self.below, reverse=True)]
+        ordered += [(0.0, self.zeros)] if self.zeros else []
+        ordered += [(math.exp((i + 0.5) * _GROWTH), self.counts[i]) for i in sorted(self.counts)]
+        values = np.clip(np.array([value for value, _ in ordered]), self.low, self.high)
+        ends = np.cumsum([n for _, n in ordered])
+
+        def at(rank: int) -> float:
+            return float(values[np.searchsorted(ends, rank, side="right")])
+
+        return at
+
+
+def _tally(counts: dict[int, int], values: Floats) -> None:
+    """Count positive values by bucket."""
+    if not len(values):
+        return
+    numbers = np.log(values)
+    numbers /= _GROWTH
+    buckets = np.floor(numbers, out=numbers).astype(np.int64)
+    least = int(buckets.min())
+    buckets -= least
+    tally = np.bincount(buckets)  # at most 700,000 long, for the two extremes of float64; sorting took twice the time
+    filled = np.flatnonzero(tally)
+    add_counts(counts, zip((filled + least).tolist(), tally[filled].tolist(), strict=True))
+
+
+def add_counts(counts: dict[int, int], more: Iterable[tuple[int, int]]) -> None:
+    """Add *more* to the counts, in place."""
+    for key, count in more:
+        counts[key] = counts.get(key, 0) + count
+
+
+class Spool:
+    """Arrays of one type: in memory up to a bound, in the file *path* beyond it."""
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self.path, self._dtype = path, dtype
+        self._arrays: list[NDArray[Any]] = []
+        self._in_memory = 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        self._arrays.append(values)
+        self._in_memory += len(values)
+        if self._in_memory > IN_MEMORY:
+            self.spill()
+
+    def spill(self) -> None:
+        """Move what is in memory to the file."""
+        if self._arrays:
+            with self.path.open("ab") as file:
+                for values in self._arrays:
+                    file.write(values.astype(self._dtype, copy=False).tobytes())
+            self._arrays, self._in_memory = [], 0
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Everything, in no particular order, a block at a time."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                while len(block := np.fromfile(file, self._dtype, _BLOCK)):
+                    yield block
+        yield from self._arrays
+
+    def values(self) -> NDArray[Any]:
+        """Everything at once; the array is the caller's own."""
+        stored = np.fromfile(self.path, self._dtype) if self.path.exists() else np.empty(0, self._dtype)
+        return np.concatenate([stored, *self._arrays]) if self._arrays else stored
+
+    def clear(self) -> None:
+        self._arrays, self._in_memory = [], 0
+        self.path.unlink(missing_ok=True)
+
+
+class Samples:
+    """One metric's values in one phase, each with its group where *grouped*.
+
+    *path*: the file for more than IN_MEMORY; *listed*: elements of lists; *buckets*: by group, all in group 0 without groups.
+    """
+
+    def __init__(
+        self, path: Path, *, grouped: bool = False, listed: bool = False, count: int = 0,
+        buckets: dict[int, Buckets] | None = None,
+    ) -> None:  # fmt: skip
+        self.spool = Spool(path, _PAIR if grouped else np.float64)
+        self.grouped, self.listed, self.count, self.buckets = grouped, listed, count, buckets
+
+    def add(self, values: Floats, groups: Ints | None = None) -> None:
+        """Add values in base units, with their groups; those that aren't finite, or are NOWHERE, are absent."""
+        known = np.isfinite(values) if groups is None else np.isfinite(values) & (groups != NOWHERE)
+        block: NDArray[Any] = values[known]
+        if groups is not None:
+            pairs = np.empty(len(block), _PAIR)
+            pairs["group"], pairs["value"] = groups[known], block
+            block = pairs
+        if not len(block):
+            return
+        self.count += len(block)
+        if self.buckets is None and self.listed and self.count > BUDGET:
+            self.buckets = {}
+            for earlier in self.spool.blocks():
+                _fill(self.buckets, earlier)
+            self.spool.clear()
+        if self.buckets is None:
+            self.spool.add(block)
+        else:
+            _fill(self.buckets, block)
+
+    def dump(self) -> bytes:
+        """The state as bytes; the values are in the file."""
+        self.spool.spill()
+        return msgspec.msgpack.encode((str(self.spool.path), self.grouped, self.listed, self.count, self.buckets))
+
+    @classmethod
+    def load(cls, data: bytes) -> Samples:
+        path, grouped, listed, count, buckets = msgspec.msgpack.decode(
+            data, type=tuple[str, bool, bool, int, dict[int, Buckets] | None]
+        )
+        return cls(Path(path), grouped=grouped, listed=listed, count=count, buckets=buckets)
+
+
+def _apart(block: NDArray[Any], within: tuple[int, int] = _ANY) -> Iterator[tuple[int, Floats]]:
+    """The values of each group, groups in ascending order; a group outside *within* counts in the nearest one."""
+    if block.dtype.names is None:
+        yield 0, block
+        return
+    groups = np.clip(block["group"], *within)
+    order = np.argsort(groups, kind="stable")
+    groups, values = groups[order], block["value"][order]
+    edges = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    for begin, end in pairwise(edges):
+        if end > begin:
+            yield int(groups[begin]), values[begin:end]
+
+
+def _fill(buckets: dict[int, Buckets], block: NDArray[Any], within: tuple[int, int] = _ANY) -> None:
+    for group, values in _apart(block, within):
+        buckets.setdefault(group, Buckets()).add(values)
+
+
+class Merged:
+    """The samples of one metric from several reducers, as one.  *within*: the first and the last group.
+
+    *bounds*: where some values are estimates, the samples with their lower bounds in their place, those with their upper
+    bounds, and by how much the sum may be wrong.
+    """
+
+    def __init__(
+        self, samples: list[Samples], within: tuple[int, int] = _ANY, bounds: tuple[Merged, Merged, float] | None = None
+    ) -> None:
+        self._samples, self._within, self._bounds = samples, within, bounds
+        self.count = sum(part.count for part in samples)
+        # The count of all reducers together decides: their number changes no result.
+        listed = any(part.listed for part in samples)
+        self._bucketed = any(part.buckets is not None for part in samples) or (listed and self.count > BUDGET)
+        self._sum: float | None = None
+
+    def groups(self) -> Iterator[tuple[int, Floats | Buckets]]:
+        """Each group's values, groups in ascending order: values in ascending order, or as buckets beyond the budget."""
+        if self._bucketed:
+            yield from sorted(self._buckets.items())
+        elif self.count:
+            for group, values in _apart(self._whole(), self._within):
+                values.sort()
+                yield group, values
+
+    @cached_property
+    def _buckets(self) -> dict[int, Buckets]:
+        merged: dict[int, Buckets] = {}
+        for part in self._samples:
+            for group, buckets in (part.buckets or {}).items():
+                merged.setdefault(int(np.clip(group, *self._within)), Buckets()).merge(buckets)
+            for block in part.spool.blocks():  # none beside buckets
+                _fill(merged, block, self._within)
+        return merged
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """All exact values, in no particular order, a block at a time."""
+        return (block for part in self._samples for block in part.spool.blocks())
+
+    def _whole(self) -> NDArray[Any]:
+        parts = [part.spool.values() for part in self._samples]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.empty(0)])
+
+    def sum(self) -> float | None:
+        """Exact sum in base units, rounded once; None where there are no values."""
+        if not self.count:
+            return None
+        if self._sum is None:
+            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(exactly, self.blocks()), Fraction()))
+        return self._sum
+
+    def values(self) -> Floats:
+        """All exact values in ascending order."""
+        values = self._whole()
+        values.sort()
+        return values
+
+    def least(self) -> float | None:
+        blocks = (float(block.min()) for block in self.blocks())
+        return self._buckets[0].low if self._bucketed else min(blocks, default=None)
+
+    def most(self) -> float | None:
+        blocks = (float(block.max()) for block in self.blocks())
+        return self._buckets[0].high if self._bucketed else max(blocks, default=None)
+
+    def statistics(self, scale: float) -> dict[str, float] | None:
+        """Every statistic, times *scale* (display units per base unit); None where there are no values."""
+        if not self.count:
+            return None
+        return self._buckets[0].statistics(scale) if self._bucketed else statistics(self._whole(), scale)
+
+    def bounds(self, scale: float) -> list[dict[str, float]]:
+        """Lower and upper bounds of the mean, the sum, the percentiles and the extremes; empty where all values are known."""
+        total = self.sum()
+        if self._bounds is None or total is None:
+            return []
+        low, high, slack = self._bounds
+        return sides_of(total, slack, self.count, [side.extent(scale) for side in (low, high)], scale)
+
+    def extent(self, scale: float) -> dict[str, float]:
+        """Extremes, percentiles and the sum, rounded; there are values."""
+        return _extent(self._buckets[0] if self._bucketed else self._whole(), scale)
+
+    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+        """Statistics with *failed* more, infinite values; None where the values are in buckets."""
+        return None if self._bucketed else adjusted(self.values(), failed, scale)
+
+
+class Part:
+    """Statistics of a part of one metric's values, computed at once to free the values; answers like :class:`Merged`."""
+
+    def __init__(
+        self, values: Floats | Buckets, scale: float, failed: int,
+        bounds: tuple[Floats | Buckets, Floats | Buckets, float] | None = None,
+    ) -> None:  # fmt: skip
+        """*values*: ascending, or as buckets; not empty.  *failed*: number of further, infinite values for ``adjusted``.
+
+        *bounds*: as those of :class:`Merged`.
+        """
+        self._adjusted: dict[str, float] | None = None
+        if isinstance(values, Buckets):
+            self.count, self._sum, self._ends = values.count, float(values.sum), (values.low, values.high)
+            self._statistics = values.statistics(scale)
+        else:
+            self.count, self._sum = len(values), float(exactly(values))
+            self._ends = float(values[0]), float(values[-1])
+            self._statistics = statistics(values, scale)
+            if failed:
+                self._adjusted = adjusted(values, failed, scale)
+        self._sides: list[dict[str, float]] = []
+        if bounds is not None:
+            sides = [_extent(side, scale) for side in bounds[:2]]
+            self._sides = sides_of(self._sum, bounds[2], self.count, sides, scale)
+
+    def sum(self) -> float | None:
+        return self._sum
+
+    def least(self) -> float | None:
+        return self._ends[0]
+
+    def most(self) -> float | None:
+        return self._ends[1]
+
+    def statistics(self, scale: float) -> dict[str, float] | None:
+        return self._statistics
+
+    def bounds(self, scale: float) -> list[dict[str, float]]:
+        return self._sides
+
+    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+        return self._adjusted
+
+
+def sides_of(total: float, slack: float, count: int, sides: Sequence[dict[str, float]], scale: float) -> list[dict[str, float]]:
+    """Both bounds of every statistic but the deviation: *sides*, and a sum that may be off by *slack*, with its mean.
+
+    The sum lies between those of *sides*, too: each of their values bounds the value of its rank.
+    """
+    low, high = (side["sum"] for side in sides)
+    known, least, most = (displayed(value, scale) for value in (total, total - slack, total + slack))
+    sums = (min(known, max(low, least)), max(known, min(high, most)))
+    return [side | {"avg": most / count, "sum": most} for side, most in zip(sides, sums, strict=True)]
+
+
+def _extent(values: Floats | Buckets, scale: float) -> dict[str, float]:
+    """Statistics of values in any order, without mean and deviation."""
+    if isinstance(values, Buckets):
+        shown = values.statistics(scale)
+    else:
+        at, count = _placed(values), len(values)
+        shown = _shown(at, count, 0.0, at(0), at(count - 1), float(exactly(values)), 0.0, scale)
+    return {name: value for name, value in shown.items() if name not in ("avg", "std", "count")}
+
+
+def statistics(values: Floats, scale: float = 1.0) -> dict[str, float]:
+    """Statistics of values in any order: linear percentiles (R type 7), population standard deviation, exact sums."""
+    at, count, total = _placed(values), len(values), exactly(values)
+    spread = math.sqrt(squared_distances(values, total) / count) if count > 1 else 0.0
+    return _shown(at, count, float(total / count), at(0), at(count - 1), float(total), spread, scale)
+
+
+def _placed(values: Floats) -> Callable[[int], float]:
+    """The value of each rank that is shown; to sort millions takes three times as long as to put these in their places."""
+    last = len(values) - 1
+    if last < _BLOCK:
+        return np.sort(values).item
+    floors = [math.floor(q / 100 * last) for q in PERCENTILES]
+    return np.partition(values, sorted({0, last, *floors, *(min(rank + 1, last) for rank in floors)})).item
+
+
+def adjusted(ordered: Floats, failed: int, scale: float) -> dict[str, float]:
+    """Statistics of ascending values and *failed* infinite ones: a failure counts as infinitely slow.
+
+    Infinite statistics are left out.  Percentiles are those of the nearest rank, ties to even: nothing lies between a value and
+    infinity.
+    """
+    count = len(ordered) + failed
+    ranks = {f"p{q}": round(q / 100 * (count - 1)) for q in PERCENTILES}
+    known = {"min": float(ordered[0])} if len(ordered) else {}
+    known |= {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
+    return {name: displayed(value, scale) for name, value in known.items()} | {"count": count}
+
+
+def _shown(
+    at: Callable[[int], float], count: int, mean: float, low: float, high: float, total: float, spread: float, scale: float
+) -> dict[str, float]:
+    """Every statistic, in display units; *at* gives the value of a rank."""
+    shown = {"avg": mean, "min": low, "max": high, "sum": total}
+    for q in PERCENTILES:  # interpolated between the two values around rank q/100·(count - 1)
+        rank = q / 100 * (count - 1)
+        floor = math.floor(rank)
+        below, above = at(floor), at(min(floor + 1, count - 1))
+        shown[f"p{q}"] = below + (rank - floor) * (above - below)
+    shown["std"] = spread
+    return {name: displayed(value, scale) for name, value in shown.items()} | {"count": count}
+
+
+def displayed(value: float, scale: float) -> float:
+    """*value* times *scale*, rounded once where 1/scale is a whole number: 4,900,000 ns are 4.9 ms, not 4.8999999999999995."""
+    inverse = float(round(1 / scale))
+    return value / inverse if inverse >= 1 and 1 / inverse == scale else value * scale

@@ -1,0 +1,244 @@
+"""Folded values to results: statistics of each metric, and metrics derived from them, for a phase or a part of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
+from aiperf.sdk.raw_values import RawValues
+from aiperf.sdk.summary import Result, SeriesSummary
+from msgspec.structs import replace
+
+from aiperf_reducer_columns.statistics.catalogue import Catalogue
+from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Merged, Part, Samples, displayed
+from aiperf_reducer_columns.statistics.grouped import MergedGroups
+from aiperf_reducer_columns.statistics.phase_counts import Tally
+from aiperf_reducer_columns.statistics.pipeline import CENSORED, SEEN
+from aiperf_reducer_columns.statistics.plugin_folds import FoldResult
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Floats
+
+_ONE_NUMBER = (Aggregation.SUM, Aggregation.MIN, Aggregation.MAX)
+_LAST = 1_000_000
+"""Place on the console behind every row with an order of its own."""
+
+
+class PhaseTotals:
+    """The folds of a phase or a part of it: the ``Totals`` that run metrics read.
+
+    sums: by tag, sums of a part that differ from those of its folds; zero for a metric that has values only in other parts.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, folds: Mapping[str, Merged | Part | FoldResult], *,
+        duration_s: float | None, window_s: float | None, valid: int, failed: int,
+        sums: Mapping[str, float] | None = None, analyses: Mapping[str, Result] | None = None,
+        telemetry: Callable[[], Iterable[SeriesSummary]] | None = None,
+    ) -> None:  # fmt: skip
+        """*analyses*: their results, by tag.  *telemetry*: gives the series of this part; None where it has none."""
+        self._analyses, self._telemetry = analyses or {}, telemetry
+        self._unseen: list[str] = []  # telemetry series that the metric at hand asked for in vain
+        self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
+        self._catalogue, self._folds, self._sums = catalogue, folds, sums or {}
+        self._derived: dict[str, float] = {}
+        self._shown: dict[str, Mapping[str, float]] = {}
+        self.warnings: list[str] = []
+
+    def sum(self, tag: str) -> float | None:
+        if tag in self._sums:
+            return self._sums[tag]
+        return self._folds[tag].sum() if tag in self._folds else None
+
+    def count(self, tag: str) -> int:
+        return self._folds[tag].count if tag in self._folds else 0
+
+    def value(self, tag: str) -> float | None:
+        if tag in self._derived:
+            return self._derived[tag]
+        metric, fold = self._catalogue.metrics.get(tag), self._folds.get(tag)
+        if not isinstance(metric, Metric):
+            return self._analyses[tag].stats.get("avg") if tag in self._analyses else None
+        if isinstance(fold, FoldResult):
+            return fold.value
+        if metric.fold is Aggregation.SUM:
+            return self.sum(tag)
+        if fold is None:
+            return None
+        if metric.fold is Aggregation.DISTRIBUTION:
+            total = fold.sum()
+            return None if total is None else total / fold.count
+        return fold.least() if metric.fold is Aggregation.MIN else fold.most()
+
+    def statistic(self, tag: str, name: str) -> float | None:
+        if tag in self._analyses:
+            return self._analyses[tag].stats.get(name)
+        return self._shown.get(tag, {}).get(name)
+
+    def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
+        known = self._telemetry() if self._telemetry is not None else ()
+        named = (each for each in known if (each.source, each.name) == (source, name))
+        series = [each for each in named if labels.items() <= each.labels.items()]
+        if not series and self._telemetry is not None:
+            self._unseen.append(f"{name} of {source}" + "".join(f", {key}={value}" for key, value in labels.items()))
+        return series
+
+    def results(self) -> dict[str, Result]:
+        """Every metric's result, in the display unit; those without a value are absent."""
+        results: dict[str, Result] = {}
+        for tag, metric in self._catalogue.metrics.items():
+            if isinstance(metric, Analysis):
+                continue
+            lower = upper = {}
+            if isinstance(metric, Metric) and metric.fold not in _ONE_NUMBER:
+                stats = self._folds[tag].statistics(metric.scale) if tag in self._folds else None
+                if stats and (bounds := self._folds[tag].bounds(metric.scale)):
+                    lower, upper = bounds
+                    stats |= {name: (low + upper[name]) / 2 for name, low in lower.items() if name not in ("avg", "sum")}
+            else:
+                stats = self._number(tag, metric)
+            self._shown[tag] = stats or {}
+            counts = fold.counts if isinstance(fold := self._folds.get(tag), FoldResult) else {}
+            if metric.hidden or (stats is None and not counts) or not all(map(np.isfinite, (stats or {}).values())):
+                continue
+            results[tag] = replace(_result(metric, stats or {}), lower=lower, upper=upper, counts=counts)
+            if self.failed and isinstance(metric, Metric) and metric.adjusted:
+                worse = self._folds[tag].adjusted(self.failed, metric.scale)
+                if worse is not None:
+                    self._shown[f"adj_{tag}"] = worse
+                    title, order = f"{metric.title} (error-adjusted)", _LAST + (metric.order or 0)
+                    results[f"adj_{tag}"] = Result(f"adj_{tag}", title, metric.shown.value, worse, "", metric.group, order)
+        return results
+
+    def _number(self, tag: str, metric: MetricDeclaration) -> dict[str, float] | None:
+        """The only statistic of a metric with one number."""
+        if isinstance(metric, RunMetric):
+            self._unseen = []
+            with self._catalogue.isolated(tag, self.warnings.append):
+                value = metric.number(self)
+                if value is not None and math.isfinite(number := float(value)):
+                    self._derived[tag] = number
+                elif self._unseen:
+                    unseen, owner = " and ".join(self._unseen), self._catalogue.owner(tag)
+                    self.warnings.append(f"metric {tag} of {owner} is absent: there is no telemetry series {unseen}")
+        value = self.value(tag)
+        return None if value is None else {"avg": displayed(value, metric.scale)}
+
+
+def _result(metric: MetricDeclaration, stats: dict[str, float]) -> Result:
+    return Result(metric.tag, metric.title, metric.shown.value, stats, metric.short, metric.group, metric.order)
+
+
+class Analyses:
+    """Results of analyses, for phases and parts of them.  *states*: (phase, tag, state) of the raw values of each reducer."""
+
+    def __init__(self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]]) -> None:
+        self._catalogue = catalogue
+        self._states: dict[int, dict[str, list[bytes]]] = {}
+        for phase, tag, state in states:
+            self._states.setdefault(phase, {}).setdefault(tag, []).append(state)
+        self.warnings: list[str] = []
+
+    def results(self, phase: int, windows: Sequence[tuple[float, float]]) -> list[dict[str, Result]]:
+        """The results of each part of a phase; *windows*: begin and end of each, in ns since the run's start."""
+        by_window: list[dict[str, Result]] = [{} for _ in windows]
+        for tag, states in self._states.get(phase, {}).items():
+            analysis = self._catalogue.metrics.get(tag)
+            if not isinstance(analysis, Analysis):
+                continue
+            with self._catalogue.isolated(tag, self.warnings.append):
+                for window, results in zip(by_window, analysis.results(RawValues(states), windows), strict=True):
+                    window |= {result.tag: result for result in results}
+        return by_window
+
+
+def kaplan_meier(known: Floats, censored: Floats, scale: float) -> dict[str, float]:
+    """Percentiles of ascending durations: *known* ones, and *censored* ones that are only known to be longer.
+
+    The product-limit estimate (Kaplan and Meier 1958): the weight of a censored duration passes to those that lasted longer.
+    That is a step function; between its steps the percentiles are interpolated linearly, as plain ones are, so that without
+    censored durations they are the plain ones.  Percentiles beyond the last known duration are unknown
+    and left out.
+    """
+    count = len(known) + len(censored)
+    if not len(known):
+        return {"count": count, "censored": len(censored)}
+    # A request that ends at the instant of a cut-off ended before it.
+    at_risk = np.arange(len(known), 0, -1) + len(censored) - np.searchsorted(censored, known, side="left")
+    ended = count * (1 - np.cumprod(1 - 1 / at_risk))
+    ranks = ended - 1  # of each value among all; 0, 1, 2 … where nothing is censored
+    percentiles = {}
+    for q in PERCENTILES:
+        rank = q / 100 * (count - 1)
+        if rank <= ranks[-1] or math.isclose(rank, ranks[-1]):
+            percentiles[f"p{q}"] = displayed(float(np.interp(rank, ranks, known)), scale)
+    return percentiles | {"count": count, "censored": len(censored)}
+
+
+def survival(catalogue: Catalogue, folds: Mapping[str, Merged]) -> dict[str, Result]:
+    """Durations in which a request cut off in flight counts as lasting at least until then; where there are such requests."""
+    results = {}
+    for tag, metric in catalogue.metrics.items():
+        censored = folds.get(tag + CENSORED)
+        if metric.hidden or censored is None or not censored.count:
+            continue
+        known = [folds[name].values() for name in (tag, tag + SEEN) if name in folds]
+        ordered = np.sort(np.concatenate([np.empty(0), *known]))
+        results[tag] = _result(metric, kaplan_meier(ordered, censored.values(), metric.scale))
+    return results
+
+
+def parts(
+    catalogue: Catalogue, merged: MergedGroups, groups: range, seconds: Callable[[int], float | None], *,
+    plugin_folds: Mapping[int, Mapping[str, FoldResult]] | None = None, analyses: Sequence[Mapping[str, Result]] = (),
+    telemetry: Callable[[int], Iterable[SeriesSummary]] | None = None,
+) -> Iterator[tuple[int, Tally, dict[str, Result]]]:  # fmt: skip
+    """Each group with its requests and results; *seconds*: the duration of a group, for its rates.
+
+    *plugin_folds*, *analyses*, *telemetry*: of each group, for those that have them.
+    """
+    folds: dict[int, dict[str, Part | FoldResult]] = {group: {**(plugin_folds or {}).get(group, {})} for group in groups}
+    known: dict[str, float] = {}
+    arrived: dict[str, dict[int, int]] = {}
+    for tag, metric in catalogue.metrics.items():
+        if not isinstance(metric, Metric):
+            continue
+        for group, values, bounds in merged.values(tag):
+            known[tag] = 0.0
+            failed = merged.tally(group).failed if metric.adjusted else 0
+            folds[group][tag] = Part(values, metric.scale, failed, bounds)
+        if metric.arriving and (amounts := merged.arrived(tag)):
+            arrived[tag] = amounts
+    for group in groups:
+        tally, folds_here = merged.tally(group), folds.pop(group)
+        sums = {tag: zero for tag, zero in known.items() if tag not in folds_here}
+        sums |= {tag: float(amounts.get(group, 0)) for tag, amounts in arrived.items() if tag in known}
+        totals = PhaseTotals(
+            catalogue, folds_here, duration_s=seconds(group), window_s=seconds(group), valid=tally.valid, failed=tally.failed,
+            sums=sums, analyses=analyses[group] if analyses else None,
+            telemetry=None if telemetry is None else partial(telemetry, group),
+        )  # fmt: skip
+        yield group, tally, totals.results()
+
+
+def merged_folds(reducers: Iterable[list[tuple[int, str, Samples]]]) -> dict[int, dict[str, Merged]]:
+    """Folds of several reducers, merged, by phase and tag."""
+    parts: dict[int, dict[str, list[Samples]]] = {}
+    for folds in reducers:
+        for phase, tag, samples in folds:
+            parts.setdefault(phase, {}).setdefault(tag, []).append(samples)
+    return {phase: {tag: _merged(tags, tag) for tag in tags} for phase, tags in parts.items()}
+
+
+def _merged(folds: dict[str, list[Samples]], tag: str) -> Merged:
+    """The samples of a tag; where some of its values are estimates, these too, and their bounds."""
+    known = folds[tag]
+    if tag + ESTIMATE not in folds:
+        return Merged(known)
+    slack = Merged(folds[tag + SLACK]).sum() or 0.0
+    bounds = Merged(known + folds[tag + LOW]), Merged(known + folds[tag + HIGH]), slack
+    return Merged(known + folds[tag + ESTIMATE], bounds=bounds)
