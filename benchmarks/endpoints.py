@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 from aiperf import Endpoint, Media, Message, Turn
-from aiperf.reduce.answer import read_answer
 from aiperf.registry.registry import Registry
 from aiperf_command_simulate.dialect import AskError, Dialect, Opened, Piece, Usage
 from aiperf_command_simulate.dialects import Routes, found, pick
 from aiperf_command_simulate.faults import Faults
 from aiperf_command_simulate.http1 import Request
 from aiperf_command_simulate.words import Wording
+from aiperf_reducer_columns.reduce.answer import read_answer
 
 CHUNKS = 256
 ROUNDS = 100

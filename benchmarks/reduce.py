@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from aiperf import Conversation, Turn
-from aiperf.reduce.batches import StoredBatch
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.rundir import journal
@@ -35,6 +34,7 @@ from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.transport import STREAMED
 from aiperf.testing.journals import plan_for
+from aiperf_reducer_columns.reduce.batches import StoredBatch
 
 CLOCK = RunClock(5_000_000_000_007, 1_700_000_000_000_000_123)
 MS = 1_000_000

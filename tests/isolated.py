@@ -30,7 +30,7 @@ from requirements import ROOT, test_group
 from suite_run import Failures
 
 KERNEL = "aiperf-core"
-TOOLS = ("pytest", "hypothesis")
+TOOLS = (f"{KERNEL}[testing]", "pytest", "hypothesis")
 """Packages that tests use without a declaration."""
 PART_BYTES = 100_000
 """A package with more than these bytes of tests is divided, so that all processors have something to do until the end."""
@@ -86,7 +86,7 @@ def parts(name: str, folder: Path) -> list[Part]:
 @contextlib.contextmanager
 def forks(shelf: Shelf, folder: Path) -> Iterator[Path]:
     """A server that runs the tests of parts; the path of its socket."""
-    python = shelf.environment(folder, [KERNEL, *TOOLS])
+    python = shelf.environment(folder, TOOLS)
     address = folder / "socket"
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(

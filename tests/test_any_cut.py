@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf.reduce.reducer import Reduction, groupings
 from aiperf.registry.registry import Registry
-from aiperf.report.report import write_summary
 from aiperf.rundir import journal
 from aiperf.sdk import raw_values
 from aiperf.sdk.columns import RecordBatch
@@ -22,12 +20,14 @@ from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Replay
 from aiperf.sdk.spec_decode import SERVER_TIMING, SPEC_DECODE
 from aiperf.sdk.summary import Summary
-from aiperf.statistics import fold
-from aiperf.statistics.catalogue import catalogue
-from aiperf.statistics.fold import Buckets
-from aiperf.statistics.pipeline import Pipeline
 from aiperf.testing.batches import busy_batch
 from aiperf.testing.journals import CLOCK, Plain, Recording
+from aiperf_reducer_columns.reduce.reducer import Reduction, groupings
+from aiperf_reducer_columns.report.report import write_summary
+from aiperf_reducer_columns.statistics import fold
+from aiperf_reducer_columns.statistics.catalogue import catalogue
+from aiperf_reducer_columns.statistics.fold import Buckets
+from aiperf_reducer_columns.statistics.pipeline import Pipeline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
-from aiperf.reduce.answer import Answer, read_answer
 from aiperf.registry.registry import Registry
 from aiperf.sdk.framing import Lines, ServerSentEvents
 from aiperf.sdk.sse import MOST_EVENT_BYTES
 from aiperf.testing import EndpointContract
+from aiperf_reducer_columns.reduce.answer import Answer, read_answer
 
 HTML = b"<html><body><h1>Bad Gateway</h1></body></html>\n"
 

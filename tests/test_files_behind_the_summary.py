@@ -20,7 +20,7 @@ from aiperf import BatchExporter
 if hasattr(__main__, "ReducerProcess"):  # the reducer leaves all to the end, as one does that gets no core
     __main__._WORTH_BYTES = -1
     __main__.ReducerProcess._step = lambda self: 50
-    from aiperf.reduce import batches
+    from aiperf_reducer_columns.reduce import batches
     batches.BATCH_REQUESTS = 4
 REDUCER = os.getpid()
 

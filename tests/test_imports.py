@@ -13,7 +13,7 @@ TELL = """
 import atexit, os, sys
 
 def tell():
-    names = ("aiperf.reduce.reducer", "aiperf.worker.requests", "aiperf.prepare.build", "aiperf.run.run")
+    names = ("aiperf_reducer_columns.reduce.reducer", "aiperf.worker.requests", "aiperf.prepare.build", "aiperf.run.run")
     role = next((name for name in names if name in sys.modules), None)
     if role is not None:
         with open(os.path.join(os.environ["TOLD"], role), "w") as file:
@@ -26,7 +26,8 @@ def leave(code, leave=os._exit):
 os._exit = leave
 atexit.register(tell)
 """
-PARENT, BUILDER, WORKER, REDUCER = "aiperf.run.run", "aiperf.prepare.build", "aiperf.worker.requests", "aiperf.reduce.reducer"
+PARENT, BUILDER, WORKER = "aiperf.run.run", "aiperf.prepare.build", "aiperf.worker.requests"
+REDUCER = "aiperf_reducer_columns.reduce.reducer"
 """The module that tells each process from the others."""
 COMMON = {"aiperf", "msgspec", "typing_extensions", "zmq"}
 PACKAGES = {

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from aiperf import Endpoint, Message, Turn
-from aiperf.reduce.answer import Answer, read_answer
-from aiperf.reduce.usage import read_usage
 from aiperf.registry.registry import Registry
+from aiperf_reducer_columns.reduce.answer import Answer, read_answer
+from aiperf_reducer_columns.reduce.usage import read_usage
 
 FOLDER = Path(__file__).parent / "recorded"
 TINY = Turn(("hello",), model="tiny-llama", max_tokens=4)

@@ -34,10 +34,13 @@ DOORS = ("aiperf", "aiperf.results", "aiperf.testing")
 """What a plugin may import, beside the modules of ``aiperf.sdk``."""
 TOP = "(top)"
 ROOMS = (
-    TOP, "sdk", "registry", "processes", "rundir", "schedule", "statistics", "planning", "prepare", "telemetry", "worker",
-    "reduce", "report", "results", "run", "cli", "testing",
+    TOP, "sdk", "registry", "processes", "rundir", "schedule", "planning", "prepare", "telemetry", "worker", "run", "cli",
+    "testing",
 )  # fmt: skip
 """The kernel's rooms, ground floor first."""
+REDUCER = ROOT / "plugins" / "reducers" / "columns" / "src" / "aiperf_reducer_columns"
+REDUCER_ROOMS = ("statistics", "reduce", "report", "results")
+"""Those of the largest package."""
 
 
 def committed() -> list[Path]:
@@ -266,6 +269,16 @@ def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:
             used = used if used in floors else TOP
             if floors[used] > floors[own]:
                 found.append(f"{inside} imports {module}.{imported}: {used} stands above {own}")
+    assert found == []
+
+
+def test_a_room_of_the_reducer_imports_only_from_rooms_below_it() -> None:
+    assert {path.parent.name for path in REDUCER.glob("*/__init__.py")} == set(REDUCER_ROOMS)
+    found = []
+    for floor, room in enumerate(REDUCER_ROOMS):
+        for path in sorted((REDUCER / room).rglob("*.py")):
+            used = {module.split(".")[1] for module, _ in imports(path) if module.startswith(f"{REDUCER.name}.")}
+            found += [f"{path.relative_to(REDUCER)} imports {above}" for above in used & set(REDUCER_ROOMS[floor + 1 :])]
     assert found == []
 
 

@@ -321,12 +321,12 @@ def test_a_broken_plugin_is_reported_once_by_a_whole_export(tmp_path):
 def test_a_whole_export_lists_what_was_written_before_the_load_too(tmp_path):
     whole = plan(tmp_path, "Asked", "Rows", "Fine")
     (tmp_path / "inputs.json").write_text("{}")
-    (tmp_path / artifacts.MARKER).write_text("stale")
+    (tmp_path / artifacts.READY_FILE).write_text("stale")
     Path(whole.output.journal).mkdir()
     written, failures = artifacts.export(SUMMARY, whole, Path(whole.output.journal), target(whole))
     assert [artifact.label for artifact in written] == ["Asked Export", "Rows Export", "Fine Export"]
     assert failures == []
-    assert not (tmp_path / artifacts.MARKER).exists()
+    assert not (tmp_path / artifacts.READY_FILE).exists()
 
 
 def test_the_marker_says_how_it_went_to_its_owner_alone(tmp_path):

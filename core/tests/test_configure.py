@@ -103,7 +103,7 @@ PLUGINS = [
     row("datasets", "mine"),
     row("graders", "same", "fake_plugins:Breaks"),
     row("tokenizers", "builtin"), row("tokenizers", "hub", capabilities={"any_name": True}),
-    row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
+    row("reducers", "columns", "fake_plugins:Breaks"), row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
 ]  # fmt: skip
 KERNEL_SPECS = specs(KernelOptions)
 GOOD: dict[str, Any] = {"models": ["m"], "request_count": 5}
@@ -332,9 +332,10 @@ def test_the_plan_survives_json() -> None:
 
 def test_without_any_plugin_every_missing_one_is_named_and_nothing_else() -> None:
     found = errors(installed=[])
-    assert len(found) == 2
+    assert len(found) == 3
     assert "--endpoint-type: no endpoint plugin is called 'chat'" in found[0]
     assert "no dataset plugin is called 'synthetic'" in found[1]
+    assert "no plugin of the category reducers is installed" in found[2]
 
 
 @pytest.mark.parametrize(("field", "flag", "name", "kind"), [
@@ -619,13 +620,13 @@ def test_a_header_that_cannot_be_sent_is_refused_without_showing_its_value(given
     ("br;q=0.5, gzip", "--header Accept-Encoding: br asks for answers whose encoding needs the package brotli: pip install"),
 ])  # fmt: skip
 def test_an_encoding_that_cannot_be_read_is_not_asked_for(monkeypatch: pytest.MonkeyPatch, asked: str, said: str) -> None:
-    monkeypatch.setattr("aiperf.encodings.find_spec", lambda name: None)
+    monkeypatch.setattr("aiperf.sdk.headers.find_spec", lambda name: None)
     assert said in only_error(headers=[f"Accept-Encoding: {asked}"])
 
 
 @pytest.mark.parametrize("asked", ["gzip, deflate", "identity", "*", "GZIP;q=1, br;q=0", ""])
 def test_encodings_that_can_be_read_are_asked_for(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
-    monkeypatch.setattr("aiperf.encodings.find_spec", lambda name: None)
+    monkeypatch.setattr("aiperf.sdk.headers.find_spec", lambda name: None)
     assert plan(headers=[f"Accept-Encoding: {asked}"]).target.accept_encoding == asked
 
 

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 from aiperf.errors import BadTokenizer
 from aiperf.prepare.tokenizers import ChatCounter
-from aiperf.reduce.prompts import Prompts
 from aiperf.registry.third_party import load
-from aiperf.rundir.shard_reader import ShardReader, observations
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker
 from aiperf.sdk.descriptor import PluginRef
@@ -29,6 +27,8 @@ from aiperf.sdk.transport import Exchange
 from aiperf.testing import Words
 from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
+from aiperf_reducer_columns.reduce.prompts import Prompts
+from aiperf_reducer_columns.reduce.shard_reader import ShardReader, observations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worker_fakes import FakeTransport, make_engine, make_plan

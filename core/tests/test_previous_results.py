@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiperf.errors import BadJournal
-from aiperf.rundir.artifacts import MARKER
+from aiperf.rundir.artifacts import READY_FILE
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, recover, set_aside
 from aiperf.testing.plans import sample_plan
@@ -27,7 +27,7 @@ def old(directory: Path, *, files: tuple[str, ...] = ("profile_export_raw.jsonl"
     (directory / "journal" / "columns-0.0").write_text("old")
     for name in ("inputs.json", "profile_export_raw.jsonl", "notes.txt"):
         (directory / name).write_text("old")
-    (directory / MARKER).write_text(json.dumps({"ready": True, "files": list(files)}))
+    (directory / READY_FILE).write_text(json.dumps({"ready": True, "files": list(files)}))
 
 
 def start(directory: Path) -> None:
@@ -42,7 +42,7 @@ def contents(directory: Path) -> dict[str, str]:
     return {
         str(path.relative_to(directory)): path.read_text()
         for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name not in ("lock", MARKER)
+        if path.is_file() and path.name not in ("lock", READY_FILE)
     }
 
 
@@ -53,7 +53,7 @@ def test_a_run_that_never_begins_leaves_the_earlier_results_as_they_were(tmp_pat
     start(tmp_path)
     earlier.restore()
     assert contents(tmp_path) == before
-    assert (tmp_path / MARKER).exists()
+    assert (tmp_path / READY_FILE).exists()
     with hold(tmp_path / "journal"):
         pass  # nobody holds it any more
 
@@ -65,7 +65,7 @@ def test_a_run_that_begins_replaces_them_and_says_so(tmp_path, caplog):
     earlier.replace()
     assert contents(tmp_path) == {"inputs.json": "new", "journal/run.json": "new", "notes.txt": "old"}, "stale files are gone"
     assert f"{tmp_path} holds results of an earlier run, which this one replaces" in caplog.text
-    assert not (tmp_path / MARKER).exists()
+    assert not (tmp_path / READY_FILE).exists()
 
 
 def test_an_empty_directory_gets_no_warning(tmp_path, caplog):
@@ -128,7 +128,7 @@ def test_a_start_that_was_killed_left_no_results_to_warn_of(tmp_path, caplog):
 
 def test_results_of_the_reference_get_the_warning_too(tmp_path, caplog):
     (tmp_path / "profile_export_aiperf.json").write_text("{}")
-    (tmp_path / MARKER).write_text('{"ready": true}')
+    (tmp_path / READY_FILE).write_text('{"ready": true}')
     previous(tmp_path).replace()
     assert "which this one replaces" in caplog.text
 
@@ -139,7 +139,7 @@ def test_a_marker_can_name_nothing_outside_the_directory(tmp_path, marker):
     directory.mkdir()
     old(directory)
     (tmp_path / "outside").write_text("mine")
-    (directory / MARKER).write_text(marker)
+    (directory / READY_FILE).write_text(marker)
     previous(directory).replace()
     assert (tmp_path / "outside").read_text() == "mine"
 

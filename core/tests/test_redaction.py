@@ -11,13 +11,13 @@ import pytest
 from aiperf import logs
 from aiperf.planning.secret_texts import secret_texts
 from aiperf.redaction import private, redact, scrubbed, secret_fields, shown_fields
-from aiperf.reduce.batches import read_batches
-from aiperf.reduce.reducer import Reducer
-from aiperf.reduce.rows import ERROR_CHARACTERS
 from aiperf.rundir import journal
 from aiperf.sdk.exporter import Target
 from aiperf.sdk.model import ErrorDetails
 from aiperf.testing.journals import CLOCK, Recording
+from aiperf_reducer_columns.reduce.batches import read_batches
+from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.rows import ERROR_CHARACTERS
 
 KEY = "sk-0123456789"
 MS = 1_000_000

@@ -10,8 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf.errors import AiperfError
-from aiperf.reduce.reducer import Reducer
-from aiperf.report.report import write_summary
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.hooks import hookimpl
 from aiperf.sdk.options import EncodedOptions, Options
@@ -42,6 +40,8 @@ from aiperf.telemetry.process import BEGIN, END, Begun, Edge, Reply, SourceProce
 from aiperf.telemetry.samples import SampleWriter, read_samples, sample_path
 from aiperf.testing.journals import CLOCK, Recording, event, plan_for
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.report.report import write_summary
 
 S = 1_000_000_000
 SEEN: list[Any] = []

@@ -10,7 +10,6 @@ _KEPT_NAMES = {
     "planning": "configure outputs phases sources",
     "prepare": "build",
     "processes": "local",
-    "reduce": "answer envelopes grading usage",
     "run": "children display readiness",
     "rundir": "artifacts journal store",
     "schedule": "ramps",
@@ -18,7 +17,6 @@ _KEPT_NAMES = {
         "columns command dataset definition descriptor draws endpoint exporter grader hooks metric model "
         "options plan plot rowfile sse summary tokenizer ui"
     ),
-    "statistics": "fold grouped pipeline totals",
 }
 """Modules that moved into a room and kept their name."""
 _RENAMED = """
@@ -28,14 +26,14 @@ due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engin
 engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook
 engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
-engine.worker=worker.process errorkinds=statistics.phase_counts
+engine.worker=worker.process
 findings=planning.problems helptext=cli.help_text ids=rundir.journal intfile=rundir.store
 hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
-limits=prepare.due_times loadchecks=planning.load_checks observation=rundir.shard_reader
+limits=prepare.due_times loadchecks=planning.load_checks
 optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
 rundir=rundir.journal sessions=schedule.replay shards=sdk.engine starts=prepare.due_times
-strangers=registry.third_party survival=statistics.totals trace=reduce.rows uiprocess=run.display
+strangers=registry.third_party uiprocess=run.display
 selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """
 _PACKAGES = {
@@ -45,13 +43,19 @@ _PACKAGES = {
     "inspection": "aiperf_command_plugins.listing", "metricpage": "aiperf_command_plugins.metric_page",
     "optionpage": "aiperf_command_plugins.option_page", "scaffold": "aiperf_command_plugins.scaffold",
     "advice": "aiperf_verdict_advice", "report.trust": "aiperf_verdict_measurement", "trust": "aiperf_verdict_measurement",
-    "worker.http": "aiperf_transport_sockets",
+    "worker.http": "aiperf_transport_sockets", "encodings": "aiperf_reducer_columns.reduce.encodings",
+    "reduce": "aiperf_reducer_columns.reduce", "report": "aiperf_reducer_columns.report",
+    "statistics": "aiperf_reducer_columns.statistics", "rundir.shard_reader": "aiperf_reducer_columns.reduce.shard_reader",
+    "observation": "aiperf_reducer_columns.reduce.shard_reader", "errorkinds": "aiperf_reducer_columns.statistics.phase_counts",
+    "survival": "aiperf_reducer_columns.statistics.totals", "trace": "aiperf_reducer_columns.reduce.rows",
+    **{name: f"aiperf_reducer_columns.reduce.{name}" for name in ("answer", "envelopes", "grading", "usage")},
+    **{name: f"aiperf_reducer_columns.statistics.{name}" for name in ("fold", "grouped", "pipeline", "totals")},
 }  # fmt: skip
 """Modules that have left the kernel."""
 _MODULES = _PACKAGES | {name: f"aiperf.{room}.{name}" for room, names in _KEPT_NAMES.items() for name in names.split()}
 _MODULES |= {old: f"aiperf.{new}" for old, _, new in (pair.partition("=") for pair in _RENAMED.split())}
 _ROOMS = {
-    "cli": "cli.main", "reduce": "reduce.reducer", "registry": "registry.registry", "report": "report.report", "run": "run.run",
+    "cli": "cli.main", "registry": "registry.registry", "run": "run.run",
     "schedule": "sdk.schedule", "telemetry": "sdk.telemetry",
 }  # fmt: skip
 """Modules whose names are rooms now."""

@@ -117,7 +117,7 @@ def _plugins(
         schedules=named["schedules"], arrivals=named["arrivals"], ramps=named["ramps"], engine=engine, url_strategy=strategy,
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=telemetry,
-        verdicts=draft.everything("verdicts"), series=_best(draft, "series") if telemetry else None,
+        verdicts=draft.everything("verdicts"), series=_series(draft) if telemetry else None,
         reducer=_reducer(draft),
         samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
         drivers={plugin.name: plugin for plugin in draft.everything("drivers")},
@@ -128,22 +128,24 @@ def _plugins(
 
 
 def _reducer(draft: Draft) -> PluginRef | None:
-    reducer = _best(draft, "reducers")
-    if reducer is None:
-        draft.refuse("no plugin of the category reducers can be used, and nothing would be made of what is measured", INSTALL)
-    return reducer
+    """The plugin with the highest rank; the builder loads it before anything is sent."""
+    best = max(draft.registry.all("reducers"), key=draft.registry.rank, default=None)
+    if best is None:
+        draft.refuse("no plugin of the category reducers is installed, and nothing would be made of what is measured", INSTALL)
+        return None
+    return draft.chosen("reducers", best.name)
 
 
-def _best(draft: Draft, category: str) -> PluginRef | None:
-    """The plugin of the category with the highest rank that can be imported."""
+def _series(draft: Draft) -> PluginRef | None:
+    """The plugin with the highest rank that can be imported."""
     registry = draft.registry
-    for plugin in sorted(registry.all(category), key=registry.rank, reverse=True):
+    for plugin in sorted(registry.all("series"), key=registry.rank, reverse=True):
         try:
-            registry.load(category, plugin.name)
+            registry.load("series", plugin.name)
         except PluginError as error:
             draft.warn(f"{error.message}; it is left out")
         else:
-            return draft.chosen(category, plugin.name)
+            return draft.chosen("series", plugin.name)
     return None
 
 

@@ -23,6 +23,7 @@ def append_ints(file: BinaryIO, numbers: Ints) -> None:
 
 
 def read_ints(path: Path) -> Ints:
+    """The numbers of a file that was written so."""
     import numpy as np  # workers never come here
 
     return np.fromfile(path, dtype="<i8").astype(np.int64, copy=False)

@@ -170,10 +170,12 @@ def torn(path: Path, offset: int) -> bool:
 
 
 def segment_path(directory: Path, shard: int, k: int) -> Path:
+    """The *k*-th file of a worker's frames."""
     return directory / f"shard-{shard}.{k}.seg"
 
 
 def columns_path(directory: Path, reducer: int, k: int) -> Path:
+    """The *k*-th file of a reducer's columns."""
     return directory / f"columns-{reducer}.{k}"
 
 

@@ -33,10 +33,10 @@ def reducer_of(plan: Plan) -> Reducer[Any]:
         from aiperf.registry.registry import Registry
 
         registry = Registry.discover()
-        installed = sorted(registry.all("reducers"), key=registry.rank)
-        if not installed:
+        best = max(registry.all("reducers"), key=registry.rank, default=None)
+        if best is None:
             raise PluginError("no plugin of the category reducers is installed, and nothing can be read of a journal", INSTALL)
-        ref = installed[-1].ref
+        ref = best.ref
     reducer: Reducer[Any] = made(ref, plan.plugins.options_of(ref))
     return reducer
 

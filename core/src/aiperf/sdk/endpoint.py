@@ -418,5 +418,5 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 __all__ = [
     "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "decoded",
-    "encoded", "in_band_error", "unreadable",
+    "encoded", "follows", "in_band_error", "unreadable",
 ]  # fmt: skip

@@ -365,5 +365,5 @@ class MetricFamily:
 
 __all__ = [
     "Aggregation", "Analysis", "AnyUnit", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Over", "PerRequestMetric",
-    "PluginFold", "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit",
+    "PluginFold", "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit", "unit_size",
 ]  # fmt: skip

@@ -31,7 +31,6 @@ from aiperf import (
     Verdict,
     option,
 )  # fmt: skip
-from aiperf.reduce.reducer import Reducer
 from aiperf.registry.registry import Registry
 from aiperf.rundir import journal as frames
 from aiperf.rundir.journal import RunClock, load_run, save_run
@@ -41,6 +40,7 @@ from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.testing import CommandContract
 from aiperf.testing.plans import sample_plan, sample_ref
 from aiperf_command_report import Report
+from aiperf_reducer_columns.reduce.reducer import Reducer
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
 KILLED = 1

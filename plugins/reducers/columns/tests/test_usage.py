@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from aiperf.reduce.usage import Usage, merged_usage, read_usage
+from aiperf_reducer_columns.reduce.usage import Usage, merged_usage, read_usage
 
 PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input_token_count")
 COMPLETION = ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "generated_token_count")

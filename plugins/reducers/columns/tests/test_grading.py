@@ -13,9 +13,6 @@ import msgspec
 import pytest
 from aiperf.errors import AiperfError, BadDataset, ConfigError
 from aiperf.prepare.build import build
-from aiperf.reduce.batches import batches
-from aiperf.reduce.reducer import Outlets, Reducer
-from aiperf.report.report import report, write_summary
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import RecordBatch
@@ -28,6 +25,9 @@ from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf.testing.journals import CLOCK, Plain, Recording, event, plan_for
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce.batches import batches
+from aiperf_reducer_columns.reduce.reducer import Outlets, Reducer
+from aiperf_reducer_columns.report.report import report, write_summary
 
 MS = 1_000_000
 QUESTIONS = Conversation(

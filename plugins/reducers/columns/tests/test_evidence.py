@@ -9,19 +9,28 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf.report.evidence import arrivals, asked_rate, delivered, evidence, late_ns, measurement, planned, read_loops
 from aiperf.rundir import journal
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, WorkerEvent, WorkerTime
-from aiperf.statistics.fold import Buckets
-from aiperf.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf.testing.batches import sample_batch
 from aiperf.testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
 from aiperf.testing.journals import plan_for
 from aiperf.testing.summaries import sample_summary
+from aiperf_reducer_columns.report.evidence import (
+    arrivals,
+    asked_rate,
+    delivered,
+    evidence,
+    late_ns,
+    measurement,
+    planned,
+    read_loops,
+)
+from aiperf_reducer_columns.statistics.fold import Buckets
+from aiperf_reducer_columns.statistics.phase_counts import KINDS, PhaseCounts
 
 
 def measured(tmp_path: Path, side: Any = (), **given: Any) -> Measurement:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aiperf.reduce.event_columns import events_by_column
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
+from aiperf_reducer_columns.reduce.event_columns import events_by_column
 
 LONG = b'{"text":"%b"}' % (b"word " * 200)
 

@@ -10,20 +10,20 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf import Column, ConfigError, Delta, Metric, Needs, RecordBatch, Unit
-from aiperf.reduce.batches import stored_batches
-from aiperf.reduce.reducer import Reducer
-from aiperf.report.report import report, write_summary
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.metric import Analysis, MetricDeclaration, PluginFold, PluginUnit, RunMetric, Totals
 from aiperf.sdk.summary import Result, SeriesSummary, Summary
-from aiperf.statistics.catalogue import Catalogue, Offer, catalogue
-from aiperf.statistics.grouped import BySlice
-from aiperf.statistics.pipeline import Pipeline
-from aiperf.statistics.plugin_folds import MergedFolds
-from aiperf.statistics.totals import PhaseTotals
 from aiperf.testing import EndpointContract, MetricContract, sample_batch
 from aiperf.testing.journals import CLOCK, Plain, Recording, event, plan_for
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce.batches import stored_batches
+from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.report.report import report, write_summary
+from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer, catalogue
+from aiperf_reducer_columns.statistics.grouped import BySlice
+from aiperf_reducer_columns.statistics.pipeline import Pipeline
+from aiperf_reducer_columns.statistics.plugin_folds import MergedFolds
+from aiperf_reducer_columns.statistics.totals import PhaseTotals
 from test_conformance import verdicts
 
 MS = 1_000_000

@@ -12,10 +12,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf.reduce import batches as stored_batches
-from aiperf.reduce.outlets import Outlets
-from aiperf.reduce.reducer import Reducer
-from aiperf.report.report import write_summary
 from aiperf.rundir.artifacts import part_path
 from aiperf.rundir.journal import load_end
 from aiperf.sdk.columns import Column, RecordBatch
@@ -25,6 +21,10 @@ from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
 from aiperf.testing.journals import CLOCK, Recording, event
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce import batches as stored_batches
+from aiperf_reducer_columns.reduce.outlets import Outlets
+from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.report.report import write_summary
 
 REQUESTS = 40
 

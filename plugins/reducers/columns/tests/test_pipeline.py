@@ -30,14 +30,14 @@ from aiperf.sdk.metric import (
 )
 from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.summary import Result
-from aiperf.statistics import fold
-from aiperf.statistics.catalogue import Catalogue, Offer, catalogue, needs_of
-from aiperf.statistics.phase_counts import PhaseCounts
-from aiperf.statistics.pipeline import Pipeline
-from aiperf.statistics.totals import Analyses, PhaseTotals, merged_folds
 from aiperf.testing.batches import assert_same, sample_batch
 from aiperf.testing.journals import Plain, plan_for
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.statistics import fold
+from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer, catalogue, needs_of
+from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
+from aiperf_reducer_columns.statistics.pipeline import Pipeline
+from aiperf_reducer_columns.statistics.totals import Analyses, PhaseTotals, merged_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

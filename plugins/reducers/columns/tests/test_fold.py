@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf.statistics import fold
-from aiperf.statistics.exact_sum import Sum
-from aiperf.statistics.fold import Buckets, Merged, Samples, statistics
+from aiperf_reducer_columns.statistics import fold
+from aiperf_reducer_columns.statistics.exact_sum import Sum
+from aiperf_reducer_columns.statistics.fold import Buckets, Merged, Samples, statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

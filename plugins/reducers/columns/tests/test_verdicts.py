@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from aiperf.report.report import report
-from aiperf.report.verdicts import concluded
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions, Options
 from aiperf.sdk.summary import Summary
@@ -19,6 +17,8 @@ from aiperf.testing.journals import Recording, event
 from aiperf.testing.plans import sample_ref
 from aiperf.testing.summaries import sample_summary
 from aiperf.testing.verdicts import sample_evidence
+from aiperf_reducer_columns.report.report import report
+from aiperf_reducer_columns.report.verdicts import concluded
 from msgspec.structs import replace
 
 MS = 10**6

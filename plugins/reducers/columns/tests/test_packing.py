@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from aiperf.rundir.packing import pack, unpacked
+from aiperf_reducer_columns.reduce.packing import pack, unpacked
 
 ABSENT = float("nan")
 

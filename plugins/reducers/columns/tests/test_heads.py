@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
-from aiperf.reduce.heads import decoded, encoding_of, kind_of, redirect_of
+from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, redirect_of
 
 BODY = b'data: {"text": "one"}\n\ndata: {"text": "two"}\n\n'
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from aiperf.processes import control
-from aiperf.reduce.request_lines import DEBUG, TRACE, RequestLines
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.journal import COMPLETED, ERROR
 from aiperf.sdk.transport import Exchange, Shape
 from aiperf.testing.batches import absent, sample_batch
 from aiperf.worker.stalls import Stalls
+from aiperf_reducer_columns.reduce.request_lines import DEBUG, TRACE, RequestLines
 
 S = 1_000_000_000
 

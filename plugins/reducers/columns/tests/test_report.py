@@ -14,10 +14,6 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.errors import BadJournal
-from aiperf.reduce import batches
-from aiperf.reduce.batches import StoredBatch, read_batches
-from aiperf.reduce.reducer import Reducer
-from aiperf.report.report import report
 from aiperf.rundir import journal
 from aiperf.rundir.journal import hold, load_run, save_run
 from aiperf.sdk.columns import NUMBERS, Column, RecordBatch
@@ -30,6 +26,10 @@ from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf.testing.journals import CLOCK, Plain, Recording, Words, event
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce import batches
+from aiperf_reducer_columns.reduce.batches import StoredBatch, read_batches
+from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.report.report import report
 
 MS = 10**6
 PROFILING = PhasePlan("profiling", "profiling", 0, "burst")
@@ -409,7 +409,7 @@ def test_a_metric_that_fails_in_one_reducer_gives_only_a_warning(tmp_path: Path)
         made.flush(9 * MS, shard=shard)
     for index in (0, 1):
         Reducer(made.plan, made.journal, index, 2, clock=CLOCK).finish()
-    from aiperf.report.report import write_summary
+    from aiperf_reducer_columns.report.report import write_summary
 
     made.ended(warnings=("first",))
     write_summary(made.journal)

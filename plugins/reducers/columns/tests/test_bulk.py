@@ -11,10 +11,6 @@ from unittest.mock import patch
 
 import msgspec
 import pytest
-from aiperf.reduce.batches import StoredBatch, stored_batches
-from aiperf.reduce.bulk import BulkRows
-from aiperf.reduce.reducer import Reducer
-from aiperf.reduce.rows import RowMaker, TokenCounts
 from aiperf.rundir import journal
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.framing import Lines
@@ -23,6 +19,10 @@ from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
 from aiperf.testing.journals import CLOCK, Plain, Recording, Words
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce.batches import StoredBatch, stored_batches
+from aiperf_reducer_columns.reduce.bulk import BulkRows
+from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.rows import RowMaker, TokenCounts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ import random
 
 import msgspec
 from aiperf.sdk.model import ErrorDetails
-from aiperf.statistics.phase_counts import MOST, Counts, bounded, counted
+from aiperf_reducer_columns.statistics.phase_counts import MOST, Counts, bounded, counted
 
 
 def error(message: str, kind: str | None = "Busy", code: int | None = 503) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from aiperf.redaction import shown_headers
-from aiperf.reduce.rows import Trace, traced
+from aiperf_reducer_columns.reduce.rows import Trace, traced
 
 
 def read(text: str) -> Trace:

@@ -15,14 +15,6 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.errors import BadTokenizer
-from aiperf.reduce import batches as stored_batches
-from aiperf.reduce import outlets, rows
-from aiperf.reduce.answer import MARKED
-from aiperf.reduce.aside import ReaderDiedError
-from aiperf.reduce.batches import StoredBatch, batch_of, read_batches
-from aiperf.reduce.gaps import instants, interval_widths
-from aiperf.reduce.reducer import Reducer, saved_reductions
-from aiperf.report.report import write_summary
 from aiperf.rundir import journal
 from aiperf.rundir.artifacts import part_path
 from aiperf.rundir.journal import load_end
@@ -38,6 +30,14 @@ from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
 from aiperf.testing.journals import CLOCK, Plain, Recording, event
 from aiperf.testing.plans import sample_ref
+from aiperf_reducer_columns.reduce import batches as stored_batches
+from aiperf_reducer_columns.reduce import outlets, rows
+from aiperf_reducer_columns.reduce.answer import MARKED
+from aiperf_reducer_columns.reduce.aside import ReaderDiedError
+from aiperf_reducer_columns.reduce.batches import StoredBatch, batch_of, read_batches
+from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
+from aiperf_reducer_columns.reduce.reducer import Reducer, saved_reductions
+from aiperf_reducer_columns.report.report import write_summary
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

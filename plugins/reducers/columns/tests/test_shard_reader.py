@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.rundir import journal
-from aiperf.rundir.shard_reader import ShardReader
 from aiperf.testing.journals import CLOCK, Recording
+from aiperf_reducer_columns.reduce.shard_reader import ShardReader
 
 MS = 1_000_000
 

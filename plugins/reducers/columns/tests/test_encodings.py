@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from aiperf.errors import BadResponse
-from aiperf.reduce import heads
-from aiperf.reduce.heads import decoded
+from aiperf_reducer_columns.reduce import heads
+from aiperf_reducer_columns.reduce.heads import decoded
 
 BODY = b'data: {"text": "one"}\n\ndata: {"text": "two"}\n\n'
 Read = tuple[int, int, int, bytes]
@@ -62,7 +62,7 @@ def test_a_few_bytes_that_stand_for_too_many_are_refused(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(("encoding", "package"), [("br", "brotli"), ("zstd", "zstandard")])
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, encoding: str, package: str) -> None:
-    monkeypatch.setattr("aiperf.encodings.find_spec", lambda name: None if name == package else True)
+    monkeypatch.setattr("aiperf.sdk.headers.find_spec", lambda name: None if name == package else True)
     with pytest.raises(BadResponse) as failure:
         decoded(reads(b"\x00\x00", cut=1), encoding, asked=encoding)
     assert f"needs the package {package}: pip install 'aiperf-core[encodings]'" in failure.value.message
