@@ -59,7 +59,7 @@ def imports(shared_simulator: Simulator, tmp_path_factory: pytest.TempPathFactor
     done = aiperf("profile", "--model", "m", "--url", shared_simulator.url, "--request-count", 2, "--isl", 9, "--osl", 2,
         "--streaming", "--tokenizer", "builtin", "--ui", "none")  # fmt: skip
     assert done.code == 0, done.err
-    return {path.name: set(path.read_text().splitlines()) for path in folder.glob("aiperf.*")}
+    return {path.name: set(path.read_text().splitlines()) for path in folder.glob("aiperf*.*")}
 
 
 @pytest.mark.parametrize("process", [PARENT, BUILDER, WORKER, REDUCER])

@@ -103,7 +103,8 @@ PLUGINS = [
     row("datasets", "mine"),
     row("graders", "same", "fake_plugins:Breaks"),
     row("tokenizers", "builtin"), row("tokenizers", "hub", capabilities={"any_name": True}),
-    row("reducers", "columns", "fake_plugins:Breaks"), row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
+    row("reducers", "columns", "fake_plugins:Breaks"),
+    row("metrics", "latency"), row("exporters", "json"), row("exporters", "cloud", options_model="x:y"),
 ]  # fmt: skip
 KERNEL_SPECS = specs(KernelOptions)
 GOOD: dict[str, Any] = {"models": ["m"], "request_count": 5}
