@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-
 from aiperf.sdk.columns import Column, Floats, Ints, Ragged, RecordBatch
 
 HELD_ROWS = 16_384
