@@ -1,4 +1,4 @@
-"""Between an options class and the command line: its option specs, and its validation.
+"""Between an options class and the command line: its validation.
 
 Pydantic validates and words the errors.  Its import and its models cost a start 150 ms, so text whose spelling leaves no doubt
 (``16``, ``0.5``, a name) is converted here, and pydantic gets what is left.
@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from aiperf.environment import duration_s
 from aiperf.errors import AiperfError, ConfigError, PluginError, UsageError
 from aiperf.redaction import REDACTED, redact
 from aiperf.sdk.descriptor import OptionSpec, canonical
-from aiperf.sdk.options import After, Before, Face, Options, option_types
+from aiperf.sdk.options import After, Before, Options, option_types
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,31 +31,6 @@ if TYPE_CHECKING:
 
 _Class = TypeVar("_Class", bound=Options)
 _OF_NUMBERS = ("ge", "gt", "le", "lt")
-_METAVARS = {"int": "INT", "float": "NUMBER", "path": "PATH", "str": "TEXT", "choice": "WORD"}
-
-
-def specs(options_class: type[Options]) -> tuple[OptionSpec, ...]:
-    """The fields of the class with a flag, in their order.
-
-    Raises:
-        ValueError: The face of a field contradicts its type.
-    """
-    hints = option_types(options_class)
-    return tuple(_spec(name, hints[name], face) for name, face in options_class.option_faces.items())
-
-
-def _spec(name: str, annotation: Any, face: Face) -> OptionSpec:
-    spec = face.spec
-    if not spec.flags:
-        raise ValueError(f"the option {name} has no flag")
-    kind, many, choices = _kind(annotation)
-    choices = spec.choices or choices
-    kind = "choice" if choices else kind
-    arity = spec.arity or ("none" if kind == "flag" else "many" if many else "one")
-    if (arity == "none") != (kind == "flag"):
-        raise ValueError(f"the option {name} is {kind} and can't have arity {arity}")
-    metavar, default = spec.metavar or _METAVARS.get(kind, ""), _shown(face.default) if spec.default is None else spec.default
-    return replace(spec, field=name, type=kind, arity=arity, metavar=metavar, default=default, choices=choices)
 
 
 def model_of(options_class: type[Options]) -> type[BaseModel]:
@@ -118,41 +92,6 @@ def _struct(kind: type[Struct], value: Any) -> Any:
         return msgspec.json.decode(value, type=kind)
     except msgspec.DecodeError as error:
         raise ValueError(f"{value!r} is no JSON object of {', '.join(kind.__struct_fields__)}: {error}") from error
-
-
-def _kind(annotation: Any) -> tuple[str, bool, tuple[str, ...]]:
-    """Type word, whether it is a list, and its choices, of an annotation."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _kind(get_args(annotation)[0])
-    if origin in (Union, types.UnionType):
-        kinds = [_kind(part) for part in get_args(annotation) if part is not type(None)]
-        return next((kind for kind in kinds if kind[1]), kinds[0])
-    if origin in (list, tuple, set, frozenset):
-        kind, _, choices = _kind(get_args(annotation)[0])
-        return kind, True, choices
-    if origin is Literal:
-        return "choice", False, tuple(str(choice) for choice in get_args(annotation))
-    if isinstance(annotation, type):
-        if issubclass(annotation, Enum):
-            return "choice", False, tuple(str(member.value) for member in annotation)
-        for known, word in ((bool, "flag"), (int, "int"), (float, "float"), (Path, "path")):
-            if issubclass(annotation, known):
-                return word, False, ()
-    return "str", False, ()
-
-
-def _shown(default: Any) -> str | None:
-    """A default as help prints it."""
-    if default is None or default is ... or default is False or default in ([], (), {}, ""):
-        return None
-    if default is True:
-        return "on"
-    if isinstance(default, Enum):
-        return str(default.value)
-    if isinstance(default, list | tuple):
-        return ",".join(str(part) for part in default)
-    return _plain(default)
 
 
 Text = str | bool | list[str]
@@ -296,7 +235,7 @@ def _chosen(spec: OptionSpec, value: Text, flag: str) -> Text:
 def rule(detail: ErrorDetails, *, hidden: bool) -> str:
     """A pydantic error as a sentence about the value: what was given, and what is allowed."""
     given = REDACTED if hidden else redact(str(detail.get("input", "")))
-    limits = {name: _plain(limit) for name, limit in detail.get("ctx", {}).items()}
+    limits = {name: plain(limit) for name, limit in detail.get("ctx", {}).items()}
     kind, message = detail["type"], detail["msg"]
     if kind in ("value_error", "assertion_error"):
         cause = limits.get("error") or message.partition(", ")[2]
@@ -337,6 +276,6 @@ _RULES = {
 """Sentences by pydantic's name of the error."""
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
     """A value as text; a whole number without its fraction."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -13,7 +13,8 @@ _WHERE = {
     "cli.commandline": "FIRST Subcommand", "cli.help_text": "by_heading table width wrapped",
     "cli.plugins": "known_plugins package_lines trouble_lines", "planning.kernel_options": "KernelOptions",
     "planning.sources": "data_source format_of", "registry.hooks": "Hooks",
-    "registry.manifest": "FILE_NAME ManifestError read read_row", "registry.option_specs": "options_schema specs validate",
+    "registry.manifest": "FILE_NAME ManifestError read read_row", "registry.option_specs": "options_schema validate",
+    "testing.specs": "specs",
 }  # fmt: skip
 
 __all__ = [
@@ -33,4 +34,5 @@ if TYPE_CHECKING:
     from aiperf.planning.sources import data_source, format_of
     from aiperf.registry.hooks import Hooks
     from aiperf.registry.manifest import FILE_NAME, ManifestError, read, read_row
-    from aiperf.registry.option_specs import options_schema, specs, validate
+    from aiperf.registry.option_specs import options_schema, validate
+    from aiperf.testing.specs import specs

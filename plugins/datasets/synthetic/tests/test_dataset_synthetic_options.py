@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.registry.option_specs import specs, validate
+from aiperf.registry.option_specs import validate
+from aiperf.testing.specs import specs
 from aiperf_dataset_synthetic.lengths import Pair, pairs
 from aiperf_dataset_synthetic.options import SyntheticOptions
 from aiperf_dataset_synthetic.ranges import ratios, window
