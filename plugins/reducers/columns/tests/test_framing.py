@@ -117,8 +117,8 @@ def test_only_event_streams_are_known_by_their_content_type(
 def test_an_event_without_end_is_given_up_and_a_long_stream_is_not(
     framing: type[Framing], begin: bytes, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("sse", "framing"):
-        monkeypatch.setattr(f"aiperf.sdk.{module}.MOST_EVENT_BYTES", 1 << 10)
+    for module in ("aiperf.sdk.sse", "aiperf_reducer_columns.reduce.framings"):
+        monkeypatch.setattr(f"{module}.MOST_EVENT_BYTES", 1 << 10)
     stream = framing()
     pieces = [begin, b"x" * 1000, end] * 5
     assert sum(len(stream.feed(piece)) for piece in pieces) == 5
