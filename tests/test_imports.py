@@ -33,9 +33,12 @@ COMMON = {"aiperf", "msgspec", "typing_extensions", "zmq"}
 PACKAGES = {
     PARENT: {*COMMON, "pluggy"},
     BUILDER: {*COMMON, "pluggy", "numpy"},  # numpy is a name alone until it is used
-    WORKER: {*COMMON, "uvloop", "httptools", "aiperf_endpoint_chat", "aiperf_transport_sockets"},
+    WORKER: {
+        *COMMON, "uvloop", "httptools", "aiperf_driver_standard", "aiperf_endpoint_chat", "aiperf_schedule_standard",
+        "aiperf_transport_sockets",
+    },
     REDUCER: {*COMMON, "numpy"},
-}
+}  # fmt: skip
 """Packages; plugins only where the list is short."""
 COSTLY = {
     "asyncio", "ctypes", "email", "http.client", "importlib.metadata", "importlib.resources", "logging.handlers",

@@ -21,11 +21,11 @@ from aiperf.prepare.build import build
 from aiperf.prepare.tokenizers import open_tokenizer
 from aiperf.run.start import Builder
 from aiperf.rundir.store import Store
-from aiperf.schedule.samplers import random, shuffle
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan, Replay
 from aiperf.testing.plans import sample_plan, sample_ref
+from aiperf_schedule_standard.samplers import random, shuffle
 from msgspec.structs import replace
 
 FAKES = '''
@@ -299,11 +299,13 @@ class Buggy:
     def aiperf_make_schedule(self, plan, phase):
         raise ZeroDivisionError("a bug of its own")
 '''
-KERNEL = {
-    "request_rate": "schedule.request_rate:RequestRate", "burst": "schedule.request_rate:Burst",
-    "fixed_schedule": "schedule.replay:FixedSchedule", "user_centric": "schedule.user_centric:UserCentric",
+STANDARD = {
+    "request_rate": "request_rate:RequestRate", "burst": "request_rate:Burst",
+    "fixed_schedule": "replay:FixedSchedule", "user_centric": "user_centric:UserCentric",
 }  # fmt: skip
-NAMED = sample_ref("hooks", "aiperf.schedule.named:NamedSchedules")
+PATTERNS = ("constant", "poisson", "gamma")
+ARRIVALS = {name: sample_ref("arrivals", f"aiperf_schedule_standard.arrivals:{name}_gaps") for name in PATTERNS}
+NAMED = sample_ref("hooks", "aiperf.prepare.named_schedules:NamedSchedules")
 
 
 @pytest.fixture(autouse=True)
@@ -335,9 +337,9 @@ def make(folder: Path, *phases: PhasePlan, dataset: str = "Numbered", endpoint: 
         folder, phases=phases, path="/echo", endpoint=ref("endpoints", endpoint), dataset=ref("datasets", dataset),
         tokenizer=ref("tokenizers", "WordSource"), tokenizer_name="words", sampling="", options=options,
         entries=sum(phase.entries for phase in phases),
-        schedules={name: ref("schedules", f"aiperf.{value}") for name, value in KERNEL.items()},
-        arrivals={name: ref("arrivals", f"aiperf.schedule.arrivals:{name}_gaps") for name in ("constant", "poisson", "gamma")},
-        ramps={"linear": ref("ramps", "aiperf.schedule.ramps:linear")}, hooks=(NAMED,),
+        schedules={name: ref("schedules", f"aiperf_schedule_standard.{value}") for name, value in STANDARD.items()},
+        arrivals=ARRIVALS,
+        ramps={"linear": ref("ramps", "aiperf_schedule_standard.ramps:linear")}, hooks=(NAMED,), samplers=SAMPLERS,
     )  # fmt: skip
     return plan.replacing(**changes)
 
@@ -582,6 +584,18 @@ def test_a_plugin_that_breaks_is_named_with_package_and_version(tmp_path: Path, 
     assert said in caught.value.message
     with pytest.raises(AiperfError):
         Store(tmp_path / "journal")
+
+
+@pytest.mark.parametrize(("changes", "message", "package"), [
+    ({"drivers": {}}, "the plugin schedules:burst of acme 1.2 wants the driver 'burst'; installed are nothing", "driver"),
+    ({"samplers": {}}, "the plugin datasets:numbered of acme 1.2 prefers the order 'sequential'; there are nothing", "schedule"),
+])  # fmt: skip
+def test_a_missing_package_of_this_project_is_told(
+    tmp_path: Path, changes: dict[str, Any], message: str, package: str
+) -> None:
+    with pytest.raises(PluginError) as caught:
+        build(make(tmp_path, **changes))
+    assert (caught.value.message, caught.value.hints[-1]) == (message, f"pip install aiperf-{package}-standard")
 
 
 def chatty(folder: Path, *rows: dict[str, Any], **changes: Any) -> Plan:
@@ -849,7 +863,7 @@ WARM = (
     phase(name="warmup", kind="warmup", concurrency=2, request_count=3, first_entry=47, entries=3),
     phase(index=1, concurrency=4, request_count=47, entries=47),
 )
-SAMPLERS = {name: ref("samplers", f"aiperf.schedule.samplers:{name}") for name in ("sequential", "shuffle", "random")}
+SAMPLERS = {name: ref("samplers", f"aiperf_schedule_standard.samplers:{name}") for name in ("sequential", "shuffle", "random")}
 REPLAY = phase(schedule="fixed_schedule", replay=Replay(), entries=50)
 USERS = phase(schedule="user_centric", rate=10.0, users=4, request_count=60, entries=50)
 

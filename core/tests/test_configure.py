@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -80,14 +79,13 @@ def row(category: str, name: str, value: str = "os:path", **more: Any) -> Descri
 
 
 KERNEL = [
-    row("schedules", "burst", "aiperf.schedule.request_rate:Burst"),
-    row("schedules", "request_rate", "aiperf.schedule.request_rate:RequestRate"),
+    row("schedules", "burst"), row("schedules", "request_rate"),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", capabilities={"smoothness": True}),
     row("transports", "kernel", aliases=("http",)),
     row("schedules", "fixed_schedule"), row("schedules", "user_centric"),
     row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
     row("engines", "local", capabilities={"shares_memory": True}),
-    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
+    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"), row("drivers", "burst"),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", capabilities={"weights": True}),
     row("url_strategies", "least_in_flight", capabilities={"weights": True, "uses_load": True}),
 ]  # fmt: skip
@@ -311,6 +309,24 @@ def test_another_transport_serves_where_the_usual_one_is_not_installed() -> None
     assert kernel is not None
     models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions()}
     assert configure.plan(Settings(kernel, models, {}, ""), registry)[0].plugins.transport.name == "spare"
+
+
+@pytest.mark.parametrize(("category", "load", "package"), [
+    ("schedules", {}, "schedule"), ("drivers", {}, "driver"), ("arrivals", {"request_rate": 5.0}, "schedule"),
+    ("samplers", {"sampling": "shuffle"}, "schedule"), ("url_strategies", {"urls": ["http://a", "http://b"]}, "schedule"),
+    ("ramps", {"concurrency": 4, "concurrency_ramp_s": 2.0}, "schedule"),
+])  # fmt: skip
+def test_what_a_load_needs_and_is_not_installed_is_told_with_its_package(
+    category: str, load: dict[str, Any], package: str
+) -> None:
+    registry = Registry([each for each in (*KERNEL, *PLUGINS) if each.category != category], kernel_options=())
+    kernel, _ = validate(KernelOptions, KERNEL_SPECS, {**GOOD, **load}, {})
+    assert kernel is not None
+    models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions()}
+    with pytest.raises(ConfigErrors) as caught:
+        configure.plan(Settings(kernel, models, {}, ""), registry)
+    assert caught.value.exit_code == 2
+    assert [error.hints[-1] for error in caught.value.errors] == [f"pip install aiperf-{package}-standard"]
 
 
 def test_a_seed_is_kept_and_without_one_each_run_has_its_own() -> None:
@@ -917,9 +933,3 @@ def test_what_the_references_form_has_no_place_for_is_not_in_it() -> None:
     shown = made.input_config()
     assert "plugins" not in shown and "transport" not in shown["endpoint"]
     assert shown["phases"] == made.run.config["phases"]
-
-
-def test_the_kernel_says_itself_which_of_its_patterns_have_a_shape() -> None:
-    found = {one.name: one for one in Registry.discover(cache=False).all("arrivals") if one.distribution == "aiperf-core"}
-    assert {name for name, one in found.items() if one.capabilities.get("smoothness")} == {"gamma"}
-    assert SimpleNamespace(**found["gamma"].capabilities).smoothness is True

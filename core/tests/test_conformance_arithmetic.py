@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf import Metric, RunMetric, Unit, hookimpl
-from aiperf.schedule.request_rate import RequestRate
 from aiperf.sdk.definition import Definition, Readings
 from aiperf.sdk.metric import MetricFamily
 from aiperf.sdk.url_strategy import UrlStrategy
@@ -23,6 +22,7 @@ from aiperf.testing import (
     ScheduleContract,
     UrlStrategyContract,
 )
+from aiperf_schedule_standard.request_rate import RequestRate
 from test_conformance import verdicts
 
 

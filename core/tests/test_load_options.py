@@ -34,7 +34,7 @@ PLUGINS = [
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", smoothness=True),
     row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
     row("engines", "local", shares_memory=True),
-    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"),
+    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"), row("drivers", "burst"),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", weights=True),
     row("url_strategies", "least_in_flight", weights=True, uses_load=True),
 ]  # fmt: skip

@@ -34,6 +34,8 @@ def test_names_of_before_are_those_of_today() -> None:
         ("from aiperf.model import Turn", "aiperf.sdk.model"),
         ("from aiperf.schedule import Schedule", "aiperf.sdk.schedule"),
         ("from aiperf.telemetry import Point", "aiperf.sdk.telemetry"),
+        ("from aiperf.worker.drivers import BurstDriver", "aiperf_driver_standard"),
+        ("from aiperf.rates import RateCurve", "aiperf_schedule_standard.ramps"),
         ("from aiperf.engine.contract import Transport", "aiperf.worker"),
         ("from aiperf.run import profile", "aiperf.run.run"),
         ("from aiperf.worker.http.transport import KernelTransport", "aiperf_transport_sockets"),

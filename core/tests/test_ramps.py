@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import PluginError
-from aiperf.prepare.due_times import ramp_of, with_limits
+from aiperf.prepare.due_times import levels_ns, ramp_of, with_limits
 from aiperf.rundir.int_files import read_ints
-from aiperf.schedule.ramps import exponential, levels_ns, linear
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.testing.journals import plan_for
 from aiperf.testing.plans import sample_ref
+from aiperf_schedule_standard.ramps import exponential, linear
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ def curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(folder: Path, name: str = "linear", **changes: Any) -> tuple[Plan, PhasePlan]:
     phase = PhasePlan(**{"name": "profiling", "kind": "profiling", "index": 3, "schedule": "burst", "ramp": name, **changes})
     (folder / "journal").mkdir(exist_ok=True)
-    where = f"aiperf.schedule.ramps:{name}" if name in ("linear", "exponential") else f"fake_ramps:{name}"
+    where = f"aiperf_schedule_standard.ramps:{name}" if name in ("linear", "exponential") else f"fake_ramps:{name}"
     ramps = {name: sample_ref("ramps", where)}
     return plan_for(folder, phases=(phase,), journal=str(folder / "journal"), ramps=ramps), phase
 

@@ -11,13 +11,13 @@ import pytest
 from aiperf.errors import PluginError
 from aiperf.prepare.due_times import PhaseConversations, with_sessions
 from aiperf.rundir.store import Store, StoreWriter
-from aiperf.schedule.replay import FixedSchedule
-from aiperf.schedule.samplers import sequential
-from aiperf.schedule.user_centric import UserCentric
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.schedule import ScheduleContext, SessionStarts
 from aiperf.testing.journals import plan_for
+from aiperf_schedule_standard.replay import FixedSchedule
+from aiperf_schedule_standard.samplers import sequential
+from aiperf_schedule_standard.user_centric import UserCentric
 
 MS = 10**6
 KINDS = {"fixed_schedule": FixedSchedule, "user_centric": UserCentric}

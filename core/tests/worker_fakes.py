@@ -20,13 +20,14 @@ from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange
 from aiperf.testing.plans import sample_plan
 from aiperf.worker.clock import Timer
-from aiperf.worker.drivers import BurstDriver
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
+from aiperf_driver_standard.burst import BurstDriver
 
 ENDPOINT = PluginRef("endpoints", "bare", "aiperf.sdk.endpoint:Endpoint", "aiperf-core", "0")
 ECHOED = PluginRef("endpoints", "echoed", "worker_fakes:Echoed", "aiperf-core", "0")
+BURST = PluginRef("drivers", "burst", "aiperf_driver_standard.burst:BurstDriver", "aiperf-driver-standard", "0")
 SPOKEN = PluginRef("endpoints", "spoken", "worker_fakes:Spoken", "aiperf-core", "0")
 
 
@@ -110,7 +111,10 @@ class FakeTransport:
 
 def make_plan(directory: Path, **changes: Any) -> Plan:
     phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=10, concurrency=2, entries=3)
-    plain = {"phases": (phase,), "endpoint": ENDPOINT, "entries": 3, "timeout_ns": 10**9, "journal": str(directory)}
+    plain = {
+        "phases": (phase,), "endpoint": ENDPOINT, "entries": 3, "timeout_ns": 10**9, "journal": str(directory),
+        "drivers": {"burst": BURST},
+    }  # fmt: skip
     return sample_plan(directory, **{**plain, **changes})
 
 

@@ -12,7 +12,6 @@ _KEPT_NAMES = {
     "processes": "local",
     "run": "children display readiness",
     "rundir": "artifacts journal store",
-    "schedule": "ramps",
     "sdk": (
         "columns command dataset definition descriptor draws endpoint exporter grader hooks metric model "
         "options plan plot rowfile sse summary tokenizer ui"
@@ -22,8 +21,8 @@ _KEPT_NAMES = {
 _RENAMED = """
 addresses=planning.target argv=cli.commandline certificates=planning.target modes=planning.load_checks
 aside=processes.local balance=sdk.url_strategy
-due=prepare.due_times rates=schedule.ramps earlier=rundir.previous_results engine=worker engine.clock=worker.clock
-engine.contract=sdk.transport engine.control=processes.control engine.drivers=worker.drivers
+due=prepare.due_times earlier=rundir.previous_results engine=worker engine.clock=worker.clock
+engine.contract=sdk.transport engine.control=processes.control
 engine.engine=worker.requests engine.gate=worker.slots engine.logbook=worker.logbook
 engine.session=sdk.driver engine.slots=worker.slots engine.standing=worker.slots
 engine.worker=worker.process
@@ -32,7 +31,7 @@ hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
 limits=prepare.due_times loadchecks=planning.load_checks
 optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
-rundir=rundir.journal sessions=schedule.replay shards=sdk.engine starts=prepare.due_times
+rundir=rundir.journal schedule=sdk.schedule shards=sdk.engine starts=prepare.due_times
 strangers=registry.third_party uiprocess=run.display
 selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """
@@ -40,8 +39,11 @@ _PACKAGES = {
     "application": "aiperf_command_completion", "comparison": "aiperf_command_report.comparison",
     "configfile": "aiperf_configuration_yaml", "conformance": "aiperf_command_plugins.contracts",
     "engine.poller": "aiperf_transport_sockets", "engine.transport": "aiperf_transport_sockets",
+    "engine.drivers": "aiperf_driver_standard", "worker.drivers": "aiperf_driver_standard",
     "inspection": "aiperf_command_plugins.listing", "metricpage": "aiperf_command_plugins.metric_page",
     "optionpage": "aiperf_command_plugins.option_page", "scaffold": "aiperf_command_plugins.scaffold",
+    "schedule": "aiperf_schedule_standard", "ramps": "aiperf_schedule_standard.ramps",
+    "rates": "aiperf_schedule_standard.ramps", "sessions": "aiperf_schedule_standard.replay",
     "advice": "aiperf_verdict_advice", "report.trust": "aiperf_verdict_measurement", "trust": "aiperf_verdict_measurement",
     "worker.http": "aiperf_transport_sockets", "encodings": "aiperf_reducer_columns.reduce.encodings",
     "reduce": "aiperf_reducer_columns.reduce", "report": "aiperf_reducer_columns.report",
@@ -55,8 +57,7 @@ _PACKAGES = {
 _MODULES = _PACKAGES | {name: f"aiperf.{room}.{name}" for room, names in _KEPT_NAMES.items() for name in names.split()}
 _MODULES |= {old: f"aiperf.{new}" for old, _, new in (pair.partition("=") for pair in _RENAMED.split())}
 _ROOMS = {
-    "cli": "cli.main", "registry": "registry.registry", "run": "run.run",
-    "schedule": "sdk.schedule", "telemetry": "sdk.telemetry",
+    "cli": "cli.main", "registry": "registry.registry", "run": "run.run", "telemetry": "sdk.telemetry",
 }  # fmt: skip
 """Modules whose names are rooms now."""
 _FUNCTIONS = ("complain", "find_category", "profile", "singular", "write_summary")
@@ -78,7 +79,7 @@ class Finder:
 def absent(room: str) -> Callable[[str], NoReturn]:
     """The ``__getattr__`` of a *room* (its full name): raises for a name that the room doesn't have.
 
-    ``from aiperf.schedule import Schedule`` was right when ``aiperf.schedule`` was a module.  AttributeError lets the import
+    ``from aiperf.telemetry import Point`` was right when ``aiperf.telemetry`` was a module.  AttributeError lets the import
     system look for a submodule of that name.
     """
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from aiperf import __version__
 from aiperf.errors import PluginError
-from aiperf.planning import config_sections, outputs, processes, sources, target
+from aiperf.planning import config_sections, load_checks, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
 from aiperf.planning.secret_texts import secret_texts
@@ -107,7 +107,9 @@ def _plugins(
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
     grader = _grader(draft, choice)
-    telemetry = draft.everything("telemetry")
+    telemetry, drivers = draft.everything("telemetry"), draft.everything("drivers")
+    if not drivers:  # which one a phase has, its schedule decides while the data set is built
+        draft.chosen("drivers", load_checks.BURST)
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
     return PluginPlan(
         endpoint=_MISSING if choice.descriptor is None else choice.descriptor.ref,
@@ -120,7 +122,7 @@ def _plugins(
         verdicts=draft.everything("verdicts"), series=_series(draft) if telemetry else None,
         reducer=_reducer(draft),
         samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
-        drivers={plugin.name: plugin for plugin in draft.everything("drivers")},
+        drivers={plugin.name: plugin for plugin in drivers},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         configuration=draft.settings.configuration, grading_timeout_s=None if grader is None else _limit_s(registry, grader),

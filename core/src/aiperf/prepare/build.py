@@ -32,6 +32,7 @@ from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Template, Templates
 from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
+from aiperf.registry.first_party import where_it_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, failure, load, made
 from aiperf.rundir.artifacts import exporters, target_for
@@ -91,7 +92,9 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
             dataset: Dataset = load(plugins.dataset)(plugins.options_of(plugins.dataset), context)
         order = data.sampling or dataset.preferred_sampling
         if order not in plugins.samplers:
-            raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {names(sorted(plugins.samplers))}")
+            orders = names(sorted(plugins.samplers))
+            message = f"{plugins.dataset} prefers the order {order!r}; there are {orders}"
+            raise PluginError(message, *where_it_is("samplers", order))
         promise = None if publish is None else _promise(plan, dataset)
         encoder = Encoder(plan, endpoint, tokenizer)
         with Entries(plan, dataset, encoder, promise) as entries:

@@ -19,16 +19,16 @@ from msgspec.structs import astuple, replace
 
 from aiperf.errors import ConfigError, PluginError
 from aiperf.redaction import private
+from aiperf.registry.first_party import where_it_is
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.samplers import sampler_of
 from aiperf.registry.third_party import blamed, load
 from aiperf.rundir.int_files import append_ints, write_ints
-from aiperf.schedule.ramps import levels_ns
-from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.columns import Floats, Ints
 from aiperf.sdk.draws import BLOCK
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan, Plan, PluginPlan
-from aiperf.sdk.ramp import Ramp
+from aiperf.sdk.ramp import Ramp, ramp_points
 from aiperf.sdk.sampler import Sampler
 from aiperf.sdk.schedule import Conversations, DrivenSchedule, Schedule, ScheduleContext, SessionSchedule, SessionStarts
 
@@ -99,11 +99,14 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hook
 
 def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
     """The name of the driver that fits the schedule."""
-    if not isinstance(schedule, DrivenSchedule):
-        return "sessions" if isinstance(schedule, SessionSchedule) else "paced" if schedule.paced else "burst"
-    if schedule.driver not in plan.plugins.drivers:
-        raise PluginError(f"{maker} wants the driver {schedule.driver!r}; installed are {names(sorted(plan.plugins.drivers))}")
-    return schedule.driver
+    if isinstance(schedule, DrivenSchedule):
+        driver = schedule.driver
+    else:
+        driver = "sessions" if isinstance(schedule, SessionSchedule) else "paced" if schedule.paced else "burst"
+    if driver not in plan.plugins.drivers:
+        installed = names(sorted(plan.plugins.drivers))
+        raise PluginError(f"{maker} wants the driver {driver!r}; installed are {installed}", *where_it_is("drivers", driver))
+    return driver
 
 
 def _with_ticks(plan: Plan, phase: PhasePlan, store: StoredTurns, schedule: Schedule, maker: str) -> PhasePlan:
@@ -287,6 +290,16 @@ def with_limits(plan: Plan, phase: PhasePlan) -> PhasePlan:
     concurrency = limits("limits", phase.concurrency, phase.concurrency_ramp_ns)
     prefill = limits("prefill-limits", phase.prefill_concurrency, phase.prefill_ramp_ns)
     return replace(phase, limits_file=concurrency, prefill_limits_file=prefill)
+
+
+def levels_ns(ramp: Ramp, ramp_ns: int, target: int) -> Ints:
+    """Times at which a limit that begins at 1 reaches 2, 3, … *target*, in ns after the phase's start."""
+    x, share = ramp_points(ramp, ramp_ns)
+    wanted = np.arange(1, target) / max(1, target - 1)
+    after = np.searchsorted(share, wanted, side="left")
+    part = (wanted - share[after - 1]) / (share[after] - share[after - 1])
+    reached: Ints = np.rint((x[after - 1] + part * (x[after] - x[after - 1])) * ramp_ns).astype(np.int64)
+    return reached
 
 
 def ramp_of(plugins: PluginPlan, phase: PhasePlan) -> Ramp:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
+from aiperf.registry.samplers import sampler_of
 from aiperf.rundir.int_files import read_ints
 from aiperf.rundir.store import Store
-from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.columns import Ints
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.plan import PhasePlan, Plan

@@ -28,6 +28,12 @@ def package_of(category: str, name: str) -> str | None:
     return packages().plugins.get(f"{category}:{canonical(name)}")
 
 
+def where_it_is(category: str, name: str) -> list[str]:
+    """Hints where a plugin of ours is not installed: its package, and the command that installs it."""
+    package = package_of(category, name)
+    return [] if package is None else [f"{name} is in the package {package}, which is not installed", install(package)]
+
+
 def install(distribution: str) -> str:
     """A hint."""
     return f"pip install {distribution}"

@@ -22,7 +22,7 @@ import msgspec
 
 from aiperf.errors import PluginError, UnknownPlugin, UsageError
 from aiperf.registry import discovery, manifest
-from aiperf.registry.first_party import install, package_of
+from aiperf.registry.first_party import where_it_is
 from aiperf.sdk.categories import CATEGORIES, find_category, singular
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef, canonical, normal
 
@@ -132,8 +132,7 @@ class Registry:
 
         close = get_close_matches(key, [*installed, *(alias for owner, alias in self._aliases if owner == category)], 1, 0.7)
         hints = [f"did you mean {word!r}?" for word in close]
-        if (package := package_of(category, name)) is not None:
-            hints = [f"{name} is in the package {package}, which is not installed", install(package)]
+        hints = where_it_is(category, name) or hints
         raise UnknownPlugin(f"no {kind} plugin is called {name!r}", f"installed: {', '.join(installed) or 'none'}", *hints)
 
     def rank(self, plugin: Descriptor) -> tuple[int, int, int]:

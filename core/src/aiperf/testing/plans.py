@@ -26,13 +26,13 @@ def sample_plan(directory: Path, **changes: Any) -> Plan:
         OutputPlan(journal=str(directory / "journal"), artifacts=str(directory)),
         PluginPlan(
             endpoint=sample_ref("endpoints"), transport=sample_ref("transports"), dataset=sample_ref("datasets"),
-            samplers=_kernel_plugins("samplers", "aiperf.schedule.samplers:{0}", "sequential", "shuffle", "random"),
-            drivers=_kernel_plugins("drivers", "aiperf.worker.drivers:{1}Driver", "burst", "paced", "sessions"),
+            samplers={"sequential": PluginRef("samplers", "sequential", f"{__name__}:in_order", "aiperf-core", "")},
+            drivers={name: sample_ref("drivers", name=name) for name in ("burst", "paced", "sessions")},
         ),
     )
     return plan.replacing(**changes)
 
 
-def _kernel_plugins(category: str, place: str, *names: str) -> dict[str, PluginRef]:
-    places = {name: place.format(name, name.capitalize()) for name in names}
-    return {name: PluginRef(category, name, value, "aiperf-core", "") for name, value in places.items()}
+def in_order(seed: int, session: int, count: int) -> int:
+    """A sampler: the entries in their order, wrapping around."""
+    return session % count

@@ -6,12 +6,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from aiperf.schedule.ramps import levels_ns, ramped_rate
-from aiperf.sdk.ramp import Ramp
+from aiperf.prepare.due_times import levels_ns
+from aiperf.sdk.columns import Floats
+from aiperf.sdk.ramp import Ramp, ramp_points
 from aiperf.testing.manifests import check_row
 
 _X = np.linspace(0.0, 1.0, 2001)
 _RAMP_NS, _RATE, _TARGET = 20_000_000_000, 100.0, 50
+
+
+def _arrivals(x: Floats, share: Floats) -> Floats:
+    """Arrivals expected by each share *x* of the ramp's time, where the rate rises to _RATE by *share* of the rise."""
+    begin = _RATE * 100_000_000 / _RAMP_NS
+    rates = begin + (_RATE - begin) * share
+    return np.append(0.0, np.cumsum((rates[1:] + rates[:-1]) / 2 * np.diff(x))) * _RAMP_NS / 1e9
 
 
 class RampContract:
@@ -46,10 +54,9 @@ class RampContract:
         np.testing.assert_array_equal(given, _X)
 
     def test_a_rate_that_rises_by_it_sends_what_lies_below_the_curve(self) -> None:
-        begin = _RATE * 100_000_000 / _RAMP_NS
-        rates = begin + (_RATE - begin) * type(self).ramp(_X.copy())
-        below = float(((rates[1:] + rates[:-1]) / 2 * np.diff(_X)).sum()) * _RAMP_NS / 1e9
-        due_ns = ramped_rate(type(self).ramp, _RAMP_NS, _RATE).due_ns(np.array([below]))
+        below = _arrivals(_X, type(self).ramp(_X.copy()))[-1]
+        x, share = ramp_points(type(self).ramp, _RAMP_NS)
+        due_ns = np.interp(below, _arrivals(x, share), x * _RAMP_NS)
         np.testing.assert_allclose(due_ns, _RAMP_NS, rtol=1e-3)
 
     def test_a_limit_that_rises_by_it_reaches_every_level_in_time(self) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 from aiperf.errors import ENDPOINT_ERROR
 from aiperf.redaction import scrubbed
 from aiperf.registry.hooks import Prepare
+from aiperf.registry.samplers import sampler_of
 from aiperf.registry.third_party import why
 from aiperf.rundir import journal
 from aiperf.rundir.shapes import shape_of
 from aiperf.rundir.store import Store
-from aiperf.schedule.samplers import sampler_of
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.model import ErrorDetails, HttpRequest

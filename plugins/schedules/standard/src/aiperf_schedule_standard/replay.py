@@ -6,12 +6,11 @@ import logging
 import math
 
 import numpy as np
-from numpy.typing import NDArray
-
-from aiperf.errors import ConfigError
+from aiperf import ConfigError
 from aiperf.sdk.columns import Ints
 from aiperf.sdk.plan import Replay
 from aiperf.sdk.schedule import Conversations, ScheduleContext, SessionStarts
+from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 

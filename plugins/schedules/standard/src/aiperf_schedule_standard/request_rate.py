@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-
-from aiperf.errors import ConfigError
-from aiperf.schedule.arrivals import poisson_gaps
-from aiperf.schedule.ramps import RateCurve, linear, ramped_rate
+from aiperf import ConfigError
 from aiperf.sdk.columns import Floats, Ints
 from aiperf.sdk.draws import BLOCK
 from aiperf.sdk.schedule import ScheduleContext
+
+from aiperf_schedule_standard.arrivals import poisson_gaps
+from aiperf_schedule_standard.ramps import RateCurve, linear, ramped_rate
 
 
 class Burst:

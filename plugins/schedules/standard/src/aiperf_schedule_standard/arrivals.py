@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.draws import uniforms
 

@@ -14,8 +14,9 @@ import uvloop
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
 from aiperf.worker.clock import Timer
-from aiperf.worker.drivers import BurstDriver, PacedDriver
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
+from aiperf_driver_standard.burst import BurstDriver
+from aiperf_driver_standard.paced import PacedDriver
 
 LONG_AGO_NS = 1
 

@@ -1,10 +1,9 @@
-"""Orders in which the entries of a data set are used."""
+"""A plan's sampler: the function that gives each session its entry, checked."""
 
 from __future__ import annotations
 
 from aiperf.errors import PluginError
 from aiperf.registry.third_party import blamed, load
-from aiperf.sdk.draws import shuffled, uniform
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.sampler import Sampler
 
@@ -30,18 +29,3 @@ def sampler_of(plan: Plan) -> Sampler:
         return entry
 
     return sampled
-
-
-def sequential(seed: int, session: int, count: int) -> int:
-    """In order, wrapping around."""
-    return session % count
-
-
-def shuffle(seed: int, session: int, count: int) -> int:
-    """All entries once, then all of them again in another order."""
-    return shuffled(seed, session // count, count, session % count)
-
-
-def random(seed: int, session: int, count: int) -> int:
-    """A random entry, with replacement."""
-    return int(uniform(seed, "entry", session) * count)

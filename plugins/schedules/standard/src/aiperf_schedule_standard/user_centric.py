@@ -7,11 +7,11 @@ import math
 from array import array
 
 import numpy as np
-
-from aiperf.errors import ConfigError
-from aiperf.schedule.replay import conversations_of, source_of
+from aiperf import ConfigError
 from aiperf.sdk.columns import Ints
 from aiperf.sdk.schedule import Conversations, ScheduleContext, SessionStarts
+
+from aiperf_schedule_standard.replay import conversations_of, source_of
 
 
 class UserCentric:

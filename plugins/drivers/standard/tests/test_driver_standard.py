@@ -1,9 +1,11 @@
-"""The kernel's own drivers keep the contract of drivers."""
+"""The package's drivers keep the contract of drivers."""
 
 from __future__ import annotations
 
 from aiperf.testing import DriverContract
-from aiperf.worker.drivers import BurstDriver, PacedDriver, SessionsDriver
+from aiperf_driver_standard.burst import BurstDriver
+from aiperf_driver_standard.paced import PacedDriver
+from aiperf_driver_standard.sessions import SessionsDriver
 
 
 class TestBurst(DriverContract):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf.schedule import arrivals
-from aiperf.schedule.ramps import RateCurve, exponential, linear, ramped_rate
-from aiperf.schedule.request_rate import RequestRate
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ramp import Ramp
 from aiperf.sdk.schedule import ScheduleContext
+from aiperf_schedule_standard import arrivals
+from aiperf_schedule_standard.ramps import RateCurve, exponential, linear, ramped_rate
+from aiperf_schedule_standard.request_rate import RequestRate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

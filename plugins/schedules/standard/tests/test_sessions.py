@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import ConfigError
-from aiperf.schedule.replay import FixedSchedule
-from aiperf.schedule.user_centric import UserCentric, virtual_history
 from aiperf.sdk.plan import PhasePlan, Replay
 from aiperf.sdk.schedule import ScheduleContext, SessionSchedule, SessionStarts
+from aiperf_schedule_standard.replay import FixedSchedule
+from aiperf_schedule_standard.user_centric import UserCentric, virtual_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,18 +1,15 @@
-"""Rates and limits that change over time: ramps, and the times at which they make arrivals due or reach a level."""
+"""Ramps, and rates that change over time: the times at which they make arrivals due."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
-
-from aiperf.sdk.columns import Floats, Ints
-from aiperf.sdk.ramp import Ramp
+from aiperf.sdk.columns import Floats
+from aiperf.sdk.ramp import Ramp, ramp_points
 
 _STEP_NS = 100_000_000
 """The reference's step; its rate ramps begin at the level of the first step, not at 0."""
-_FEWEST_STEPS = 1000
 
 
 class RateCurve:
@@ -65,22 +62,6 @@ def ramped_rate(ramp: Ramp, ramp_ns: int, rate: float) -> RateCurve:
 
     The rate begins at *rate* · 0.1 s / *ramp_ns*, and never above the target.
     """
-    x, share = _sampled(ramp, ramp_ns)
+    x, share = ramp_points(ramp, ramp_ns)
     begin = rate * min(1.0, _STEP_NS / ramp_ns)
     return RateCurve(x * ramp_ns / 1e9, begin + (rate - begin) * share)
-
-
-def levels_ns(ramp: Ramp, ramp_ns: int, target: int) -> Ints:
-    """Times at which a limit that begins at 1 reaches 2, 3, … *target*, in ns after the phase's start."""
-    x, share = _sampled(ramp, ramp_ns)
-    wanted = np.arange(1, target) / max(1, target - 1)
-    after = np.searchsorted(share, wanted, side="left")
-    part = (wanted - share[after - 1]) / (share[after] - share[after - 1])
-    reached: Ints = np.rint((x[after - 1] + part * (x[after] - x[after - 1])) * ramp_ns).astype(np.int64)
-    return reached
-
-
-def _sampled(ramp: Ramp, ramp_ns: int) -> tuple[Floats, Floats]:
-    """Sample points of the ramp: shares of the time and of the rise, close enough for linear interpolation."""
-    x = np.linspace(0.0, 1.0, max(_FEWEST_STEPS, math.ceil(ramp_ns / _STEP_NS)) + 1)
-    return x, np.concatenate([[0.0], ramp(x)[1:-1], [1.0]])

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
-from aiperf.worker import drivers as module
-from aiperf.worker.drivers import SessionsDriver
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
+from aiperf_driver_standard import sessions as module
+from aiperf_driver_standard.sessions import SessionsDriver
 
 START = 1_000
 """When the phase begins; the clock's unit is a ns."""
