@@ -242,7 +242,8 @@ HELD = {
     "random draws": (
         "test_shards.py::test_inputs_and_arrivals_are_the_same_for_any_workers",
         "test_build.py::test_one_seed_gives_the_same_bytes_for_any_shards",
-        "test_schedule.py::test_numbers_of_a_seed_never_change",
+        "test_draws.py::test_numbers_of_a_seed_never_change",
+        "test_request_rate.py::test_numbers_of_a_seed_never_change",
     ),
     "`--ui-type`": ("test_display.py::test_a_display_that_fails_is_named_once_and_the_log_goes_on",),
     "`--workers-max`": (
