@@ -79,3 +79,10 @@ def test_a_public_name_of_a_package_that_is_not_installed_names_the_package() ->
     absent = door("somewhere", {}, packages={"Wire": "acme_wires"})
     with pytest.raises(ImportError, match=r"Wire is in the package acme-wires, which is not installed: pip install acme-"):
         absent("Wire")
+
+
+def test_a_package_that_is_not_installed_is_named_where_the_name_is_in_a_module_of_it() -> None:
+    absent = door("somewhere", {}, packages={"Wire": "acme_wires.copper.thin"})
+    with pytest.raises(ImportError, match=r"pip install acme-wires$") as caught:
+        absent("Wire")
+    assert caught.value.name == "acme_wires"
