@@ -8,10 +8,11 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import aiperf
 import msgspec
@@ -22,6 +23,12 @@ _HEAD = """\
 Generated from signatures and docstrings by `aiperf plugins sdk --markdown`: every name that a plugin may import from the
 modules of `aiperf.sdk`, and from `aiperf` what has no module there. `aiperf` has many of them at hand; they are marked.
 Readers of finished runs (`aiperf.results`) and the contracts for tests (`aiperf.testing`) are in [plugins.md](plugins.md)."""
+
+
+class _Absent(NamedTuple):
+    """A name in a package that is not installed.  *sentence*: says which."""
+
+    sentence: str
 
 
 def page() -> str:
@@ -39,12 +46,17 @@ def page() -> str:
 def _module(module: ModuleType, names: list[str]) -> Iterator[str]:
     yield f"## `{module.__name__}`"
     yield from _text(inspect.getdoc(module) or "")
-    constants, aliases = dict(_constants(module)), _aliases(module)
+    values = _values(module, names)
+    homes = {name: value.__module__ for name, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)}
+    doors = sorted({home for home in homes.values() if home.startswith("aiperf_")})  # those that the names come from
+    sources = [*(sys.modules[home] for home in doors), module]
+    constants, aliases = {name: text for source in sources for name, text in _constants(source)}, _aliases(module)
     for name in sorted(names, key=str.lower):
-        value = getattr(module, name)
-        home = getattr(value, "__module__", "") if inspect.isclass(value) or inspect.isroutine(value) else ""
+        value, home = values[name], homes.get(name, "")
         yield f"### `{name}`" + (f" (also `aiperf.{name}`)" if module is not aiperf and name in aiperf.__all__ else "")
-        if home != module.__name__ and home.startswith("aiperf.sdk."):
+        if isinstance(value, _Absent):
+            yield value.sentence
+        elif home != module.__name__ and home.startswith("aiperf.sdk."):
             yield f"From `{home}`."
         elif name in aliases:
             yield f"```python\n{name}: TypeAlias = {aliases[name]}\n```"
@@ -57,6 +69,17 @@ def _module(module: ModuleType, names: list[str]) -> Iterator[str]:
         else:
             yield f"```python\n{name}{_value(value)}\n```"
             yield from _text(constants.get(name, ""))
+
+
+def _values(module: ModuleType, names: list[str]) -> dict[str, Any]:
+    """The public names with what they are."""
+    values: dict[str, Any] = {}
+    for name in names:
+        try:
+            values[name] = getattr(module, name)
+        except ImportError as error:
+            values[name] = _Absent(str(error))
+    return values
 
 
 def _aliases(module: ModuleType) -> dict[str, str]:
