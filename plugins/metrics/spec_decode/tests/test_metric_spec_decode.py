@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch
-from aiperf.sdk.spec_decode import SPEC_DECODE
 from aiperf.testing import RunMetricContract
+from aiperf_endpoint_chat.spec_decode import SPEC_DECODE
 from aiperf_metric_spec_decode import (
     Places,
     PooledHistogram,

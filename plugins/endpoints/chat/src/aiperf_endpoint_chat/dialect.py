@@ -19,15 +19,15 @@ from aiperf import (
     in_band_error,
     unreadable,
 )
-from aiperf.sdk.chat_messages import chat_messages
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
-from aiperf.sdk.prompts import chat_of, prompt_of
-from aiperf.sdk.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from aiperf_endpoint_chat.messages import chat_messages
 from aiperf_endpoint_chat.options import ChatOptions
+from aiperf_endpoint_chat.prompts import chat_of, prompt_of
 from aiperf_endpoint_chat.replay import ChatReader
+from aiperf_endpoint_chat.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 
 _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
-
-from aiperf.errors import BadResponse
+from aiperf import BadResponse
 from aiperf.sdk.endpoint import Reader, decoded, in_band_error
 from aiperf.sdk.model import Delta
 from aiperf.sdk.transport import END_MARKER

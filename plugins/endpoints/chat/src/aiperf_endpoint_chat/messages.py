@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aiperf.errors import BadDataset
+from aiperf import BadDataset
 from aiperf.sdk.model import Media, Message
 
 _PART_ORDER = {"image": 0, "audio": 1, "video": 2}

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
 
 _USES, _RESULT = ("tool_use", "server_tool_use"), "tool_result"

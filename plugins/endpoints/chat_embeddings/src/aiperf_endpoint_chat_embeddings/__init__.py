@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error
-from aiperf.sdk.chat_messages import chat_messages
 from aiperf.sdk.endpoint import Prompt, decoded
-from aiperf.sdk.prompts import prompt_of
-from aiperf.sdk.vectors import VECTOR_NUMBERS, vectors
+from aiperf_endpoint_chat.messages import chat_messages
+from aiperf_endpoint_chat.prompts import prompt_of
+from aiperf_endpoint_embeddings.vectors import VECTOR_NUMBERS, vectors
 from msgspec import Struct
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aiperf import Capabilities, Delta
-from aiperf.sdk.vectors import VECTOR_NUMBERS, TextInputs, read_embeddings
+
+from aiperf_endpoint_embeddings.vectors import VECTOR_NUMBERS, TextInputs, read_embeddings
 
 
 class Embeddings(TextInputs):

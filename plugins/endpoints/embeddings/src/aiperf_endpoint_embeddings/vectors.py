@@ -11,13 +11,12 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import msgspec
-from msgspec import Struct
-
-from aiperf.errors import BadDataset, BadResponse
+from aiperf import BadDataset, BadResponse
 from aiperf.sdk.endpoint import Endpoint, Prompt, decoded
 from aiperf.sdk.metric import PluginUnit
 from aiperf.sdk.model import Delta, HttpRequest, Turn
-from aiperf.sdk.prompts import prompt_of
+from aiperf_endpoint_chat.prompts import prompt_of
+from msgspec import Struct
 
 VECTOR_NUMBERS: Mapping[str, PluginUnit] = MappingProxyType(
     {"items": PluginUnit("vectors"), "dimensions": PluginUnit("dimensions")}

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Message, Turn
-from aiperf.sdk.chat_messages import one_system
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
 from aiperf.sdk.framing import Lines
-from aiperf.sdk.growing import BatchReader
-from aiperf.sdk.prompts import chat_of, prompt_of
+from aiperf_endpoint_chat.growing import BatchReader
+from aiperf_endpoint_chat.messages import one_system
+from aiperf_endpoint_chat.prompts import chat_of, prompt_of
 from msgspec import UNSET, Struct, UnsetType
 
 from aiperf_endpoint_ollama.units import DURATIONS, NUMBERS

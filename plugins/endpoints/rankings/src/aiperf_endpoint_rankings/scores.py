@@ -8,12 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import Struct
-
-from aiperf.errors import BadDataset, BadResponse
+from aiperf import BadDataset, BadResponse
 from aiperf.sdk.endpoint import decoded, in_band_error
 from aiperf.sdk.metric import PluginUnit
 from aiperf.sdk.model import Delta, Turn
+from msgspec import Struct
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from aiperf import RecordBatch, Result
-from aiperf.sdk.spec_decode import SPEC_DECODE
 from aiperf.testing import MetricContract, VerdictContract, sample_batch, sample_evidence
+from aiperf_endpoint_chat.spec_decode import SPEC_DECODE
 
 from aiperf_metric_spec_decode import (
     PooledHistogram,
