@@ -45,9 +45,8 @@ from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
-from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, names, speaks
+from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, asks_several, names, speaks
 from aiperf.sdk.plan import ModelStrategy, Plan
-from aiperf.sdk.prompts import asks_several
 from aiperf.sdk.tokenizer import Tokenizer, adds_up, chat_template
 
 log = logging.getLogger(__name__)

@@ -309,7 +309,22 @@ def names(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
 
 
+_PARAMETERS = ("sampling_params", "parameters")
+"""Objects of a body that some dialects have for ``n`` and the like."""
+
+
+def asks_several(body: object) -> bool:
+    """Whether a body, or fields of one, asks for several answers: ``n``, also among its parameters, or a list of prompts."""
+    if not isinstance(body, dict):
+        return False
+    prompts = body.get("prompt")
+    if isinstance(prompts, list) and len(prompts) > 1 and not isinstance(prompts[0], int):  # numbers are tokens of one
+        return True
+    places = (body, *(inner for name in _PARAMETERS if isinstance(inner := body.get(name), dict)))
+    return any(isinstance(choices := place.get("n"), int) and choices > 1 for place in places)
+
+
 __all__ = [
     "HIDDEN", "LENGTH_FIELDS", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media",
-    "Message", "Turn", "join_url", "names",
+    "Message", "Turn", "asks_several", "join_url", "names",
 ]  # fmt: skip

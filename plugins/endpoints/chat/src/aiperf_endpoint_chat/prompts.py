@@ -197,19 +197,4 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
 
 
-_PARAMETERS = ("sampling_params", "parameters")
-"""Objects of a body that some dialects have for ``n`` and the like."""
-
-
-def asks_several(body: object) -> bool:
-    """Whether a body, or fields of one, asks for several answers: ``n``, also among its parameters, or a list of prompts."""
-    if not isinstance(body, dict):
-        return False
-    prompts = body.get("prompt")
-    if isinstance(prompts, list) and len(prompts) > 1 and not isinstance(prompts[0], int):  # numbers are tokens of one
-        return True
-    places = (body, *(inner for name in _PARAMETERS if isinstance(inner := body.get(name), dict)))
-    return any(isinstance(choices := place.get("n"), int) and choices > 1 for place in places)
-
-
-__all__ = ["asks_several", "chat_of", "prompt_of"]
+__all__ = ["chat_of", "prompt_of"]

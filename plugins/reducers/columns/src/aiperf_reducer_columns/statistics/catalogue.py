@@ -19,9 +19,8 @@ from aiperf.sdk.metric import (  # isort: skip
     Aggregation, Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginFold, PluginUnit, RunMetric, Unit,
     unit_size,
 )  # fmt: skip
-from aiperf.sdk.model import names
+from aiperf.sdk.model import asks_several, names
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.prompts import asks_several
 
 log = logging.getLogger("aiperf.reducer")
 
