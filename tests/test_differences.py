@@ -314,7 +314,7 @@ HELD = {
     ),
     "console titles": ("test_exporter_console.py::test_no_vendor_is_named",),
     "progress without a terminal": (
-        "test_display.py::test_without_a_terminal_the_simple_display_writes_occasional_lines",
+        "test_ui_simple.py::test_without_a_terminal_the_simple_display_writes_occasional_lines",
         "test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",
     ),
     "`--request-cancellation-rate 0`": ("test_load_options.py::test_cancellation_is_a_share_and_never_the_warmups",),

@@ -27,7 +27,6 @@ from aiperf import (
     Unit,
 )
 from aiperf.registry.manifest import read_row
-from aiperf.run.display import Simple
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext, Promise
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Follow, Prompt, Reader, in_band_error, unreadable
@@ -36,7 +35,7 @@ from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
 from aiperf.sdk.grader import Case as GradedCase
 from aiperf.sdk.grader import Grade, Grader
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetrySource
-from aiperf.sdk.ui import Ui
+from aiperf.sdk.ui import NoUi, Ui
 from aiperf.testing import (
     BatchExporterContract,
     Case,
@@ -139,12 +138,12 @@ def test_what_a_bad_grader_does_is_caught() -> None:
 # Displays
 
 
-class SimpleContract(UiContract):
-    ui: ClassVar[type[Ui]] = Simple
+class QuietContract(UiContract):
+    ui: ClassVar[type[Ui]] = NoUi
 
 
 def with_ui(**methods: Any) -> UiContract:
-    contract = type("Changed", (SimpleContract,), {"ui": type("Bad", (Simple,), methods)})()
+    contract = type("Changed", (QuietContract,), {"ui": type("Bad", (NoUi,), methods)})()
     assert isinstance(contract, UiContract)
     return contract
 
@@ -154,8 +153,8 @@ def screen(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> dict[str, Any]:
     return {"monkeypatch": monkeypatch, "capfd": capfd}
 
 
-def test_the_simple_display_keeps_the_contract(screen: dict[str, Any]) -> None:
-    assert verdicts(SimpleContract(), columns="20", **screen) == set()
+def test_a_quiet_display_keeps_the_contract(screen: dict[str, Any]) -> None:
+    assert verdicts(QuietContract(), columns="20", **screen) == set()
 
 
 def test_what_a_bad_display_does_is_caught(screen: dict[str, Any]) -> None:

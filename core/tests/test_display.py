@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiperf.errors import PluginError
 from aiperf.run import steps
-from aiperf.run.display import Display, Elsewhere, Simple, display
+from aiperf.run.display import Display, Elsewhere, display
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.ui import NoUi, Snapshot, Step, Ui
 from aiperf.testing.plans import sample_ref
@@ -163,39 +163,34 @@ def test_snapshots_that_a_display_is_too_slow_for_are_dropped(
         ui.close()
 
 
-def test_the_simple_display_redraws_two_lines_and_gives_way_to_the_log() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Drawing(Ui):
+    """Draws steps into a stream, as on a terminal, or doesn't draw."""
 
-    stream = Terminal()
-    shown = Simple(None, stream)
-    shown.show(SNAPSHOT)
-    shown.show(SNAPSHOT)
-    shown.log("a line")
-    shown.close()
-    drawn = stream.getvalue()
-    assert drawn.count("profiling  0:01  7 done  2 in flight  1 errors") == 2
-    assert drawn.endswith("\r\x1b[K\x1b[1A\r\x1b[Ka line\n")
+    def __init__(self, stream: io.StringIO, *, draws: bool = True) -> None:
+        super().__init__()
+        self.stream, self.draws = stream, draws
 
+    def show(self, snapshot: Snapshot) -> None:
+        pass
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+    def step(self, step: Step) -> None:
+        if self.draws:
+            self.stream.write(f"drawn {step.line()}\n")
+
+    def close(self) -> None:
+        self.stream.write("erased\n")
 
 
 def test_a_step_is_drawn_on_a_terminal_and_logged_once_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aiperf")
-    terminal, pipe = Terminal(), io.StringIO()
+    terminal, pipe = io.StringIO(), io.StringIO()
     for stream in (terminal, pipe):
-        shown = Display(Simple(None, stream), "it")
-        shown.show(SNAPSHOT) if stream is terminal else None
+        shown = Display(Drawing(stream, draws=stream is terminal), "it")
         shown.step(Step("Making the data set", 1.0, 7, None, "entries"))
         shown.step(Step("Making the data set", 1.5, 9, None, "entries"))
         shown.close()
-    erased = "\r\x1b[K"
-    assert terminal.getvalue().endswith(f"{erased}Making the data set: 9 entries, 0:01{erased}")
-    assert pipe.getvalue() == ""
+    assert terminal.getvalue().endswith("drawn Making the data set: 9 entries, 0:01\nerased\n")
+    assert pipe.getvalue() == "erased\n"
     assert caplog.messages == ["Making the data set: 7 entries, 0:01"]
 
 
@@ -219,26 +214,14 @@ def test_what_is_printed_takes_the_place_of_a_drawn_step(
 ) -> None:
     monkeypatch.setattr(steps, "_FIRST_S", 0.0)
     monkeypatch.setattr(steps, "_EVERY_S", 0.001)
-    terminal = Terminal()
-    shown = Display(Simple(None, terminal), "it")
+    terminal = io.StringIO()
+    shown = Display(Drawing(terminal), "it")
     with steps.watched(shown, "Writing the files"):
         until(lambda: "Writing the files, 0:00" in terminal.getvalue())
         print("the report")
         assert not shown.draws
-    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert terminal.getvalue().endswith("erased\n")
     assert capsys.readouterr().out == "the report\n"
-
-
-def test_without_a_terminal_the_simple_display_writes_occasional_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIPERF_UI_REALTIME_METRICS_INTERVAL", "1000")
-    stream = io.StringIO()
-    shown = Simple(None, stream)
-    shown.show(SNAPSHOT)
-    assert stream.getvalue() == ""
-    shown._last_s -= 1001
-    shown.show(SNAPSHOT)
-    shown.show(SNAPSHOT)
-    assert len(stream.getvalue().splitlines()) == 1
 
 
 def test_options_are_attributes(told: Path) -> None:

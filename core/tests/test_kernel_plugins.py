@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from aiperf.run.display import Simple
 from aiperf.sdk.ui import NoUi
 from aiperf.testing import UiContract
-
-
-class TestSimpleUi(UiContract):
-    ui = Simple
 
 
 class TestNoUi(UiContract):

@@ -1,4 +1,4 @@
-"""The processes of a run: how many workers and reducers, the engine's limits, the display, readiness and channels."""
+"""The processes of a run: how many workers and reducers, the engine's limits, the display and channels."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def ui(draft: Draft) -> PluginRef | None:
     name, terminal = draft.kernel.ui, sys.stderr.isatty()
     if name is None:
         loud = draft.kernel.verbose or draft.kernel.extra_verbose
-        return draft.chosen("uis", "simple" if terminal or loud else "none")
+        return draft.chosen("uis", "simple" if (terminal or loud) and "simple" in registry.names("uis") else "none")
     descriptor = registry.find("uis", name)
     if descriptor is None and name == "dashboard":
         draft.warn("no dashboard is installed; using the simple display")
@@ -87,7 +87,7 @@ def ui(draft: Draft) -> PluginRef | None:
 
 
 def check(draft: Draft) -> None:
-    """Refuse contradictory options of channels and readiness, and bad environment variables."""
+    """Refuse contradictory options of channels, and bad environment variables."""
     kernel = draft.kernel
     draft.exclusive("workers", "workers_max", "one is the number of workers, the other its upper bound")
     draft.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
@@ -95,7 +95,3 @@ def check(draft: Draft) -> None:
     if ipc is not None and ipc.exists() and not ipc.is_dir():
         draft.refuse(f"{draft.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")
     draft.errors += environment.problems()
-    timeout = draft.flag("ready_timeout_s")
-    for field in ("ready_mode", "ready_interval_s"):
-        if draft.typed(field) and not kernel.ready_timeout_s:
-            draft.refuse_alone(draft.flag(field), timeout, "without it nobody waits")

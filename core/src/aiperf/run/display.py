@@ -8,15 +8,11 @@ A display that fails is reported, and plain log lines take its place.
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
-import time
 from collections.abc import Callable
-from typing import Any, TextIO
 
 import msgspec
 
-from aiperf import environment
 from aiperf.errors import PluginError
 from aiperf.logs import progress
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
@@ -101,7 +97,7 @@ class Display:
     @property
     def draws(self) -> bool:
         """Whether it redraws lines of the terminal in this process."""
-        return isinstance(self._ui, Simple) and self._ui.terminal
+        return self._ui.draws
 
     def show(self, snapshot: Snapshot) -> None:
         self._safely(lambda: self._ui.show(snapshot))
@@ -144,51 +140,6 @@ def display(ref: PluginRef, options: EncodedOptions | None, *, in_process: bool)
 def _made(ref: PluginRef, options: EncodedOptions | None) -> Ui:
     ui: Ui = load(ref)(None if options is None else options.decoded())
     return ui
-
-
-class Simple(Ui):
-    """``--ui simple``: redrawn in place on a terminal, else a line every ``AIPERF_UI_REALTIME_METRICS_INTERVAL`` seconds."""
-
-    def __init__(self, options: Any = None, stream: TextIO | None = None) -> None:
-        super().__init__(options)
-        self._every_s = environment.progress_s()
-        self._stream = stream or sys.stderr
-        self.terminal = self._stream.isatty()
-        self._drawn = 0
-        self._last_s = time.monotonic()
-
-    def show(self, snapshot: Snapshot) -> None:
-        if self.terminal:
-            self._draw(*snapshot.lines())
-        elif time.monotonic() - self._last_s >= self._every_s:
-            self._last_s = time.monotonic()
-            self._write("  ".join(snapshot.lines()) + "\n")
-
-    def step(self, step: Step) -> None:
-        if self.terminal:
-            self._draw(step.line())
-
-    def log(self, line: str) -> None:
-        self.close()
-        self._write(f"{line}\n")
-
-    def close(self) -> None:
-        """Erase the lines."""
-        self._write(self._erasing())
-        self._drawn = 0
-
-    def _draw(self, *lines: str) -> None:
-        width = max(20, shutil.get_terminal_size().columns - 1)
-        self._write(self._erasing() + "\n".join(line[:width] for line in lines))
-        self._drawn = len(lines)
-
-    def _erasing(self) -> str:
-        """What takes the drawn lines away."""
-        return "\x1b[1A".join(["\r\x1b[K"] * self._drawn)
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
 
 
 def main(replies: str) -> int:

@@ -80,6 +80,9 @@ class Ui(WithOptions[OptionsT]):
     standard input.  Ctrl-C reaches only the run.
     """
 
+    draws = False
+    """Whether it redraws lines of the terminal, in the run's own process: steps are not logged then, and results close it."""
+
     def show(self, snapshot: Snapshot) -> None:
         """Show live numbers; called a few times per second.  Snapshots that come too fast are left out."""
         raise NotImplementedError(f"{type(self).__name__} must define show(snapshot)")

@@ -1,0 +1,58 @@
+"""The simple display, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from aiperf.sdk.ui import Snapshot, Step
+from aiperf.testing import UiContract
+from aiperf_ui_simple import Simple
+
+SNAPSHOT = Snapshot("profiling", "profiling", 1.5, 0, 7, 1, 2, 4.0)
+
+
+class TestItKeepsTheContract(UiContract):
+    ui = Simple
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_simple_display_redraws_two_lines_and_gives_way_to_the_log() -> None:
+    stream = Terminal()
+    shown = Simple(None, stream)
+    shown.show(SNAPSHOT)
+    shown.show(SNAPSHOT)
+    shown.log("a line")
+    shown.close()
+    drawn = stream.getvalue()
+    assert drawn.count("profiling  0:01  7 done  2 in flight  1 errors") == 2
+    assert drawn.endswith("\r\x1b[K\x1b[1A\r\x1b[Ka line\n")
+
+
+def test_a_step_is_drawn_on_a_terminal_and_nowhere_else() -> None:
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        shown = Simple(None, stream)
+        assert shown.draws is (stream is terminal)
+        shown.step(Step("Making the data set", 1.0, 7, None, "entries"))
+        shown.step(Step("Making the data set", 1.5, 9, None, "entries"))
+        shown.close()
+    erased = "\r\x1b[K"
+    assert terminal.getvalue().endswith(f"{erased}Making the data set: 9 entries, 0:01{erased}")
+    assert pipe.getvalue() == ""
+
+
+def test_without_a_terminal_the_simple_display_writes_occasional_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_UI_REALTIME_METRICS_INTERVAL", "1000")
+    stream = io.StringIO()
+    shown = Simple(None, stream)
+    shown.show(SNAPSHOT)
+    assert stream.getvalue() == ""
+    shown._last_s -= 1001
+    shown.show(SNAPSHOT)
+    shown.show(SNAPSHOT)
+    assert len(stream.getvalue().splitlines()) == 1
