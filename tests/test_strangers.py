@@ -190,8 +190,8 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert done.code == 0, done.err
     used = {row["category"]: row["version"] for row in done.json()["plugins"]["used"] if row["distribution"] == "acme-sundries"}
     assert set(used.values()) == {"0.9.1"} and sorted(used) == [
-        "arrivals", "engines", "hooks", "ramps", "samplers", "telemetry", "tokenizers", "transports", "uis", "url_strategies",
-        "verdicts",
+        "arrivals", "companions", "engines", "hooks", "ramps", "samplers", "telemetry", "tokenizers", "transports", "uis",
+        "url_strategies", "verdicts",
     ]  # fmt: skip
 
     seen = sorted(simulator.truth()["requests"], key=lambda row: row["received_mono_ns"])
@@ -207,6 +207,9 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     log = (done.artifacts / "logs" / "aiperf.log").read_text()
     assert "20 requests through a string in the shed" in log
     assert "ding!" in done.err
+    (tea,) = [sentence for sentence in done.json()["warnings"] if " of tea " in sentence]
+    took = re.fullmatch(r"4 cups of tea before profiling, which took (\d+) ns", tea)
+    assert took is not None and int(took[1]) == pytest.approx(done.json()["benchmark_duration"]["avg"] * 1e9, rel=0.5)
     assert '"water"' in (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
 
     (found,) = [each for each in done.json()["measurement"]["findings"] if each["package"] == "acme-sundries 0.9.1"]
@@ -338,6 +341,13 @@ plugins:
 """
 
 JUDGE = "class Thing:\n    def __init__(self, options): pass\n    def judge(self, evidence): ACT\n"
+GUEST = """
+from aiperf.sdk.companion import Companion
+
+class Thing(Companion):
+    def phase_ended(self, phase, at_ns):
+        raise LookupError("zzz")
+"""
 
 
 def bad(category: str) -> str:
@@ -371,6 +381,7 @@ class Overlay:
         self.add("bad-exit", "metrics", "quits", code="raise SystemExit(3)\n")
         self.add("bad-judge", "verdicts", "asleep", code=JUDGE.replace("ACT", "raise LookupError('zzz')"))
         self.add("bad-finding", "verdicts", "wordy", code=JUDGE.replace("ACT", "return ['guilty']"))
+        self.add("bad-guest", "companions", "clumsy", code=GUEST)
         self.add("bad-empty", "exporters", "lacking")
         self.add("bad-hookless", "hooks", "hookless", code="class Thing:\n    pass\n")
         self.add("bad-yaml", "endpoints", "garbled", manifest="plugins: [")
@@ -421,6 +432,8 @@ def test_broken_packages_do_not_change_a_run(among_them: Done) -> None:
         ("bad-series 0.9", "series:rotten", f"No module named '{MISSING}'"),
         ("bad-hooks 0.9", "hooks:rotten", f"No module named '{MISSING}'"),
         ("bad-verdicts 0.9", "verdicts:rotten", f"No module named '{MISSING}'"),
+        ("bad-companions 0.9", "companions:rotten", f"No module named '{MISSING}'"),
+        ("bad-guest 0.9", "companions:clumsy", "failed: LookupError: zzz"),
         ("bad-judge 0.9", "verdicts:asleep", "failed: LookupError: zzz"),
         ("bad-finding 0.9", "verdicts:wordy", "failed: TypeError: judge gave str, not Finding"),
         ("bad-exit 0.9", "quits", "SystemExit: 3"),
@@ -441,7 +454,7 @@ def test_a_broken_package_is_named_in_one_line(among_them: Done, package: str, n
 
 
 def test_a_broken_plugin_that_no_run_loads_is_not_mentioned(among_them: Done) -> None:
-    loaded = {"metrics", "exporters", "telemetry", "series", "hooks", "verdicts"}
+    loaded = {"metrics", "exporters", "telemetry", "series", "hooks", "verdicts", "companions"}
     said = among_them.err + among_them.out
     assert [category for category in CATEGORIES if f"{bad(category)} " in said and category not in loaded] == []
 

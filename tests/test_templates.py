@@ -30,11 +30,11 @@ NAMES = {
     "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "driver": "my-pace", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
-    "ramp": "my-rise", "verdict": "my-verdict", "series": "my-series",
+    "ramp": "my-rise", "verdict": "my-verdict", "series": "my-series", "companion": "my-companion",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
-IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict")
+IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict", "companion")
 CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "series", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
@@ -211,6 +211,8 @@ def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_pat
     assert "| My Metric | ms |" in (done.artifacts / "my_table.md").read_text()
     (phase,) = json.loads((done.artifacts / "my_hooks.json").read_text())["phases"]
     assert phase["ended_ns"] > phase["started_ns"]
+    (busy,) = json.loads((done.artifacts / "my_companion.json").read_text())
+    assert busy["name"] == "profiling" and min(busy["before"], busy["after"]) >= 0
     due = sorted(row["due_ns"] for row in done.lines("profile_export_arrivals.jsonl"))
     assert due[9] - due[0] > 1.5 * (due[29] - due[20]), "the rate had to grow"
     slowest = program("my-command", done.artifacts, "--top", 3)

@@ -407,7 +407,11 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     own = {field: text for field, text in scan.values().get("", {}).items() if field not in first}
     kernel, errors = validate(KernelOptions, registry.kernel_options, own, scan.typed_of(""))
     # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
-    needed = [each for each in _run_plugins(registry) if CATEGORIES[each.category].every or each.key in scan.values()]
+    every, given = {name for name, category in CATEGORIES.items() if category.every}, scan.values()
+    needed = [
+        each for each in _run_plugins(registry)
+        if each.key in given or (each.category in every and "needs_option" not in each.capabilities)
+    ]  # fmt: skip
     plugins = _validated(registry, needed, scan, errors)
     if errors or scan.errors:  # else each name is looked up where its plugin is chosen, and the environment with the plan
         errors += [*_unknown_names(registry, scan), *environment.problems()]

@@ -12,7 +12,7 @@ from msgspec import Struct
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError, ConfigErrors
 from aiperf.planning.kernel_options import KernelOptions
-from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.options import Options
 
 if TYPE_CHECKING:
@@ -164,13 +164,22 @@ class Draft:
     def everything(self, category: str) -> tuple[PluginRef, ...]:
         """Every usable plugin of a category, without those whose required option is not given.
 
+        With the capability ``needs_option: FIELD`` it is left out where that option is none, 0 or false; with ``needs_plugins:
+        CATEGORY`` where the run has no plugins of that category.
         Hooks are registered first: a hook that can't be registered is out of use before another process loads it.
         """
         if category == "hooks" and self.registry.all(category):
             self.registry.hooks()
         plugins = self.registry.all(category)
-        given = self.settings.plugins
-        lacking = [plugin.key for plugin in plugins if plugin.options_model is not None and plugin.key not in given]
+        lacking = [plugin.key for plugin in plugins if self._lacks(plugin)]
         for key in lacking:
-            log.debug("the plugin %s is left out: it needs an option that was not given", key)
+            log.debug("the plugin %s is left out: what it needs was not given", key)
         return tuple(plugin.ref for plugin in plugins if plugin.key not in lacking)
+
+    def _lacks(self, plugin: Descriptor) -> bool:
+        """Whether something that the plugin needs was not given."""
+        options, can = self.settings.plugins.get(plugin.key), plugin.capabilities
+        option, category = can.get("needs_option"), can.get("needs_plugins")
+        if options is None and (plugin.options_model or option):
+            return True
+        return bool((option and not vars(options).get(option)) or (category and not self.everything(category)))

@@ -52,6 +52,8 @@ _TABLE = (
     Category("url_strategies", "url strategy", "Which base URL a session uses.", chosen_by=("--url-strategy",)),
     Category("transports", "transport", "Ways to move bytes. Chosen by --transport.", chosen_by=("--transport",)),
     Category("engines", "engine", "Where shards run.", base="aiperf.sdk.engine:ShardEngine"),
+    Category("companions", "companion", "What works beside the load: sampling, waiting for a server.",
+        base="aiperf.sdk.companion:Companion", every=True),
     Category("uis", "ui", "Live displays. Chosen by --ui-type.", base="aiperf.sdk.ui:Ui"),
     Category("plots", "plot", "Pictures of results. Drawn by aiperf plot."),
     Category("definitions", "definition", "What tools mean by latency and throughput. Shown by aiperf report --definitions.",

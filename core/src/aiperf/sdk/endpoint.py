@@ -417,6 +417,6 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 
 __all__ = [
-    "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader", "decoded",
-    "encoded", "follows", "in_band_error", "unreadable",
+    "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader",
+    "completed", "decoded", "encoded", "follows", "in_band_error", "unreadable",
 ]  # fmt: skip

@@ -1,5 +1,5 @@
 """Settings in environment variables, read as the kernel reads its own."""
 
-from aiperf.environment import experimental, number, socket_options
+from aiperf.environment import experimental, ip_version, number, progress_s, socket_options
 
-__all__ = ["experimental", "number", "socket_options"]
+__all__ = ["experimental", "ip_version", "number", "progress_s", "socket_options"]

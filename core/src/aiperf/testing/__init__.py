@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from aiperf.testing.arrivals import ArrivalsContract
     from aiperf.testing.batches import absent, sample_batch, scored
     from aiperf.testing.commands import CommandContract
+    from aiperf.testing.companions import CompanionContract
     from aiperf.testing.configurations import ConfigurationContract
     from aiperf.testing.datasets import DatasetContract
     from aiperf.testing.definitions import DefinitionContract
@@ -52,6 +53,7 @@ _WHERE = {
         "scored",
     ),
     "commands": ("CommandContract",),
+    "companions": ("CompanionContract",),
     "configurations": ("ConfigurationContract",),
     "datasets": ("DatasetContract",),
     "definitions": ("DefinitionContract",),
@@ -114,6 +116,7 @@ __all__ = [
     "Case",
     "CheckReport",
     "CommandContract",
+    "CompanionContract",
     "ConfigurationContract",
     "DatasetContract",
     "DatasetExporterContract",

@@ -20,6 +20,7 @@ from aiperf.sdk.exporter import BatchExporter, SummaryExporter, Target
 from aiperf.sdk.metric import Analysis, MetricFamily, Needs, RunMetric
 from aiperf.testing.arrivals import ArrivalsContract
 from aiperf.testing.commands import CommandContract
+from aiperf.testing.companions import CompanionContract
 from aiperf.testing.configurations import ConfigurationContract
 from aiperf.testing.datasets import DatasetContract
 from aiperf.testing.definitions import DefinitionContract
@@ -232,6 +233,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "graders": _grader,
         "telemetry": _telemetry,
         "series": _as(SeriesContract, "series", options=True),
+        "companions": _as(CompanionContract, "companion", options=True),
         "tokenizers": _tokenizer,
         "schedules": _schedule,
         "arrivals": _as(ArrivalsContract, "gaps"),

@@ -7,7 +7,20 @@ import os
 import sys
 from collections.abc import Iterable
 
-from aiperf import Exchange, KernelTransport, LocalProcess, Point, Shard, ShardEngine, ShardStart, Snapshot, TelemetrySource, Ui
+from aiperf import (
+    Exchange,
+    KernelTransport,
+    LocalProcess,
+    PhasePlan,
+    Point,
+    Shard,
+    ShardEngine,
+    ShardStart,
+    Snapshot,
+    TelemetrySource,
+    Ui,
+)
+from aiperf.sdk.companion import Companion, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +42,20 @@ class String(KernelTransport):
     async def close(self) -> None:
         log.warning("%d requests through a string in the %s", self._spoken, os.environ.get("ACME_PLACE", "open"))
         await super().close()
+
+
+class Kettle(Companion[None]):
+    cups = 0
+
+    def waiting(self) -> Waiting | None:
+        self.cups += 1
+        return Waiting("Waiting for tea", self.cups, 3, "cups") if self.cups <= 3 else None
+
+    def phase_began(self, phase: PhasePlan, at_ns: int) -> None:
+        self.began_ns = at_ns
+
+    def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
+        self.context.report(f"{self.cups} cups of tea before {phase.name}, which took {at_ns - self.began_ns} ns")
 
 
 class Bell(Ui):

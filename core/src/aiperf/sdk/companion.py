@@ -1,0 +1,80 @@
+"""The contract of companions: what works beside the load, and is told of the points of a run's life.
+
+The run's own process makes one of each and calls it; no request is in flight while a call lasts, but between the begin and the
+end of a phase.  An exception is reported, with package and version, and the run goes on without the companion.
+
+The manifest may say in which runs a companion takes part: ``needs_option: FIELD`` where this option of its own has a value
+other than none, 0 or false; ``needs_plugins: telemetry`` where the run uses plugins of that category.  No other run imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic
+
+from msgspec import Struct
+
+from aiperf.sdk.options import OptionsT
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+
+
+class CompanionContext(Struct, frozen=True):
+    """What a companion knows of its run.
+
+    plan: before the data set is made, with its secrets.  secrets: the headers of every request, and the texts that stand in no
+    file.  log_file: for what processes of its own write.  report: takes a sentence for the log and the report, as a warning.
+    """
+
+    plan: Plan
+    secrets: Secrets
+    log_file: Path
+    report: Callable[[str], None]
+
+
+class Waiting(Struct, frozen=True):
+    """What the load waits for: ``Waiting for http://a``.  done, total: how far that is, in *unit*; None is unknown."""
+
+    what: str
+    done: int | None = None
+    total: int | None = None
+    unit: str = ""
+
+
+class Companion(Generic[OptionsT]):
+    """Made once a run, cheaply.  options: the companion's own (None where it declares none)."""
+
+    def __init__(self, options: OptionsT, context: CompanionContext) -> None:
+        self.options, self.context = options, context
+
+    @classmethod
+    def check(cls, plan: Plan, options: OptionsT) -> None:
+        """Refuse the plan with ConfigError, before anything is started."""
+
+    def begin(self) -> None:
+        """The run begins: the data set is made beside what is started here.  An AiperfError ends the run before its load."""
+
+    def waiting(self) -> Waiting | None:
+        """What the load waits for, asked often behind the making of the data set; None lets it begin.
+
+        It is shown, and the companion itself logs it.  An AiperfError ends the run before its load.
+        """
+        return None
+
+    def phase_begins(self, phase: PhasePlan) -> None:
+        """The phase begins when this returns, within seconds."""
+
+    def phase_began(self, phase: PhasePlan, at_ns: int) -> None:
+        """The phase begins at this monotonic instant, milliseconds away; return at once."""
+
+    def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
+        """The phase ended at this monotonic instant; the next one waits for the return."""
+
+    def finish(self) -> None:
+        """The load is over: begin to end, and wait for nothing.  Not called where the run ends before."""
+
+    def close(self) -> None:
+        """The last call: end what was started.  The answers are reduced by now; the summary waits for the return."""
+
+
+__all__ = ["Companion", "CompanionContext", "Waiting"]
