@@ -41,7 +41,8 @@ class Thing(TelemetrySource):
 """
 PARENT, BUILDER, WORKER, REDUCER, SOURCE_PROCESS = "parent", "builder", "worker", "reducer", "telemetry"
 MODULES = {
-    "aiperf.worker.process": WORKER, "aiperf.run.reducer_process": REDUCER, "aiperf.telemetry.process": SOURCE_PROCESS,
+    "aiperf.worker.process": WORKER, "aiperf.run.reducer_process": REDUCER,
+    "aiperf_companion_telemetry.process": SOURCE_PROCESS,
 }  # fmt: skip
 REQUESTS, WARMUP = 10, 4
 

@@ -15,8 +15,9 @@ from aiperf_command_simulate.testing import Simulator
 SLOW = """
 import itertools, sys, time
 from aiperf.__main__ import main
-from aiperf.run import children, readiness, start, steps
+from aiperf.run import children, start, steps
 from aiperf.rundir import artifacts
+from aiperf_companion_readiness import wait
 
 steps._FIRST_S, steps._EVERY_S = 0.0, 0.02
 
@@ -43,7 +44,7 @@ def slowly(self):
     begin(self)
 
 
-start.Builder.poll, readiness.Wait.over = later(start.Builder.poll), later(readiness.Wait.over)
+start.Builder.poll, wait.Wait.over = later(start.Builder.poll), later(wait.Wait.over)
 begin, artifacts.Export.begin = artifacts.Export.begin, slowly
 make_mailbox, children.Mailbox.__init__ = children.Mailbox.__init__, hears_late
 sys.argv[0] = "aiperf"

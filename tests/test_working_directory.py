@@ -48,7 +48,7 @@ def test_nor_does_the_installed_command(hostile: Path, aiperf: Program, simulato
     assert imported(hostile) == ""
 
 
-@pytest.mark.parametrize("module", ["aiperf.telemetry.process", "aiperf.run.display"])
+@pytest.mark.parametrize("module", ["aiperf_companion_telemetry.process", "aiperf.run.display"])
 def test_nor_does_a_plugin_process(hostile: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.chdir(hostile)
     process = SideProcess(module)

@@ -258,7 +258,6 @@ def test_the_typed_transport_wins_then_the_endpoints_then_the_urls(given: dict[s
     ({"urls": ["frames://h"], "transport": "http"}, "--url has the scheme frames; the transport 'kernel' serves http and"),
     ({"endpoint_type": "framed"}, "--url has the scheme http; the transport 'frames' serves frames and framess"),
     ({"endpoint_type": "orphan"}, "--endpoint-type orphan needs the transport 'telex', which is not installed"),
-    ({"urls": ["frames://h"], "ready_timeout_s": 5.0}, "--wait-for-model-timeout 5 asks over HTTP, and frames is not HTTP"),
 ])  # fmt: skip
 def test_a_transport_that_does_not_fit_is_refused(given: dict[str, Any], said: str) -> None:
     assert only_error(installed=[*PLUGINS, *FRAMES], **given).startswith(said)

@@ -163,9 +163,6 @@ TWO_WAYS = [
     ("", f"{BURST} --streaming --warmup-request-count 2 --warmup-prefill-concurrency-ramp-duration 2",
      "--warmup-prefill-concurrency-ramp-duration --warmup-prefill-concurrency --prefill-concurrency add drop"),
     ("", f"{BURST} --arrival-pattern concurrency_burst", "--arrival-pattern concurrency_burst --request-rate drop"),
-    ("", f"{BURST} --wait-for-model-mode models", "--wait-for-model-mode --wait-for-model-timeout add drop"),
-    ("", f"{BURST} --wait-for-model-interval 2 --wait-for-model-timeout 0",
-     "--wait-for-model-interval --wait-for-model-timeout add drop"),
     ("", f"{BURST} --url http://a=2,http://b", "--url --url-strategy round_robin weighted drop"),
 ]  # fmt: skip
 
@@ -214,7 +211,6 @@ def test_all_mistakes_of_a_line_come_in_one_report() -> None:
     ("--request-cancellation-delay -1", "--request-cancellation-delay: -1 is not allowed; must be at least 0"),
     ("--failed-request-threshold 1.1", "--failed-request-threshold: 1.1 is not allowed; must be at most 1"),
     ("--stats-interval 1001", "--stats-interval: 1001 is not allowed; must be at most 1000"),
-    ("--wait-for-model-interval 0", "--wait-for-model-interval: 0 is not allowed; must be more than 0"),
     ("--concurrency-ramp-duration 0", "--concurrency-ramp-duration: 0 is not allowed; must be more than 0"),
     ("--warmup-request-count 0", "--warmup-request-count: 0 is not allowed; must be at least 1"),
     ("--session-delay-ratio -1", "--session-delay-ratio: -1 is not allowed; must be at least 0"),

@@ -10,7 +10,7 @@ _KEPT_NAMES = {
     "planning": "configure outputs phases sources",
     "prepare": "build",
     "processes": "local",
-    "run": "children display readiness",
+    "run": "children display",
     "rundir": "artifacts journal store",
     "sdk": (
         "columns command dataset definition descriptor draws endpoint exporter grader hooks metric model "
@@ -45,6 +45,8 @@ _PACKAGES = {
     "schedule": "aiperf_schedule_standard", "ramps": "aiperf_schedule_standard.ramps",
     "rates": "aiperf_schedule_standard.ramps", "sessions": "aiperf_schedule_standard.replay",
     "advice": "aiperf_verdict_advice", "report.trust": "aiperf_verdict_measurement", "trust": "aiperf_verdict_measurement",
+    "readiness": "aiperf_companion_readiness.wait", "run.readiness": "aiperf_companion_readiness.wait",
+    "telemetry.process": "aiperf_companion_telemetry.process",
     "worker.http": "aiperf_transport_sockets", "encodings": "aiperf_reducer_columns.reduce.encodings",
     "reduce": "aiperf_reducer_columns.reduce", "report": "aiperf_reducer_columns.report",
     "statistics": "aiperf_reducer_columns.statistics", "rundir.shard_reader": "aiperf_reducer_columns.reduce.shard_reader",

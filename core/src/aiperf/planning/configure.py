@@ -6,13 +6,13 @@ All configuration errors of a command are collected and reported together; every
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from aiperf import __version__
-from aiperf.errors import PluginError
+from aiperf.errors import AiperfError, PluginError
 from aiperf.planning import config_sections, load_checks, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
@@ -20,7 +20,8 @@ from aiperf.planning.secret_texts import secret_texts
 from aiperf.planning.sources import Source
 from aiperf.planning.target import EndpointChoice
 from aiperf.redaction import secret_fields
-from aiperf.registry.third_party import blamed
+from aiperf.registry.first_party import install
+from aiperf.registry.third_party import blamed, isolated, load
 from aiperf.rundir.reducing import INSTALL
 from aiperf.sdk.categories import CATEGORIES, singular
 from aiperf.sdk.descriptor import PluginRef
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _ALWAYS = frozenset(category.name for category in CATEGORIES.values() if category.every)
 _MISSING = PluginRef("", "", "", "", "")
+_SAMPLER = "aiperf-companion-telemetry"
 
 
 def plan(
@@ -96,6 +98,9 @@ def plan(
     hide(secrets.texts)
     hooks.call("aiperf_plan_validated", plan=plan)
     draft.errors += hooks.refusals
+    for ref in plan.plugins.companions:
+        with draft.collected(), isolated(ref, draft.warn, passing=AiperfError):
+            load(ref).check(plan, plan.plugins.options_of(ref))
     draft.settle()
     return plan, secrets
 
@@ -107,7 +112,7 @@ def _plugins(
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
     grader = _grader(draft, choice)
-    telemetry, drivers = draft.everything("telemetry"), draft.everything("drivers")
+    telemetry, companions, drivers = _telemetry(draft), draft.everything("companions"), draft.everything("drivers")
     if not drivers:  # which one a phase has, its schedule decides while the data set is built
         draft.chosen("drivers", load_checks.BURST)
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
@@ -120,7 +125,7 @@ def _plugins(
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=telemetry,
         verdicts=draft.everything("verdicts"), series=_series(draft) if telemetry else None,
-        reducer=_reducer(draft),
+        reducer=_reducer(draft), companions=tuple(_usable(draft, companions)),
         samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
         drivers={plugin.name: plugin for plugin in drivers},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
@@ -138,17 +143,31 @@ def _reducer(draft: Draft) -> PluginRef | None:
     return draft.chosen("reducers", best.name)
 
 
+def _telemetry(draft: Draft) -> tuple[PluginRef, ...]:
+    """The sources, where a companion samples them."""
+    sources = draft.everything("telemetry")
+    samplers = [one for one in draft.registry.all("companions") if one.capabilities.get("needs_plugins") == "telemetry"]
+    if sources and not samplers:
+        draft.warn(f"no installed package samples {names([ref.key for ref in sources])}: {install(_SAMPLER)}")
+    return sources if samplers else ()
+
+
 def _series(draft: Draft) -> PluginRef | None:
     """The plugin with the highest rank that can be imported."""
-    registry = draft.registry
-    for plugin in sorted(registry.all("series"), key=registry.rank, reverse=True):
+    ranked = sorted(draft.registry.all("series"), key=draft.registry.rank, reverse=True)
+    usable = next(_usable(draft, ranked), None)
+    return None if usable is None else draft.chosen("series", usable.name)
+
+
+def _usable(draft: Draft, plugins: Iterable[PluginRef]) -> Iterator[PluginRef]:
+    """The plugins that can be imported; a warning for each other one."""
+    for plugin in plugins:
         try:
-            registry.load("series", plugin.name)
+            load(plugin)
         except PluginError as error:
             draft.warn(f"{error.message}; it is left out")
         else:
-            return draft.chosen("series", plugin.name)
-    return None
+            yield plugin
 
 
 def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:

@@ -19,14 +19,6 @@ class ConnectionReuse(StrEnum):
     STICKY_USER_SESSIONS = "sticky_user_sessions"
 
 
-class ReadyMode(StrEnum):
-    """What says that a server is ready: its list of models, an answer to a request, or both."""
-
-    MODELS = "models"
-    INFERENCE = "inference"
-    BOTH = "both"
-
-
 class KernelOptions(Options):
     """Options of ``aiperf profile`` that the kernel itself reads."""
 
@@ -69,14 +61,6 @@ class KernelOptions(Options):
     preconnect: bool = option("--preconnect", default=True, negative="--no-preconnect", group="Connection",
         place="endpoint.preconnect",
         help="Open connections before the load; without, the first requests open them, and measure that, too.")
-    ready_timeout_s: Finite = option("--wait-for-model-timeout", default=0.0, ge=0, group="Connection", metavar="SECONDS",
-        place="endpoint.wait_for_model_timeout",
-        help="Wait so long for the server to be ready before anything is measured; 0 doesn't ask.")
-    ready_mode: ReadyMode = option("--wait-for-model-mode", default=ReadyMode.INFERENCE, group="Connection",
-        place="endpoint.wait_for_model_mode",
-        help="What says that it is ready: its list of models, an answer to a request, or both.")
-    ready_interval_s: Finite = option("--wait-for-model-interval", default=5.0, gt=0, group="Connection", metavar="SECONDS",
-        place="endpoint.wait_for_model_interval", help="Time between two looks at the server.")
     session_header: str = option("--session-header", default="X-Correlation-ID", group="Endpoint", metavar="NAME",
         place="endpoint.session_header", help="Header that carries the session's id.")
     request_content_type: str | None = option("--request-content-type", group="Endpoint", shown="the endpoint type's",

@@ -112,8 +112,6 @@ def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> Plug
             f"{draft.flag('urls')} has the scheme {names(foreign)}; the transport {ref.name!r} serves {names(sorted(served))}",
             f"give URLs that one transport serves, or name another with {flag}",
         )
-    if (asking := draft.kernel.ready_timeout_s) and not set(schemes) <= set(_HTTP):
-        draft.refuse(f"{draft.flag('ready_timeout_s')} {asking:g} asks over HTTP, and {names(schemes)} is not HTTP", "drop it")
     return ref
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 from typing import TYPE_CHECKING
 
+from aiperf.errors import AiperfError
 from aiperf.redaction import scrubbed
-from aiperf.sdk.model import names
+from aiperf.sdk.fetch import fetch
+from aiperf.sdk.model import join_url, names
 
 if TYPE_CHECKING:
     from aiperf.sdk.plan import Plan, Secrets
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 2.0
 _MOST_MODELS = 10
+_MOST_BYTES = 1 << 20
 _NOT_FOUND = 404
 
 
@@ -43,11 +48,16 @@ def offered(summary: Summary, plan: Plan, secrets: Secrets) -> str:
     """The models that the first server lists, where it answered with 404; "" where it has no list, or none within 2 s."""
     if all(each.error.code != _NOT_FOUND for each in summary.errors):
         return ""
-    from aiperf.run.readiness import listed_models  # not in a run that succeeds
-
     listed: list[str] = []
+
+    def ask() -> None:
+        with contextlib.suppress(AiperfError, OSError, ValueError, KeyError, TypeError):
+            url, to = join_url(plan.target.urls[0], "/v1/models"), plan.target
+            page = fetch(url, _LOOK_S, headers=secrets.headers, tls=to.tls, most_bytes=_MOST_BYTES)
+            listed.extend(str(model["id"]) for model in json.loads(page.body)["data"])
+
     # A daemon: a server that never answers must not keep the program from ending.
-    look = threading.Thread(target=lambda: listed.extend(listed_models(plan, secrets, _LOOK_S)), daemon=True)
+    look = threading.Thread(target=ask, daemon=True)
     look.start()
     look.join(_LOOK_S)
     shown = [scrubbed(each, secrets.texts) for each in listed[:_MOST_MODELS]]

@@ -14,7 +14,6 @@ from aiperf.processes import control
 from aiperf.run.children import POLL_MS, Child, no_messages
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ui import Snapshot
-from aiperf.telemetry.process import BEGIN, END
 from aiperf.worker.clock import NS_PER_S
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Phase:
     def _begin(self) -> None:
         phase, mailbox = self._phase, self._mailbox
         mailbox.begin_phase(self._outcome.lost)
-        self._run.sources.sample(phase.index, BEGIN)
+        self._run.companions.each(lambda each: each.phase_begins(phase))
         self._start_ns = monotonic_ns() + _LEAD_NS
         self._outcome.times.setdefault("begin_ns", self._start_ns)
         resume = control.Begin(phase.index, self._start_ns, resumed=True)
@@ -72,7 +71,7 @@ class Phase:
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self._running():
             mailbox.send(child, control.Begin(phase.index, self._start_ns))
-        self._run.sources.begun(phase.index, self._start_ns)
+        self._run.companions.each(lambda each: each.phase_began(phase, self._start_ns))
         self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase, servers=self._run.servers)
 
     def _judge_failures(self) -> None:
@@ -142,7 +141,8 @@ class Phase:
     def _end(self) -> None:
         phase = self._phase
         self._mailbox.catch_up = no_messages
-        self._run.sources.sample(phase.index, END, max(self._mailbox.phase_end_ns, self._start_ns))
+        end_ns = max(self._mailbox.phase_end_ns, self._start_ns)
+        self._run.companions.each(lambda each: each.phase_ended(phase, end_ns))
         self._judge_failures()
         completed, errors = self._mailbox.totals()
         elapsed_s = ((self._mailbox.phase_end_ns or monotonic_ns()) - self._start_ns) / NS_PER_S

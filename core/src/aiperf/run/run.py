@@ -22,6 +22,7 @@ from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
 from aiperf.run.children import POLL_MS, Child, Mailbox
+from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
 from aiperf.run.failure import last_line
 from aiperf.run.fleet import Fleet
@@ -34,7 +35,6 @@ from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.ui import NoUi
-from aiperf.telemetry.process import Sources
 from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Run:
         self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
         fleet.begin(plan, settings.kernel, directories)
         self.fleet, self.children = fleet, fleet.children
-        self.sources = Sources(plan, directories.log_file, outcome.warn, secrets)
+        self.companions = Companions(plan, secrets, directories.log_file, outcome.warn)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.servers = Servers(plan.target, secrets.headers, self._pause)
@@ -156,11 +156,11 @@ class Run:
             if self.outcome.signals.count or self.outcome.incomplete:
                 break
             Phase(phase, self).run()
-        self.sources.finish()
+        self.companions.each(lambda each: each.finish())
         self._end_workers()
         builder.stop()
         self._reduce()
-        self.sources.close()
+        self.companions.close()
         summary = self._summarize()
         with watched(self.display, "Writing the data set's files"):
             builder.finish()
@@ -174,32 +174,27 @@ class Run:
     def close(self) -> None:
         """End every process, but those that wait for another plan."""
         self.display.close()
-        self.sources.close()
+        self.companions.close()
         if not self.fleet.resting:
             self.fleet.close()
         self.hooks.call("aiperf_teardown")
 
     def _prepare(self, builder: Builder) -> Plan:
-        """The built plan, once the servers are ready."""
-        kernel, waiting = self.settings.kernel, None
-        with contextlib.ExitStack() as stack:
-            if kernel.ready_timeout_s:
-                from aiperf.run.readiness import Wait
-
-                waiting = Wait(self.plan, self.secrets, kernel.ready_mode, kernel.ready_timeout_s, kernel.ready_interval_s)
-                stack.enter_context(contextlib.closing(waiting))
-            with step(self.display, "Making the data set", self._entries) as tell:
-                while not builder.poll():
-                    self._receive(_BUILD_POLL_MS)
+        """The built plan, once no companion waits any more."""
+        self.companions.each(lambda each: each.begin(), passing=AiperfError)
+        with step(self.display, "Making the data set", self._entries) as tell:
+            while not builder.poll():
+                self._receive(_BUILD_POLL_MS)
+                tell()
+        self.outcome.stamp("built_ns")
+        plan = builder.result()
+        now = self.companions.waiting()
+        while what := now:
+            with step(self.display, what, self.companions.far, logged=True) as tell:
+                while now == what:
+                    self._receive(POLL_MS)
                     tell()
-            self.outcome.stamp("built_ns")
-            plan = builder.result()
-            if waiting is not None:
-                with step(self.display, f"Waiting for {names(waiting.shown)}", waiting.far, logged=True) as tell:
-                    while not waiting.over():
-                        self._receive(POLL_MS)
-                        tell()
-                waiting.settle()
+                    now = self.companions.waiting()
         return plan
 
     def _entries(self) -> Far:

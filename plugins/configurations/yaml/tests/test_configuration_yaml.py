@@ -25,7 +25,9 @@ MIX = OptionSpec("mix", ("--mix",), "Lengths together.", metavar="DIST", place="
 SLOS = OptionSpec("slos", ("--goodput", "-g"), "Objectives.", arity="many", metavar="TAG:NUMBER", place="slos")
 GREETING = OptionSpec("greeting", ("--greeting",), "First words.", metavar="TEXT")
 LOUD = OptionSpec("is_loud", ("--loud",), "Loudly.", "flag", "none", negative="--soft")
+WAIT = OptionSpec("timeout_s", ("--wait",), "Patience.", "float", metavar="SECONDS", place="endpoint.wait_for_model_timeout")
 PLUGINS = (
+    Descriptor("companions", "readiness", "m:R", "acme", "1", options=(WAIT,)),
     Descriptor("datasets", "synthetic", "m:D", "acme", "1", options=(ISL, SPREAD, MIX)),
     Descriptor("metrics", "goodput", "m:G", "acme", "1", options=(SLOS,)),
     Descriptor("endpoints", "parrot", "m:P", "acme", "1", options=(GREETING, LOUD)),
@@ -80,7 +82,7 @@ def wrong(folder: Path, text: str) -> list[str]:
         ),
         (
             "  endpoint: {waitForModelTimeout: 1.5m, connection-reuse: never}",
-            {"ready_timeout_s": "90", "connection_reuse": "never"},
+            {"companions:readiness.timeout_s": "90", "connection_reuse": "never"},
         ),
         ("  dataset: {isl: 512}", {"datasets:synthetic.isl": "512"}),
         (

@@ -402,7 +402,7 @@ def _plugins_used(plan: Plan, catalogue: Catalogue) -> tuple[PluginUsed, ...]:
     refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
     refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
     refs += [] if chosen.series is None else [chosen.series]
-    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.hooks]
+    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.companions, *chosen.hooks]
     given = plan.run.config.get("plugins", {})
     return tuple(
         PluginUsed(

@@ -12,13 +12,22 @@ from typing import Any
 
 import pytest
 from aiperf.errors import AiperfError, ConfigError
-from aiperf.run.readiness import Wait, questions
+from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import HttpRequest, Media, Turn
 from aiperf.sdk.plan import Plan, Secrets, TlsPlan
+from aiperf.sdk.tools import specs, validate
 from aiperf.testing.journals import plan_for
 from aiperf.testing.plans import sample_ref
 from aiperf.testing.server import Certificate, Cut, Expect, Scripted, Send, Sleep, Step, answer
+from aiperf_companion_readiness import Readiness
+from aiperf_companion_readiness.contract import ReadinessContract
+from aiperf_companion_readiness.options import ReadinessOptions, ReadyMode
+from aiperf_companion_readiness.wait import questions
+
+
+class TestItKeepsTheContract(ReadinessContract):
+    pass
 
 
 class Dialect(Endpoint):
@@ -58,10 +67,13 @@ async def waited(plan: Plan, mode: str, *, timeout_s: float = 5.0, headers: dict
     Raises:
         AiperfError: Not everybody got ready.
     """
-    wait = Wait(plan, Secrets(headers or {}), mode, timeout_s, 0.01)
-    while not wait.over():
+    options = ReadinessOptions(timeout_s=timeout_s, mode=ReadyMode(mode), interval_s=0.01)
+    made = Readiness(options, CompanionContext(plan, Secrets(headers or {}), Path("log"), print))
+    made.begin()
+    while (waiting := made.waiting()) is not None:
+        assert waiting.what.startswith("Waiting for http") and (waiting.total, waiting.unit) == (round(timeout_s), "s")
         await asyncio.sleep(0.005)
-    wait.settle()
+    made.close()
 
 
 def unready(*scripts: Sequence[Step], mode: str = "inference", timeout_s: float = 0.3) -> str:
@@ -199,3 +211,32 @@ def test_an_endpoint_that_wants_more_than_text_says_what_to_do_instead() -> None
     assert "endpoints:pictures of acme 1.2 can't encode the request to ask with: ValueError: a picture" in caught.value.message
     assert "--wait-for-model-mode models" in caught.value.hints[0]
     assert len(questions(plan("http://a", dialect="Pictures"), Secrets(), "models")) == 1
+
+
+def test_servers_that_do_not_speak_http_are_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Readiness.check(plan("frames://h"), ReadinessOptions(timeout_s=5.0))
+    assert caught.value.lines() == ["--wait-for-model-timeout 5 asks over HTTP, and frames is not HTTP", "  drop it"]
+
+
+@pytest.mark.parametrize(("given", "typed", "idle"), [
+    ({"mode": ReadyMode.BOTH}, {"mode": "--wait-for-model-mode"}, ["--wait-for-model-mode"]),
+    ({"timeout_s": 0.0, "interval_s": 2.0}, {"timeout_s": "endpoint.timeout (a.yaml:3)", "interval_s": "-i"}, ["-i"]),
+    ({"timeout_s": 2.0, "interval_s": 2.0}, {"interval_s": "--wait-for-model-interval"}, []),
+])  # fmt: skip
+def test_a_setting_needs_a_timeout(given: dict[str, Any], typed: dict[str, str], idle: list[str]) -> None:
+    wanted = typed.get("timeout_s", "--wait-for-model-timeout")
+    said = [f"{flag} needs {wanted}: without it nobody waits\nadd {wanted}, or drop {flag}" for flag in idle]
+    assert ReadinessOptions(**given).problems(typed) == said
+
+
+@pytest.mark.parametrize(("field", "value", "said"), [
+    ("interval_s", "0", "--wait-for-model-interval: 0 is not allowed; must be more than 0"),
+    ("timeout_s", "-1", "--wait-for-model-timeout: -1 is not allowed; must be at least 0"),
+    ("timeout_s", "inf", "--wait-for-model-timeout: inf is not allowed; must be a finite number"),
+    ("mode", "often", "--wait-for-model-mode: 'often' is not one of models, inference, both"),
+])  # fmt: skip
+def test_a_value_out_of_range_names_flag_value_and_range(field: str, value: str, said: str) -> None:
+    typed = {face: spec.spec.flags[0] for face, spec in ReadinessOptions.option_faces.items()}
+    _, errors = validate(ReadinessOptions, specs(ReadinessOptions), {field: value}, typed)
+    assert [error.message for error in errors] == [said]

@@ -1,4 +1,4 @@
-"""Waiting until the servers under test are ready, before anything is measured: ``--wait-for-model-*``."""
+"""Asking the servers whether they are ready, and what their answers mean."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ import time
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
-from aiperf import __version__, environment
-from aiperf.errors import AiperfError, ConfigError
-from aiperf.redaction import without_secrets
-from aiperf.registry.third_party import load, why
+from aiperf import AiperfError, ConfigError, __version__
+from aiperf.sdk.beside import load, why
 from aiperf.sdk.endpoint import Endpoint, completed, encoded
+from aiperf.sdk.environment import ip_version
 from aiperf.sdk.framing import accept
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Conversation, join_url, names
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.transport import tls_context
+from msgspec import Struct
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("aiperf.companions.readiness")
 
 _SILENT = "it does not answer"
 _CUT_SHORT_S = 1.0
@@ -89,11 +87,10 @@ class Wait:
         self._begun_s = time.monotonic()
         self._closed = threading.Event()
         self._reasons: dict[str, str | None] = {}
-        self._family = _FAMILIES.get(environment.ip_version(), socket.AF_UNSPEC)
+        self._family = _FAMILIES.get(ip_version(), socket.AF_UNSPEC)
         tls = tls_context(plan.target.tls) if any(url.startswith("https://") for url in plan.target.urls) else None
         self._threads = []
-        for url, asked in zip(plan.target.urls, questions(plan, secrets, mode), strict=True):
-            shown = without_secrets(url)
+        for shown, asked in zip(plan.public().target.urls, questions(plan, secrets, mode), strict=True):
             self._reasons[shown] = "it has not answered"
             # A daemon: a server that never answers must not keep the program from ending.
             self._threads.append(threading.Thread(target=self._ask, args=(shown, asked, tls), daemon=True))
@@ -147,21 +144,6 @@ class Wait:
             self._closed.wait(max(0.0, min(self._interval_s, self._left_s())))
 
 
-def listed_models(plan: Plan, secrets: Secrets, timeout_s: float) -> list[str]:
-    """The models that the first server lists, asked once; none where it has no list that can be read."""
-    question, family = questions(plan, secrets, "models")[0][0], _FAMILIES.get(environment.ip_version(), socket.AF_UNSPEC)
-    with contextlib.suppress(OSError, http.client.HTTPException, UnicodeError, ValueError, KeyError, TypeError):
-        tls = tls_context(plan.target.tls) if question.url.startswith("https://") else None
-        status, body = _answer(question, question.url, tls, family, timeout_s)
-        return _ids(body) if status == http.HTTPStatus.OK else []
-    return []
-
-
-def _ids(body: bytes) -> list[str]:
-    """The names of a list of models; ValueError, KeyError or TypeError where it isn't one."""
-    return [str(model["id"]) for model in json.loads(body)["data"]]
-
-
 def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> str | None:
     """Why the server is not ready; None if it is."""
     try:
@@ -174,7 +156,7 @@ def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeou
         if status != 200:
             return f"its list of models is answered with {_status(status)}"
         try:
-            listed = _ids(body)
+            listed = [str(model["id"]) for model in json.loads(body)["data"]]
         except (ValueError, KeyError, TypeError):
             return "its list of models can't be read"
         missing = [model for model in question.models if model not in listed]

@@ -1,0 +1,63 @@
+"""What the run and the process of a source say to each other, a line of JSON each."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.telemetry import TelemetryContext
+from msgspec import Struct
+
+BEGIN, END = "begin", "end"
+
+
+class SourceStart(Struct, frozen=True, tag=True):
+    """The first message: the source with its options, the file of samples, and the hooks plugins with their options.
+
+    slices: the phase that has time slices, and their length in ns; None without them.
+    series: the plugin that folds the samples; None without one.  secrets: what stands in no line of the log.
+    """
+
+    ref: PluginRef
+    options: EncodedOptions | None
+    context: TelemetryContext
+    path: str
+    hooks: tuple[tuple[PluginRef, EncodedOptions | None], ...] = ()
+    slices: tuple[int, int] | None = None
+    series: tuple[PluginRef, EncodedOptions | None] | None = None
+    secrets: tuple[str, ...] = ()
+
+
+class Edge(Struct, frozen=True, tag=True):
+    """A phase is about to begin, or has ended at the monotonic instant *at_ns*.  *edge*: BEGIN or END.
+
+    The process returns it when the sample at that edge is on disk, or has failed.
+    """
+
+    phase: int
+    edge: str
+    at_ns: int = 0
+
+
+class Begun(Struct, frozen=True, tag=True):
+    """The phase begins at the monotonic instant *at_ns*."""
+
+    phase: int
+    at_ns: int
+
+
+Message: TypeAlias = SourceStart | Edge | Begun
+
+
+class SourceTrouble(Struct, frozen=True, tag=True):
+    """A message for the report; *absent*: for the log only."""
+
+    message: str
+    absent: bool = False
+
+
+Reply: TypeAlias = Edge | SourceTrouble
+decode_message = msgspec.json.Decoder(Message).decode
+decode_reply = msgspec.json.Decoder(Reply).decode

@@ -1,0 +1,522 @@
+"""Telemetry: samples are on disk at once, and no source harms a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiperf.errors import AiperfError
+from aiperf.sdk.companion import CompanionContext
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.hooks import hookimpl
+from aiperf.sdk.options import EncodedOptions, Options
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets, TlsPlan
+from aiperf.sdk.series import (
+    FailedSample,
+    Line,
+    Moment,
+    RunningSeries,
+    Sample,
+    SampleWriter,
+    Series,
+    SeriesHeader,
+    SourceHeader,
+    sample_path,
+)
+from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.telemetry.samples import read_samples
+from aiperf.testing.journals import plan_for
+from aiperf.testing.plans import sample_ref
+from aiperf_companion_telemetry import Telemetry
+from aiperf_companion_telemetry.contract import TelemetryContract
+from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, Reply, SourceStart, SourceTrouble
+from aiperf_companion_telemetry.process import SourceProcess
+
+S = 1_000_000_000
+SEEN: list[Any] = []
+
+
+class TestItKeepsTheContract(TelemetryContract):
+    pass
+
+
+class Weather(Options):
+    start: str = ""
+    fails: int = 0
+    stop: bool = False
+
+
+class Thermometer(TelemetrySource[Weather | None]):
+    """Counts its samples; *options* may make it fail."""
+
+    interval_s = 1.0
+
+    def start(self) -> None:
+        self.taken = 0
+        if self.options is not None and self.options.start == "absent":
+            raise Absent("there is no sun")
+        if self.options is not None and self.options.start == "refused":
+            raise AiperfError("the sun is out of reach", "try again in the morning")
+
+    def sample(self) -> list[Point]:
+        self.taken += 1
+        if self.options is not None and self.options.fails == self.taken:
+            raise ConnectionError("a cloud")
+        if self.options is not None and self.options.fails == -self.taken:
+            return [20.5]  # type: ignore[list-item]
+        return [
+            Point("temperature", 20.0 + self.taken, unit="°C", labels={"where": "roof"}),
+            Point("temperature", math.nan, unit="°C", labels={"where": "cellar"}),
+            Point("rain", 10.0 * self.taken, SeriesKind.COUNTER, "mm"),
+        ]
+
+    def stop(self) -> None:
+        if self.options is not None and self.options.stop:
+            raise ZeroDivisionError("stuck")
+
+
+class Listener:
+    @hookimpl
+    def aiperf_samples_arrived(self, source: str, points: Any, moment: Moment) -> None:
+        SEEN.append((source, len(points), moment.edge))
+
+
+class Deaf:
+    @hookimpl
+    def aiperf_samples_arrived(self, source: str) -> None:
+        raise KeyError(source)
+
+
+def ref(category: str, plugin: type) -> PluginRef:
+    return sample_ref(category, f"{__name__}:{plugin.__name__}")
+
+
+class Bench:
+    """A source's process within the test, with a manual clock."""
+
+    def __init__(
+        self, path: Path, *, hooks: tuple[PluginRef, ...] = (), series: PluginRef | None = None, **options: Any
+    ) -> None:
+        self.now_ns = 0
+        self.said: list[Reply] = []
+        self.path = path
+        self.process = SourceProcess(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S))
+        given = EncodedOptions.of(Weather(**options)) if options else None
+        listening = tuple((each, None) for each in hooks)
+        folding = None if series is None else (series, None)
+        start = SourceStart(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening, (0, 5), folding)
+        self.tell(start)
+
+    def tell(self, message: Any) -> None:
+        self.process.take(msgspec.json.encode(message))
+
+    def until(self, second: float) -> None:
+        """Advance the clock with a tick at each due time."""
+        while (rest := self.process.rest_s()) is not None and self.now_ns + round(rest * S) <= second * S:
+            self.now_ns += round(rest * S)
+            self.process.tick()
+        self.now_ns = round(second * S)
+
+    def moments(self) -> list[tuple[float, str | None, int]]:
+        found = [line.moment for line in read_samples(self.path) if isinstance(line, Sample)]
+        return [(each.at_ns / S, each.edge, each.missed) for each in found]
+
+
+def test_samples_come_at_phase_edges_and_at_the_interval(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "samples")
+    bench.until(5)
+    assert bench.moments() == [], "no sample is due before a phase"
+    for phase, begin, end in ((0, 5, 7.5), (1, 8, 9)):
+        bench.until(begin)
+        bench.tell(Edge(phase, BEGIN))
+        bench.until(end)
+        bench.tell(Edge(phase, END))
+    bench.until(20)
+    bench.process.close()
+    assert bench.moments() == [
+        (5, "begin", 0), (6, None, 0), (7, None, 0), (7.5, "end", 0), (8, "begin", 0), (9, None, 0), (9, "end", 0),
+    ]  # fmt: skip
+    assert bench.said == [Edge(0, BEGIN), Edge(0, END), Edge(1, BEGIN), Edge(1, END)]
+
+
+def test_missed_samples_are_counted_and_the_interval_keeps_its_phase(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.now_ns = round(3.2 * S)  # a sample took so long
+    bench.process.tick()
+    bench.until(4)
+    assert bench.moments() == [(0, "begin", 0), (3.2, None, 2), (4, None, 0)]
+
+
+def test_a_file_can_be_read_to_its_last_whole_line(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    with bench.path.open("ab") as file:
+        file.write(b'{"type":"sample","mom')
+    origin, roof, rain, sample = read_samples(bench.path)
+    assert isinstance(origin, SourceHeader) and (origin.ref.name, origin.interval_s) == ("thermometer", 1.0)
+    assert isinstance(roof, SeriesHeader) and (roof.name, roof.labels, roof.unit) == ("temperature", {"where": "roof"}, "°C")
+    assert isinstance(rain, SeriesHeader) and rain.kind is SeriesKind.COUNTER
+    assert isinstance(sample, Sample) and sample.values == {0: 21.0, 1: 10.0}, "a value that is no number is left out"
+    assert sample.moment.wall_ns == 7 * S
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"start": "absent"}, SourceTrouble("the plugin telemetry:thermometer of acme 1.2: there is no sun", absent=True)),
+        (
+            {"start": "refused"},
+            SourceTrouble(
+                "the plugin telemetry:thermometer of acme 1.2 can't be started: the sun is out of reach;"
+                " try again in the morning"
+            ),
+        ),
+    ],
+)
+def test_a_source_that_fails_to_start_is_reported_without_delay(
+    tmp_path: Path, options: dict[str, Any], said: SourceTrouble
+) -> None:
+    bench = Bench(tmp_path / "samples", **options)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(3)
+    bench.process.close()
+    assert bench.said == [said, Edge(0, BEGIN)]
+    assert not bench.path.exists()
+
+
+@pytest.mark.parametrize(("fails", "why"), [(2, "ConnectionError: a cloud"), (-2, "TypeError: it gives float, not Point")])
+def test_a_failing_sample_is_reported_and_the_next_is_taken(tmp_path: Path, fails: int, why: str) -> None:
+    bench = Bench(tmp_path / "samples", fails=fails, stop=True)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(2)
+    bench.process.close()
+    assert [at for at, *_ in bench.moments()] == [0, 2]
+    assert [line.why for line in read_samples(bench.path) if isinstance(line, FailedSample)] == [why]
+    who = "the plugin telemetry:thermometer of acme 1.2"
+    assert bench.said == [
+        Edge(0, BEGIN),
+        SourceTrouble(f"{who} failed: {why}"),
+        SourceTrouble(f"{who} failed at its end: ZeroDivisionError: stuck"),
+    ]
+
+
+def test_hooks_see_every_sample_and_a_failing_hook_harms_nothing(tmp_path: Path) -> None:
+    SEEN.clear()
+    bench = Bench(tmp_path / "samples", hooks=(ref("hooks", Listener), ref("hooks", Deaf)))
+    bench.tell(Edge(0, BEGIN))
+    bench.until(1)
+    assert SEEN == [("thermometer", 3, "begin"), ("thermometer", 3, None)]
+    (trouble,) = [said for said in bench.said if isinstance(said, SourceTrouble)]
+    assert trouble.message == "the plugin hooks:deaf of acme 1.2 failed in aiperf_samples_arrived: KeyError: 'thermometer'"
+    assert len(bench.moments()) == 2
+
+
+def test_a_full_disk_ends_only_the_sampling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path / "samples")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SampleWriter, "write", full)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(5)
+    bench.tell(Edge(0, END))
+    assert [type(said).__name__ for said in bench.said] == ["SourceTrouble", "Edge", "Edge"]
+    assert "its samples can't be written: No space left on device" in str(bench.said[0])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Point("x", 1.0, SeriesKind.COUNTER, "W", {"gpu": "0"}),
+        Point("x", 1.0, unit="mW", labels={"gpu": "0"}),
+        Point("x", 1.0, unit="W", labels={"gpu": "0", "mig": "1"}),
+        Point("x", Histogram((1.0, math.inf), (1, 2), 3.0), SeriesKind.HISTOGRAM, "W", {"gpu": "0"}),
+    ],
+)
+def test_a_series_that_changes_is_named_once_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: Point
+) -> None:
+    same = [Point("x", 1.0, unit="W", labels={"gpu": gpu}) for gpu in ("0", "1")]
+    given = iter([same, [changed, *same], [Point("y", 1.0)], [changed]])
+    monkeypatch.setattr(Thermometer, "sample", lambda self: next(given))
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.until(3)
+    assert bench.said == [
+        Edge(0, BEGIN),
+        SourceTrouble(
+            "the plugin telemetry:thermometer of acme 1.2 changes the kind, unit, labels or buckets of x,"
+            " which goes on as another series"
+        ),
+    ]
+    assert [len(line.values) for line in read_samples(bench.path) if isinstance(line, Sample)] == [2, 3, 1, 1]
+
+
+def test_one_source_has_a_bounded_number_of_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf.telemetry.samples.MOST_SERIES", 3)
+    monkeypatch.setattr(Thermometer, "sample", lambda self: [Point("p", 1.0, labels={"pid": str(pid)}) for pid in range(9)])
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.until(2)
+    (trouble,) = (said for said in bench.said if isinstance(said, SourceTrouble))
+    assert trouble.message.endswith("has more than 3 series; further ones are left out")
+    assert [len(line.values) for line in read_samples(bench.path) if isinstance(line, Sample)] == [3, 3, 3]
+
+
+# Folds
+
+
+class Counting(Series[None]):
+    """Says what it was asked for beside the load."""
+
+    def running(self, folds: Path, slices: tuple[int, int] | None) -> RunningSeries:
+        return CountingFold(folds, slices)
+
+
+class CountingFold(RunningSeries):
+    fails: str = ""
+    error: Exception = OSError(28, "No space left on device")
+
+    def __init__(self, folds: Path, slices: tuple[int, int] | None) -> None:
+        self.folds, self.said = folds, [f"slices {slices}"]
+
+    def _say(self, what: str) -> None:
+        if self.fails and what.startswith(self.fails):
+            raise self.error
+        self.said.append(what)
+
+    def take(self, line: Line) -> None:
+        self._say(type(line).__name__)
+
+    def begin(self, phase: int, begin_ns: int) -> None:
+        self._say(f"begin {phase} {begin_ns}")
+
+    def end(self, phase: int, end_ns: int) -> None:
+        self._say(f"end {phase} {end_ns}")
+
+    def close(self) -> None:
+        self._say("close")
+        self.folds.write_text("\n".join(self.said))
+
+    def drop(self) -> None:
+        self.folds.write_text("dropped")
+
+
+def counted_phase(folder: Path, seconds: int) -> Bench:
+    """A source's process behind one phase of as many seconds, whose samples :class:`Counting` folds."""
+    bench = Bench(sample_path(folder, 0), series=ref("series", Counting))
+    bench.tell(Edge(0, BEGIN))
+    bench.tell(Begun(0, 7))
+    bench.until(seconds)
+    bench.tell(Edge(0, END, 8))
+    bench.process.close()
+    return bench
+
+
+def test_a_sources_process_folds_what_is_on_disk_by_phase(tmp_path: Path) -> None:
+    counted_phase(tmp_path, 1)
+    assert (tmp_path / "telemetry-0.folds").read_text().split("\n") == [
+        "slices (0, 5)", "SourceHeader", "SeriesHeader", "SeriesHeader", "Sample", "begin 0 7", "Sample", "Sample", "end 0 8",
+        "close",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fails", ["begin", "Sample", "end", "close"])
+@pytest.mark.parametrize(("error", "said"), [
+    (OSError(28, "No space left on device"), []),
+    (ZeroDivisionError("odd"), [SourceTrouble("the plugin series:counting of acme 1.2 failed: ZeroDivisionError: odd")]),
+])  # fmt: skip
+def test_folds_that_fail_cost_no_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str, error: Exception, said: list[Reply]
+) -> None:
+    monkeypatch.setattr(CountingFold, "fails", fails)
+    monkeypatch.setattr(CountingFold, "error", error)
+    bench = counted_phase(tmp_path, 2)
+    assert len(bench.moments()) == 4
+    assert [reply for reply in bench.said if isinstance(reply, SourceTrouble)] == said
+    assert (tmp_path / "telemetry-0.folds").read_text() == "dropped"
+
+
+@pytest.mark.parametrize(
+    "point",
+    [Point("h", Histogram((1.0, math.inf), (1,), 1.0), SeriesKind.HISTOGRAM), Point("g", 1.0, labels={"a": "b", 1: "c"})],  # type: ignore[dict-item]
+)
+def test_a_point_that_is_wrong_fails_its_sample_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
+    given = iter([[Point("g", 1.0)], [Point("new", 1.0), point], [Point("new", 2.0)]])
+    monkeypatch.setattr(Thermometer, "sample", lambda self: next(given))
+    bench = Bench(sample_path(tmp_path, 0))
+    bench.tell(Edge(0, BEGIN))
+    bench.until(2)
+    assert [at for at, *_ in bench.moments()] == [0, 2]
+    lines = [*read_samples(bench.path)]
+    assert len([line for line in lines if isinstance(line, FailedSample)]) == 1
+    assert [line.name for line in lines if isinstance(line, SeriesHeader)][:2] == ["g", "new"]
+    assert "failed: " in str(bench.said[1]) and len(bench.said) == 2
+
+
+# The run's side
+
+
+FAKES = '''
+import os
+import time
+
+from aiperf import Point, TelemetrySource
+
+
+class Steady(TelemetrySource):
+    def sample(self):
+        return [Point("urls", len(self.context.urls)), Point("secret", "hunter2" in str(self.context.urls))]
+
+
+class Knows(TelemetrySource):
+    def sample(self):
+        tls, headers = self.context.tls, self.context.headers
+        return [Point("trusts", tls.ca_file == "ca.pem"), Point("key", headers == {"Authorization": "Bearer hunter2"})]
+
+
+class Dies(TelemetrySource):
+    def sample(self):
+        os._exit(9)
+
+
+class Hangs(TelemetrySource):
+    def sample(self):
+        time.sleep(600)
+'''
+
+
+def begun(plan: Plan, log: Path, report: Callable[[str], None], secrets: Secrets | None = None) -> Telemetry:
+    """The companion of a run that begins."""
+    Path(plan.output.journal).mkdir(exist_ok=True)
+    made = Telemetry(None, CompanionContext(plan, secrets or Secrets(), log, report))
+    made.begin()
+    return made
+
+
+def through(made: Telemetry, *edges: tuple[int, str]) -> None:
+    """Tell of edges of phases."""
+    for index, edge in edges:
+        phase = PhasePlan("p", "profiling", index, "burst")
+        made.phase_begins(phase) if edge == BEGIN else made.phase_ended(phase, 0)
+
+
+def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fake_sources.py").write_text(FAKES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for patience in ("_START_S", "_EDGE_S", "_END_S"):  # of sources that answer, or die: a busy machine may take its time
+        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 60.0)
+    named = [sample_ref("telemetry", f"fake_sources:{name}") for name in ("Steady", "Dies", "Hangs")]
+    plan = plan_for(tmp_path, telemetry=tuple(named[:2]), urls=("http://ada:hunter2@h",))
+    said: list[str] = []
+    sources = begun(plan, tmp_path / "log", said.append)
+    through(sources, (0, BEGIN), (0, END))
+    sources.close()
+    dies = "the plugin telemetry:dies of acme 1.2: its process exited with 9; there are no further samples"
+    assert said == [dies]
+    steady = [line for line in read_samples(sample_path(Path(plan.output.journal), 0)) if isinstance(line, Sample)]
+    assert [(each.moment.edge, list(each.values.values())) for each in steady] == [("begin", [1, 0]), ("end", [1, 0])]
+
+    for patience in ("_START_S", "_END_S"):  # of one that never answers
+        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 0.2)
+    slow = begun(plan.replacing(telemetry=(named[2],)), tmp_path / "log", said.append)
+    through(slow, (0, BEGIN), (0, END))  # not waited for, nor named, again
+    slow.close()
+    assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
+
+
+class Ending:
+    """A source's process whose end is waited for."""
+
+    def __init__(self) -> None:
+        self.patience_s = math.nan
+        self.backlogged = self.let_go_of = False
+
+    def let_go(self) -> None:
+        self.let_go_of = True
+
+    def end(self, patience_s: float) -> None:
+        self.patience_s = patience_s
+
+    def poll(self) -> int:
+        return 0
+
+    def receive(self, wait_s: float) -> list[bytes]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("finished", "late", "patience_s"), [(True, False, 10), (True, True, 2), (False, False, 2)])
+def test_only_folds_that_will_come_are_waited_for(tmp_path: Path, finished: bool, late: bool, patience_s: float) -> None:
+    sources, process = begun(plan_for(tmp_path), tmp_path / "log", print), Ending()
+    sources._running["t"] = process  # type: ignore[assignment]
+    sources._late |= {"t"} if late else set()
+    if finished:
+        sources.finish()
+    sources.close()
+    assert process.let_go_of is finished
+    assert patience_s - 1 < process.patience_s <= patience_s
+
+
+class Answers:
+    """A source's process that answers what it is told to."""
+
+    def __init__(self, *batches: Sequence[Reply]) -> None:
+        self.batches = list(batches)
+
+    def send(self, message: Edge) -> None:
+        pass
+
+    def poll(self) -> None:
+        pass
+
+    def receive(self, wait_s: float) -> list[bytes]:
+        return [msgspec.json.encode(reply) for reply in self.batches.pop(0)] if self.batches else []
+
+
+def test_a_source_that_answers_again_is_waited_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience in ("_START_S", "_EDGE_S"):
+        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 0.0)
+    said: list[str] = []
+    sources = begun(plan_for(tmp_path), tmp_path / "log", said.append)
+    slow = "t was too slow for a sample at the {} of phase {}"
+    answers = Answers([], [], [Edge(0, BEGIN)], [], [Edge(1, END), SourceTrouble("a cloud")])
+    sources._running["t"] = answers  # type: ignore[assignment]
+    through(sources, (0, BEGIN), (0, END), (1, BEGIN))
+    assert said == [slow.format("begin", 0)]
+    through(sources, (2, BEGIN), (1, END))
+    assert said[1:] == [slow.format("begin", 2), "a cloud"], "what comes with the answer isn't lost"
+
+
+def test_a_source_gets_the_runs_certificates_and_headers_and_no_file_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "knowing_sources.py").write_text(FAKES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for patience in ("_START_S", "_EDGE_S", "_END_S"):
+        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 60.0)
+    knows = sample_ref("telemetry", "knowing_sources:Knows")
+    plan = plan_for(tmp_path, telemetry=(knows,), tls=TlsPlan(ca_file="ca.pem"))
+    sources = begun(plan, tmp_path / "log", print, Secrets({"Authorization": "Bearer hunter2"}))
+    through(sources, (0, BEGIN))
+    sources.close()
+    path = sample_path(Path(plan.output.journal), 0)
+    (sample,) = (line for line in read_samples(path) if isinstance(line, Sample))
+    assert sample.values == {0: 1, 1: 1}
+    assert "hunter2" not in path.read_text() + (tmp_path / "log").read_text()
+
+
+def test_a_run_without_sources_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf_companion_telemetry.SideProcess", None)
+    sources = begun(plan_for(tmp_path), tmp_path / "log", print)
+    through(sources, (0, BEGIN), (0, END))
+    sources.close()
+    assert not (tmp_path / "log").exists()
