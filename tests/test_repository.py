@@ -34,7 +34,7 @@ DOORS = ("aiperf", "aiperf.results", "aiperf.testing")
 """What a plugin may import, beside the modules of ``aiperf.sdk``."""
 TOP = "(top)"
 ROOMS = (
-    TOP, "sdk", "registry", "processes", "rundir", "planning", "prepare", "telemetry", "worker", "run", "cli", "testing",
+    TOP, "sdk", "registry", "processes", "rundir", "planning", "prepare", "worker", "run", "cli", "testing",
 )  # fmt: skip
 """The kernel's rooms, ground floor first."""
 REDUCER = ROOT / "plugins" / "reducers" / "columns" / "src" / "aiperf_reducer_columns"

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.samples import SampleWriter, sample_path
 from aiperf.sdk.series import Line, Moment, Series, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
 from aiperf.sdk.telemetry import Point, SeriesDeclaration, SeriesKind, SeriesTable
-from aiperf.telemetry.samples import SampleWriter, sample_path
 from aiperf.testing.journals import CLOCK, Recording, event
 from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce.reducer import Reducer

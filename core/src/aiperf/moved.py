@@ -31,7 +31,7 @@ hookcalls=registry.hooks hooktrace=registry.hooks kept=sdk.raw_values
 limits=prepare.due_times loadchecks=planning.load_checks
 optionspec=registry.option_specs pairs=planning.request_fields
 progress=run.display pytestplugin=testing.pytest_plugin rateseries=planning.phases reducer=run.reducer_process
-rundir=rundir.journal schedule=sdk.schedule shards=sdk.engine starts=prepare.due_times
+rundir=rundir.journal schedule=sdk.schedule shards=sdk.engine telemetry=sdk.telemetry starts=prepare.due_times
 strangers=registry.third_party uiprocess=run.display
 selection=planning.problems settings=planning.problems sizing=planning.processes urls=planning.target
 """
@@ -46,7 +46,7 @@ _PACKAGES = {
     "rates": "aiperf_schedule_standard.ramps", "sessions": "aiperf_schedule_standard.replay",
     "advice": "aiperf_verdict_advice", "report.trust": "aiperf_verdict_measurement", "trust": "aiperf_verdict_measurement",
     "readiness": "aiperf_companion_readiness.wait", "run.readiness": "aiperf_companion_readiness.wait",
-    "telemetry.process": "aiperf_companion_telemetry.process",
+    "telemetry.process": "aiperf_companion_telemetry.process", "telemetry.samples": "aiperf_companion_telemetry.samples",
     "worker.http": "aiperf_transport_sockets", "encodings": "aiperf_reducer_columns.reduce.encodings",
     "reduce": "aiperf_reducer_columns.reduce", "report": "aiperf_reducer_columns.report",
     "statistics": "aiperf_reducer_columns.statistics", "rundir.shard_reader": "aiperf_reducer_columns.reduce.shard_reader",
@@ -59,7 +59,7 @@ _PACKAGES = {
 _MODULES = _PACKAGES | {name: f"aiperf.{room}.{name}" for room, names in _KEPT_NAMES.items() for name in names.split()}
 _MODULES |= {old: f"aiperf.{new}" for old, _, new in (pair.partition("=") for pair in _RENAMED.split())}
 _ROOMS = {
-    "cli": "cli.main", "registry": "registry.registry", "run": "run.run", "telemetry": "sdk.telemetry",
+    "cli": "cli.main", "registry": "registry.registry", "run": "run.run",
 }  # fmt: skip
 """Modules whose names are rooms now."""
 _FUNCTIONS = ("complain", "find_category", "profile", "singular", "write_summary")

@@ -1,28 +1,22 @@
 """The contract of series: what becomes of the samples of telemetry sources.
 
-The kernel takes samples, one process a source, and writes them to the journal.  A plugin of this category makes statistics of
+A companion takes samples, one process a source, and writes them to the journal (:mod:`aiperf.sdk.samples`).  A plugin of this category makes statistics of
 each series by phase and by time slice; it may fold the samples beside the load, in the process of the source.  A run uses one
 plugin: the pinned one, else that with the highest priority, else a third party's.
-
-``SampleWriter``, ``sample_path`` and ``folds_path`` are for who takes the samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from aiperf.doors import door
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import OptionsT, WithOptions
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import SeriesKind
-
-if TYPE_CHECKING:
-    from aiperf.telemetry.samples import SampleWriter, folds_path, sample_path
 
 
 class SourceHeader(Struct, frozen=True, tag="source"):
@@ -139,8 +133,6 @@ class Series(WithOptions[OptionsT]):
 
 
 __all__ = [
-    "MOST_SLICES", "FailedSample", "Line", "Moment", "RunningSeries", "Sample", "SampleWriter", "Series", "SeriesHeader",
-    "SourceHeader", "Value", "Window", "folds_path", "sample_path",
+    "MOST_SLICES", "FailedSample", "Line", "Moment", "RunningSeries", "Sample", "Series", "SeriesHeader", "SourceHeader",
+    "Value", "Window",
 ]  # fmt: skip
-
-__getattr__ = door(__name__, {"telemetry.samples": "SampleWriter folds_path sample_path"})

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.sdk.series import FailedSample, Line, Moment, Series, SourceHeader, Window
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
-from aiperf.telemetry.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.testing.manifests import check_row
 
 _S = 1_000_000_000

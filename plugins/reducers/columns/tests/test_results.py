@@ -15,9 +15,9 @@ from aiperf.results import open_run
 from aiperf.rundir.journal import RunClock, save_run
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
+from aiperf.sdk.samples import SampleWriter, sample_path
 from aiperf.sdk.series import Moment, SourceHeader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
-from aiperf.telemetry.samples import SampleWriter, sample_path
 from aiperf.testing.plans import sample_plan, sample_ref
 
 LATENCY = {"unit": "ms", "avg": 2.0, "p99": 3.0}

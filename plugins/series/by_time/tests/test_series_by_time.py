@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from aiperf.sdk.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.sdk.series import Moment, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
-from aiperf.telemetry.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.testing import SeriesContract
 from aiperf.testing.plans import sample_ref
 from aiperf_series_by_time import ByTime

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiperf.sdk.samples import SampleWriter, folds_path, read_samples, sample_files, sample_path
 from aiperf.sdk.series import Moment, SourceHeader, Window
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
-from aiperf.telemetry.samples import SampleWriter, folds_path, read_samples, sample_files, sample_path
 from aiperf.testing.plans import sample_ref
 from aiperf_series_by_time import ByTime
 from aiperf_series_by_time.stored import RunningFold, read_folds

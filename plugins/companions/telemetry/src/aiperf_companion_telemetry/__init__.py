@@ -9,10 +9,10 @@ from pathlib import Path
 from aiperf import PhasePlan
 from aiperf.sdk.beside import SideProcess, fate
 from aiperf.sdk.companion import Companion, CompanionContext
-from aiperf.sdk.series import sample_path
 from aiperf.sdk.telemetry import TelemetryContext
 
 from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, SourceStart, SourceTrouble, decode_reply
+from aiperf_companion_telemetry.samples import sample_path
 
 log = logging.getLogger("aiperf.companions.telemetry")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from aiperf.sdk.beside import Hooks, Inbox, ignore_endings, isolated, load, scrub_output, send_reply, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
-from aiperf.sdk.series import Moment, RunningSeries, SampleWriter, SourceHeader, folds_path
+from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
 from aiperf.sdk.telemetry import Absent, Point, TelemetrySource
 
 from aiperf_companion_telemetry.messages import (
@@ -27,6 +27,7 @@ from aiperf_companion_telemetry.messages import (
     SourceTrouble,
     decode_message,
 )
+from aiperf_companion_telemetry.samples import SampleWriter, folds_path
 
 log = logging.getLogger(__name__)
 

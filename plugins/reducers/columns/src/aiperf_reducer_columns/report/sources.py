@@ -8,9 +8,9 @@ from pathlib import Path
 
 from aiperf.sdk.loading import isolated, load
 from aiperf.sdk.plan import PluginPlan
-from aiperf.sdk.samples import folds_path, read_samples, sample_files
 from aiperf.sdk.series import Window
 from aiperf.sdk.summary import SourceSummary
+from aiperf_companion_telemetry.samples import folds_path, read_samples, sample_files
 
 _NO_SERIES = "telemetry has no statistics: no plugin of the category series is in use; aiperf-series-by-time is one"
 
