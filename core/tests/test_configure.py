@@ -310,6 +310,15 @@ def test_another_transport_serves_where_the_usual_one_is_not_installed() -> None
     assert configure.plan(Settings(kernel, models, {}, ""), registry)[0].plugins.transport.name == "spare"
 
 
+def plan_without(categories: set[str], **load: Any) -> Plan:
+    """The plan where no plugin of these categories is installed."""
+    registry = Registry([each for each in (*KERNEL, *PLUGINS) if each.category not in categories], kernel_options=())
+    kernel, _ = validate(KernelOptions, KERNEL_SPECS, {**GOOD, **load}, {})
+    assert kernel is not None
+    models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions()}
+    return configure.plan(Settings(kernel, models, {}, ""), registry)[0]
+
+
 @pytest.mark.parametrize(("category", "load", "package"), [
     ("schedules", {}, "schedule"), ("drivers", {}, "driver"), ("arrivals", {"request_rate": 5.0}, "schedule"),
     ("samplers", {"sampling": "shuffle"}, "schedule"), ("url_strategies", {"urls": ["http://a", "http://b"]}, "schedule"),
@@ -318,14 +327,17 @@ def test_another_transport_serves_where_the_usual_one_is_not_installed() -> None
 def test_what_a_load_needs_and_is_not_installed_is_told_with_its_package(
     category: str, load: dict[str, Any], package: str
 ) -> None:
-    registry = Registry([each for each in (*KERNEL, *PLUGINS) if each.category != category], kernel_options=())
-    kernel, _ = validate(KernelOptions, KERNEL_SPECS, {**GOOD, **load}, {})
-    assert kernel is not None
-    models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions()}
     with pytest.raises(ConfigErrors) as caught:
-        configure.plan(Settings(kernel, models, {}, ""), registry)
+        plan_without({category}, **load)
     assert caught.value.exit_code == 2
     assert [error.hints[-1] for error in caught.value.errors] == [f"pip install aiperf-{package}-standard"]
+
+
+def test_a_load_needs_no_plugins_that_it_does_not_use() -> None:
+    used = plan_without({"arrivals", "ramps", "samplers", "url_strategies"}).plugins
+    assert (used.arrivals, used.ramps, used.samplers, used.url_strategy) == ({}, {}, {}, None)
+    with pytest.raises(ConfigErrors, match="no ramp plugin is called 'linear'"):
+        plan_without({"ramps"}, ramp="linear")
 
 
 def test_a_seed_is_kept_and_without_one_each_run_has_its_own() -> None:

@@ -52,7 +52,7 @@ def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict
     for pattern in sorted(filter(None, patterns.keys() - {NO_PATTERN})):  # which is refused elsewhere
         chosen["arrivals"][pattern] = draft.chosen("arrivals", pattern, patterns[pattern])
     rises = any(phase.concurrency_ramp_ns or phase.prefill_ramp_ns or phase.rate_ramp_ns for phase in phases)
-    if rises or draft.given("ramp"):  # a wrong name is refused also where nothing rises
+    if rises or draft.typed("ramp"):  # a wrong name is refused also where nothing rises
         ramp = draft.chosen("ramps", kernel.ramp, "ramp")
         chosen["ramps"] = {kernel.ramp: ramp} if rises else {}
     return {category: {name: ref for name, ref in refs.items() if ref is not None} for category, refs in chosen.items()}
