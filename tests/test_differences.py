@@ -190,24 +190,24 @@ HELD = {
     ),
     "model of a turn": ("test_wrong_numbers.py::test_turns_of_a_session_have_one_model",),
     "a file that several formats know": (
-        "test_sources.py::test_the_longest_list_of_keys_decides_without_importing_others",
-        "test_sources.py::test_near_misses_are_named_first",
-        "test_sources.py::test_a_file_of_several_or_no_formats_is_refused_by_name",
+        "test_hook_recognition.py::test_the_longest_list_of_keys_decides_without_importing_others",
+        "test_hook_recognition.py::test_near_misses_are_named_first",
+        "test_hook_recognition.py::test_a_file_of_several_or_no_formats_is_refused_by_name",
         "test_dataset_single_turn.py::test_it_knows_its_rows",
         "test_dataset_mooncake_trace.py::test_it_knows_its_rows",
     ),
     "errors in a data file": (
-        "test_sources.py::test_a_bad_row_is_named_with_its_line",
+        "test_hook_recognition_rowfile.py::test_a_bad_row_is_named_with_its_line",
         "test_dataset_single_turn.py::test_a_row_that_breaks_a_rule_is_named_with_its_line",
     ),
     "`--shared-system-prompt-length`, `--user-context-prompt-length` with a file": (
         "test_recipes.py::test_r8_own_conversations_with_a_shared_system_prompt",
     ),
     "files that are compressed, or tables": (
-        "test_sources.py::test_rows_come_with_their_lines_also_from_a_compressed_file",
-        "test_rowfile.py::test_rows_of_a_zstd_file_have_their_lines",
-        "test_rowfile.py::test_a_header_without_commas_tells_what_is_between_values",
-        "test_rowfile.py::test_columnar_files_have_rows_and_types",
+        "test_hook_recognition_rowfile.py::test_rows_come_with_their_lines_also_from_a_compressed_file",
+        "test_hook_recognition_rowfile.py::test_rows_of_a_zstd_file_have_their_lines",
+        "test_hook_recognition_rowfile.py::test_a_header_without_commas_tells_what_is_between_values",
+        "test_hook_recognition_rowfile.py::test_columnar_files_have_rows_and_types",
     ),
     "`--input-file s3://…`, `gs://…`, `https://…`": (
         "test_sources.py::test_a_url_is_read_from_its_local_copy",

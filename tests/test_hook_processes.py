@@ -13,8 +13,9 @@ from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
 from test_strangers import Overlay
 
-HOOKS = tuple(name for name in vars(hooks) if name.startswith("aiperf_") and name != "aiperf_local_copy")
-"""All but the one of runs with a URL for their input file."""
+OF_FILES = ("aiperf_local_copy", "aiperf_recognise_file")
+HOOKS = tuple(name for name in vars(hooks) if name.startswith("aiperf_") and name not in OF_FILES)
+"""All but those of runs with an input file."""
 RECORDER = f"""
 import json, os, sys
 from aiperf import hookimpl

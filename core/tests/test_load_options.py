@@ -29,7 +29,7 @@ PLUGINS = [
     row("datasets", "synthetic"),
     row("datasets", "trace", "dataset_fakes:Traces", reads=True, trace=True),
     row("datasets", "turns", "dataset_fakes:Turns", reads=True, keys=["turns"]),
-    row("transports", "kernel"), row("reducers", "columns", "dataset_fakes:Turns"),
+    row("transports", "kernel"), row("reducers", "columns", "dataset_fakes:Turns"), row("hooks", "looks", "dataset_fakes:Looks"),
     *(row("schedules", name) for name in ("burst", "request_rate", "fixed_schedule", "user_centric")),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", smoothness=True),
     row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),

@@ -64,7 +64,12 @@ def test_every_category_has_its_module_in_the_sdk() -> None:
 def test_a_module_of_the_sdk_promises_what_it_lists(name: str) -> None:
     module = importlib.import_module(name)
     assert inspect.getdoc(module)
-    public = {listed: getattr(module, listed) for listed in module.__all__}
+    try:
+        public = {listed: getattr(module, listed) for listed in module.__all__}
+    except ImportError as error:
+        if "which is not installed: pip install" not in str(error):
+            raise
+        pytest.skip(str(error))  # a name of a package; where that is installed, this test runs
     classes = [listed for listed, value in public.items() if inspect.isclass(value) or inspect.isfunction(value)]
     assert [listed for listed in classes if not inspect.getdoc(public[listed])] == []
 

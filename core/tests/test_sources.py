@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
 import pytest
-from aiperf.errors import AiperfError, BadDataset
-from aiperf.planning.recognition import row_at_head
+from aiperf.errors import AiperfError
 from aiperf.registry.manifest import ManifestError, read_row
-from aiperf.sdk.rowfile import first_row, rows
+from msgspec.structs import replace
 from test_load_options import folder, plan, refusals, row
 
 __all__ = ["folder"]  # the fixture: a directory with trace.jsonl, whose rows have times
 LOAD = "--request-count 2"
+LOOKS_AWAY = replace(row("hooks", "looks", "dataset_fakes:LooksAway"), priority=1)
+"""In place of the hook that looks at files."""
 
 
 def test_without_a_file_it_is_synthetic() -> None:
@@ -27,64 +27,6 @@ def test_a_file_is_given_to_the_one_format_that_knows_it(tmp_path: Path) -> None
     assert (found.plugins.dataset.name, found.data.source) == ("turns", str(tmp_path / "chats.jsonl"))
 
 
-def test_a_row_may_say_itself_what_it_is(tmp_path: Path) -> None:
-    (tmp_path / "both.jsonl").write_text('{"type": "turns", "timestamp": 1, "turns": []}\n')
-    assert plan(f"--input-file both.jsonl {LOAD}").plugins.dataset.name == "turns"
-
-
-def test_a_file_of_several_or_no_formats_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "both.jsonl").write_text('{"timestamp": 1, "turns": []}\n')
-    timed = row("datasets", "timed", "no_such_module:Format", reads=True, keys=["timestamp"])
-    (said,) = refusals(f"--input-file both.jsonl {LOAD}", timed)
-    assert "could be timed and turns" in said
-    assert "--custom-dataset-type" in said
-
-
-@pytest.mark.parametrize(("text", "words"), [
-    ('{"question": "?"}\n', "its first row has question"), ('{"a": \n', "none.jsonl:1: no JSON"),
-    ("\n \n", "it has no rows"), ("Timestamp,Tokens\n1,2\n", "none.jsonl:1: no JSON"),
-])  # fmt: skip
-def test_a_file_that_no_format_knows_is_refused_with_what_each_wants(tmp_path: Path, text: str, words: str) -> None:
-    (tmp_path / "none.jsonl").write_text(text)
-    (said,) = refusals(f"--input-file none.jsonl {LOAD}")
-    assert words in said
-    assert "turns: rows with turns" in said
-    assert "--custom-dataset-type" in said
-
-
-def test_a_directory_that_no_format_knows_is_called_one(tmp_path: Path) -> None:
-    (said,) = refusals(f"--input-file . {LOAD}")
-    assert "it is a directory" in said
-
-
-def test_a_format_is_imported_only_when_its_manifest_keys_match(tmp_path: Path) -> None:
-    elsewhere = row("datasets", "elsewhere", "no_such_module:Format", reads=True, keys=["elsewhere"])
-    (tmp_path / "chats.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
-    assert plan(f"--input-file chats.jsonl {LOAD}", elsewhere).plugins.dataset.name == "turns"
-
-
-@pytest.mark.parametrize(("name", "text", "known"), [
-    ("x.table", "a;b", "tables"), ("x.table", '{"turns": [{"text": "a"}]}', None), ("x.tables", "a;b", None),
-    ("pool/b.jsonl", '{"color": "red"}', "pools"), ("pool/deep/a.jsonl", '{"color": "red"}', "pools"),
-    ("pool/b.jsonl", '{"turns": [{"text": "a"}]}', None), ("pool/b.txt", '{"color": "red"}', None),
-])  # fmt: skip
-def test_a_format_may_say_how_names_of_its_files_end(tmp_path: Path, name: str, text: str, known: str | None) -> None:
-    tables = row("datasets", "tables", "dataset_fakes:Anything", reads=True, endings=[".table"])
-    pools = row("datasets", "pools", "dataset_fakes:Anything", reads=True, endings=["/"], keys=["color"])
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).write_text(text)
-    line = f"--input-file {name.partition('/')[0]} {LOAD}"
-    if known is not None:
-        assert plan(line, tables, pools).plugins.dataset.name == known
-        return
-    (said,) = refusals(line, tables, pools)
-    if "turns" in text and "/" not in name:
-        assert "could be tables and turns" in said
-    else:
-        assert "tables: a .table file" in said
-        assert "pools: a directory of rows with color" in said
-
-
 def test_a_format_whose_rows_all_have_times_needs_no_timestamp(tmp_path: Path) -> None:
     timed = row("datasets", "timed", "dataset_fakes:Anything", reads=True, trace=True, timed=True, endings=[".table", "/"])
     (tmp_path / "x.table").write_text("a;b")
@@ -92,14 +34,28 @@ def test_a_format_whose_rows_all_have_times_needs_no_timestamp(tmp_path: Path) -
         assert plan(f"--input-file {name} --custom-dataset-type timed", timed).load.phases[-1].schedule == "fixed_schedule"
 
 
-def test_a_format_failing_detection_is_named_and_others_are_asked(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    failing = row("datasets", "failing", "dataset_fakes:Failing", reads=True)
+def test_a_refused_file_is_named_with_its_option(tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text('{"question": "?"}\n')
+    (said,) = refusals(f"--input-file none.jsonl {LOAD}")
+    assert said == "--input-file: nothing knows none.jsonl\n  name it with --custom-dataset-type"
+
+
+def test_what_is_seen_of_a_file_is_logged_where_the_run_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    assert plan(f"--input-file trace.jsonl {LOAD}", failing).plugins.dataset.name == "trace"
-    assert "datasets:failing of acme 1.0 can't say whether it knows trace.jsonl: KeyError: 'rows'" in caplog.text
-    assert "trace.jsonl is read as trace" in caplog.text
+    assert plan(f"--input-file trace.jsonl {LOAD}").plugins.dataset.name == "trace"
+    said = [(record.levelname, record.message) for record in caplog.records]
+    assert said[:2] == [("WARNING", "trace.jsonl was seen in a hurry"), ("INFO", "trace.jsonl is read as trace")]
+
+
+def test_without_a_package_that_looks_at_files_the_format_is_named(tmp_path: Path) -> None:
+    (said,) = refusals(f"--input-file trace.jsonl {LOAD}", LOOKS_AWAY)
+    assert "--input-file: no installed package recognises the format of trace.jsonl" in said
+    assert "pip install aiperf-hook-recognition" in said
+    assert "or name the format with --custom-dataset-type" in said
+    named = "--input-file trace.jsonl --custom-dataset-type"
+    assert plan(f"{named} trace", LOOKS_AWAY).load.phases[-1].schedule == "fixed_schedule", "it may have times"
+    assert plan(f"{named} trace --fixed-schedule", LOOKS_AWAY).load.phases[-1].schedule == "fixed_schedule"
+    assert plan(f"{named} turns {LOAD}", LOOKS_AWAY).load.phases[-1].schedule == "burst"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -146,67 +102,6 @@ def test_a_fixed_schedule_needs_recorded_times(tmp_path: Path) -> None:
         plan("--input-file chats.jsonl --custom-dataset-type turns --fixed-schedule").load.phases[-1].schedule
         == "fixed_schedule"
     )
-
-
-def test_rows_come_with_their_lines_also_from_a_compressed_file(tmp_path: Path) -> None:
-    text = b'\n{"a": 1}\n  \n{"a": 2}\n'
-    (tmp_path / "x.jsonl").write_bytes(text)
-    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
-    for name in ("x.jsonl", "x.jsonl.gz"):
-        assert list(rows(tmp_path / name)) == [(2, {"a": 1}), (4, {"a": 2})]
-    assert first_row(tmp_path / "x.jsonl") == {"a": 1}
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"a": 1}\n', encoding="utf-8-sig")
-    assert first_row(tmp_path / "x.jsonl") == {"a": 1}
-
-
-@pytest.mark.parametrize(("text", "where"), [
-    (b'{"a": 1}\n{"a": \n', ":2: no JSON"), (b"[1]\n", ":1: list"), (b'{"a": "\xff"}\n', ":1: no JSON"),
-])  # fmt: skip
-def test_a_bad_row_is_named_with_its_line(tmp_path: Path, text: bytes, where: str) -> None:
-    (tmp_path / "x.jsonl").write_bytes(text)
-    with pytest.raises(BadDataset) as caught:
-        list(rows(tmp_path / "x.jsonl"))
-    assert where in caught.value.message
-    assert first_row(tmp_path / "x.jsonl") in (None, {"a": 1})
-
-
-def test_a_compressed_file_that_is_cut_is_named(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n' * 5000)[:-20])
-    with pytest.raises(BadDataset, match="can't be read"):
-        list(rows(tmp_path / "x.jsonl.gz"))
-
-
-def test_the_longest_list_of_keys_decides_without_importing_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    (tmp_path / "x.jsonl").write_text('{"turns": [{"role": "user"}], "id": 3, "note": null}\n')
-    short = row("datasets", "short", "gone:Format", reads=True, keys=[["turns", "!turns.role"], ["note", "id", "turns"]])
-    long = row("datasets", "long", "dataset_fakes:Anything", reads=True, keys=[["turns.role", "id"]])
-    assert plan(f"--input-file x.jsonl {LOAD}", short, long).plugins.dataset.name == "long"
-    assert "x.jsonl is read as long: its first row has turns.role and id" in caplog.text
-
-
-def test_near_misses_are_named_first(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"chat_ids": 1, "length": 5, "end": 1}\n')
-    chats = row("datasets", "chats", reads=True, keys=[["chat_id", "length", "start", "!end"]])
-    (said,) = refusals(f"--input-file x.jsonl {LOAD}", chats)
-    assert "nearly chats: chat_id is missing (did you mean it by 'chat_ids'?), start is missing and end must not be" in said
-
-
-@pytest.mark.parametrize(("text", "row"), [
-    ('{\n "data": [\n  {"a": "b\\"]", "rows": [{"c": "cut o', {"data": [{"a": 'b"]', "rows": [{"c": ""}]}]}),
-    ('{"a": [1, "cut o', {"a": [1]}), ('{"a": 1, "cut o', {"a": 1}),
-    ('{"a": {"b": 1}} {"a": 2}', {"a": {"b": 1}}), ('[{"a": 1}]', None), ("{]", {}), ("", None), ("plain", None),
-])  # fmt: skip
-def test_the_head_of_json_over_several_lines_has_a_row(tmp_path: Path, text: str, row: object) -> None:
-    (tmp_path / "x.json").write_text(text)
-    assert row_at_head(tmp_path / "x.json") == row
-    (tmp_path / "x.json").write_text('{"data": [' + '{"a": "' + "x" * 200_000 + '"}]}')
-    assert row_at_head(tmp_path / "x.json") == {"data": [{"a": "x" * 200_000}]}, "a whole line"
-    (tmp_path / "x.json").write_text('{"a": 1, "b": "' + "x" * 5_000_000)
-    assert row_at_head(tmp_path / "x.json") == {"a": 1, "b": ""}
 
 
 def test_a_word_before_the_file_chooses_its_format(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _WHERE = {
     "errors": "AiperfError BadDataset BadResponse BadTokenizer ConfigError PluginError UsageError",
     "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Turn",
     "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
-    "sdk.rowfile": "rows", "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
+    "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
     "sdk.telemetry": "Absent Digest Histogram Point SeriesDeclaration SeriesKind SeriesTable TelemetryContext TelemetrySource",
     "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Step Ui",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
@@ -35,7 +35,7 @@ _WHERE = {
     "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings tls_context",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
-_PACKAGES = {"KernelTransport": "aiperf_transport_sockets"}
+_PACKAGES = {"KernelTransport": "aiperf_transport_sockets", "rows": "aiperf_hook_recognition.rowfile"}
 """Public names that a package of their own has."""
 _ALIASES = {"Declared": "MetricDeclaration", "Fold": "Aggregation", "Kept": "RawValues"}
 """Names of before, for one version."""
@@ -89,7 +89,6 @@ if TYPE_CHECKING:
     from aiperf.sdk.plan import PhasePlan, Plan
     from aiperf.sdk.plot import Axis, Figure, Plot, PlotRun, Series
     from aiperf.sdk.raw_values import RawValues
-    from aiperf.sdk.rowfile import rows
     from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.sdk.summary import Measurement, Result, Summary
     from aiperf.sdk.telemetry import (  # isort: skip
@@ -99,6 +98,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.transport import (  # isort: skip
         NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings, tls_context,
     )  # fmt: skip
+    from aiperf_hook_recognition.rowfile import rows
     from aiperf_transport_sockets import KernelTransport
 
     from aiperf.sdk.ui import Snapshot, Step, Ui

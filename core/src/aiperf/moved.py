@@ -45,6 +45,7 @@ _PACKAGES = {
     "schedule": "aiperf_schedule_standard", "ramps": "aiperf_schedule_standard.ramps",
     "rates": "aiperf_schedule_standard.ramps", "sessions": "aiperf_schedule_standard.replay",
     "advice": "aiperf_verdict_advice", "report.trust": "aiperf_verdict_measurement", "trust": "aiperf_verdict_measurement",
+    "planning.recognition": "aiperf_hook_recognition.recognition",
     "readiness": "aiperf_companion_readiness.wait", "run.readiness": "aiperf_companion_readiness.wait",
     "telemetry.process": "aiperf_companion_telemetry.process", "telemetry.samples": "aiperf_companion_telemetry.samples",
     "worker.http": "aiperf_transport_sockets", "encodings": "aiperf_reducer_columns.reduce.encodings",

@@ -3,8 +3,9 @@
 The source is the named data set plugin, the plugin that recognises the input file, or synthetic.
 
 The manifest tells whether a plugin reads a file (``reads: true``), whether its rows have recorded times (``trace: true``), how
-its file is recognised (:mod:`aiperf.planning.recognition`), and which words choose it in front of a file's name (``prefixes``).
-``selected_by`` says which option names it, ``names`` which names it serves (:class:`aiperf.sdk.dataset.DatasetFacts`).
+its file is recognised (``keys`` and ``endings``, for the hook ``aiperf_recognise_file``), and which words choose it in front of
+a file's name (``prefixes``): :class:`aiperf.sdk.dataset.DatasetFacts`.
+``selected_by`` says which option names it, ``names`` which names it serves.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from msgspec import Struct, field
 
 from aiperf.errors import ConfigError, UnknownPlugin
 from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
-from aiperf.planning.recognition import is_format, recognised, row_at_head
 from aiperf.redaction import without_secrets
 from aiperf.registry.registry import strongest
 from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aiperf.planning.problems import Draft
     from aiperf.planning.target import EndpointChoice
     from aiperf.registry.registry import Registry
+    from aiperf.sdk.recognition import Recognition
     from aiperf.sdk.registry import InstalledPlugins
 
 SYNTHETIC = "synthetic"
@@ -74,19 +75,22 @@ def source(draft: Draft) -> Source:
             draft.chosen("datasets", kind, "dataset_type")  # its name may be wrong as well
         return unusable
     path = local
-    row = None if path is None else row_at_head(path)
-    if by_name := next(filter(draft.given, _BY_NAME), None):
-        return _named(draft, by_name, path, row) or unusable
+    by_name = next(filter(draft.given, _BY_NAME), None)
+    unnamed = kind is None and prefixed is None and by_name is None
+    seen = None if path is None else _seen(draft, path, unnamed=unnamed)
+    timestamped = path is not None and (seen is None or (seen.row is not None and _timestamped(seen.row)))
+    if by_name is not None:
+        return _named(draft, by_name, path, timestamped) or unusable
     if prefixed is not None:
         ref, kind = draft.chosen("datasets", prefixed.name), prefixed.name
     elif kind is not None and path is not None and _is_further_name(draft, kind):
-        return _named(draft, "dataset_type", path, row) or unusable
+        return _named(draft, "dataset_type", path, timestamped) or unusable
     elif kind is not None:
         ref = draft.chosen("datasets", kind, "dataset_type")
     elif path is None:
         return Source(draft.chosen("datasets", SYNTHETIC))
-    elif (found := recognised(draft, path, row)) is not None:
-        ref = draft.chosen("datasets", found.name)
+    elif name := _recognised(draft, path, seen):
+        ref = draft.chosen("datasets", name)
     else:
         draft.missing.add("datasets")
         return unusable
@@ -105,7 +109,7 @@ def source(draft: Draft) -> Source:
     once = bool(can.get("once"))
     if path is None or not reads:
         return Source(ref, None, explicit=True, once=once)
-    timestamped = bool(can.get("timed")) or (row is not None and _timestamped(row))
+    timestamped = bool(can.get("timed")) or timestamped
     return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), timestamped, once=once)
 
 
@@ -140,15 +144,46 @@ def _local(draft: Draft, path: Path) -> Path | None:
     return copy
 
 
+def _seen(draft: Draft, path: Path, *, unnamed: bool) -> Recognition | None:
+    """What a package sees of the file: its first row and, where it is *unnamed*, its format; None where no package looks.
+
+    A file that no package looks at may have recorded times: the schedule refuses one that has none.
+    """
+    formats = list(filter(_is_format, draft.registry.all("datasets"))) if unnamed else None
+    hooks, option = draft.registry.hooks(), draft.flag("dataset_type")
+    return cast("Recognition | None", hooks.call("aiperf_recognise_file", path=path, formats=formats, option=option))
+
+
+def _recognised(draft: Draft, path: Path, seen: Recognition | None) -> str:
+    """The name of the file's format; "", reported, where there is none or several."""
+    file = draft.flag("input_file")
+    if seen is None:
+        install = "pip install aiperf-hook-recognition"
+        hints = (install, f"or name the format with {draft.flag('dataset_type')}")
+        draft.refuse(f"{file}: no installed package recognises the format of {path}", *hints)
+        return ""
+    for warning in seen.warnings:
+        draft.warn(warning)
+    if seen.format:
+        draft.hint(seen.remark)
+    else:
+        draft.refuse(f"{file}: {seen.refusal}", *seen.hints)
+    return seen.format
+
+
+def _is_format(plugin: Descriptor) -> bool:
+    return bool(plugin.capabilities.get("reads")) and plugin.capabilities.get("selected_by", "format") == "format"
+
+
 def _is_further_name(draft: Draft, kind: str) -> bool:
     """Whether a format serves the name beside its own."""
     if draft.registry.find("datasets", kind) is not None:
         return False
-    formats = filter(is_format, draft.registry.all("datasets"))
+    formats = filter(_is_format, draft.registry.all("datasets"))
     return canonical(kind) in (canonical(name) for plugin in formats for name in plugin.capabilities.get("names", ()))
 
 
-def _named(draft: Draft, option: str, path: Path | None, row: dict[str, Any] | None) -> Source | None:
+def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> Source | None:
     """The source that has the name of the *option*; None, reported, where no package or several have it."""
     word, flag = getattr(draft.kernel, option), draft.flag(option)  # dataset_type or one of _BY_NAME
     name = canonical(word)
@@ -172,8 +207,7 @@ def _named(draft: Draft, option: str, path: Path | None, row: dict[str, Any] | N
             file = draft.flag("input_file")
             draft.refuse(f"{flag} {word} takes no local copy, and {file} gives one", f"drop {file}")
         data: dict[str, Any] = next((data for one, data in can.get("names", {}).items() if canonical(one) == name), {})
-        timed, once = bool(can.get("timed") or data.get("timed")), bool(can.get("once"))
-        timestamped = timed or (row is not None and _timestamped(row))
+        timestamped, once = bool(can.get("timed") or data.get("timed")) or timestamped, bool(can.get("once"))
         return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once)
     draft.missing.add("datasets")
     return None

@@ -24,7 +24,9 @@ if TYPE_CHECKING:  # the specification must not drag in the engine
         Artifact, HttpRequest, PhasePlan, Plan, Point, RecordBatch, Schedule, ScheduleContext, Sink, Snapshot, Summary, Target,
         Transport, TransportSettings, Turn,
     )  # fmt: skip
+    from aiperf.sdk.descriptor import Descriptor
     from aiperf.sdk.fetch import Servers
+    from aiperf.sdk.recognition import Recognition
     from aiperf.sdk.series import Moment
 
 hookspec = HookspecMarker("aiperf")
@@ -36,6 +38,16 @@ def aiperf_local_copy(url: str) -> Path | None:
     """Fetch the file of ``--input-file URL``, ``s3://bucket/prompts.jsonl``; None leaves it to other plugins.
 
     An AiperfError refuses the plan.  Parent process, once, and only where a run has such a URL.
+    """
+
+
+@hookspec(firstresult=True)
+def aiperf_recognise_file(path: Path, formats: Sequence[Descriptor] | None, option: str) -> Recognition | None:
+    """Tell the first row of ``--input-file``, and which of *formats* it has; None leaves it to other plugins.
+
+    *formats*: those that read files, with what their manifests say; None where the format is named, and the first row alone is
+    asked for.  *option*: how messages call the option that names a format.  What fits is the *format* of the result; where
+    none or several do, its *refusal* says so.  Parent process, once, and only where a run has an input file.
     """
 
 
@@ -128,7 +140,7 @@ def aiperf_teardown() -> None:
 
 __all__ = [
     "aiperf_batch_reduced", "aiperf_export", "aiperf_local_copy", "aiperf_make_schedule", "aiperf_make_transport",
-    "aiperf_phase_ended", "aiperf_phase_started", "aiperf_plan_validated", "aiperf_request_prepared",
+    "aiperf_phase_ended", "aiperf_phase_started", "aiperf_plan_validated", "aiperf_recognise_file", "aiperf_request_prepared",
     "aiperf_run_configured", "aiperf_run_ended", "aiperf_samples_arrived", "aiperf_snapshot", "aiperf_summary_made",
     "aiperf_teardown", "hookimpl", "hookspec",
 ]  # fmt: skip

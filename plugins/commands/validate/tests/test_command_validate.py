@@ -492,6 +492,7 @@ def formats(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         Descriptor("datasets", "some_lines", f"{__name__}:Lines", "acme", "1", capabilities=can),
         Descriptor("datasets", "made", f"{__name__}:Lines", "acme", "1"),
+        Descriptor("hooks", "recognition", "aiperf_hook_recognition:FileRecognition", "aiperf-hook-recognition", "1"),
     ]
     monkeypatch.setattr(Registry, "discover", lambda: Registry(found, kernel_options=()))
 

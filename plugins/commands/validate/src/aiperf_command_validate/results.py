@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from aiperf import AiperfError
 from aiperf.results import FinishedRun, metrics_of, open_run
 from aiperf.sdk.registry import InstalledPlugins
-from aiperf.sdk.rowfile import opened
+from aiperf_hook_recognition.rowfile import opened
 from msgspec import Struct
 
 from aiperf_command_validate import agreement, journal, parquet, recomputed

@@ -9,10 +9,10 @@ from typing import Any
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
-from aiperf.sdk.rowfile import tables
 from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_single_turn import shown
 from aiperf_dataset_synthetic.file import FileDefaults
+from aiperf_hook_recognition.rowfile import tables
 
 from aiperf_dataset_baseten_trace.cells import SESSIONS, Cells, identity, session_of
 from aiperf_dataset_baseten_trace.options import BasetenTraceOptions

@@ -11,11 +11,11 @@ from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
-from aiperf.sdk.rowfile import tables
 from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_mooncake_trace.synthesis import Row
 from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
 from aiperf_dataset_synthetic.file import FileDefaults
+from aiperf_hook_recognition.rowfile import tables
 
 from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aiperf import BadDataset, Conversation, Dataset, DatasetContext, rows
+from aiperf import BadDataset, Conversation, Dataset, DatasetContext
 from aiperf_dataset_synthetic.file import FileDefaults
+from aiperf_hook_recognition.rowfile import rows
 
 from aiperf_dataset_exgentic.options import ExgenticOptions
 from aiperf_dataset_exgentic.sessions import Sessions, source_model

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf.sdk.dataset import Promise
-from aiperf.sdk.rowfile import lines
 from aiperf_dataset_single_turn import texts_of
+from aiperf_hook_recognition.rowfile import lines
 
 _HEAD_LINES = 50
 _HEAD = re.compile(rb'\s*\{\s*"data"\s*:\s*\[\s*\{.*"payloads"\s*:\s*\[', re.DOTALL)

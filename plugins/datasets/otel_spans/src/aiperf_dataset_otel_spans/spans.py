@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from aiperf import BadDataset, rows
-from aiperf.sdk.rowfile import is_table, lines
+from aiperf import BadDataset
+from aiperf_hook_recognition.rowfile import is_table, lines, rows
 from msgspec import Struct
 
 from aiperf_dataset_otel_spans.messages import SpanError

@@ -10,9 +10,9 @@ from typing import Any
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Media, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
-from aiperf.sdk.rowfile import first_row as first_row_of
 from aiperf_dataset_single_turn import MODALITIES, Rows, jsonl_files, typed
 from aiperf_dataset_synthetic.file import FileDefaults
+from aiperf_hook_recognition.rowfile import first_row as first_row_of
 
 from aiperf_dataset_random_pool.options import RandomPoolOptions
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadDataset
-from aiperf.sdk.rowfile import blocks, rows, stored_rows, tables
+from aiperf_hook_recognition.rowfile import blocks, first_row, rows, stored_rows, tables
 
 pyarrow = pytest.importorskip("pyarrow")
 ROWS = [{"question": f"what is {number}?", "level": number} for number in range(1, 3001)]
@@ -122,7 +122,7 @@ def test_a_directory_in_place_of_a_file_is_refused_with_what_to_do(tmp_path: Pat
 )
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
 def test_blocks_are_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, ending: str) -> None:
-    monkeypatch.setattr("aiperf.sdk.rowfile._BLOCK_BYTES", 4)
+    monkeypatch.setattr("aiperf_hook_recognition.rowfile._BLOCK_BYTES", 4)
     file = tmp_path / f"rows{ending}"
     file.write_bytes(gzip.compress(text) if ending == ".jsonl.gz" else text)
     found = list(map(bytes, blocks(file)))
@@ -138,3 +138,34 @@ def test_parquet_says_how_many_rows_it_has(tmp_path: Path) -> None:
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
     with pytest.raises(BadDataset, match=r"rows\.parquet can't be read"):
         stored_rows(tmp_path / "rows.parquet")
+
+
+def test_rows_come_with_their_lines_also_from_a_compressed_file(tmp_path: Path) -> None:
+    text = b'\n{"a": 1}\n  \n{"a": 2}\n'
+    (tmp_path / "x.jsonl").write_bytes(text)
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
+    for name in ("x.jsonl", "x.jsonl.gz"):
+        assert list(rows(tmp_path / name)) == [(2, {"a": 1}), (4, {"a": 2})]
+    assert first_row(tmp_path / "x.jsonl") == {"a": 1}
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n', encoding="utf-8-sig")
+    assert first_row(tmp_path / "x.jsonl") == {"a": 1}
+
+
+@pytest.mark.parametrize(("text", "where"), [
+    (b'{"a": 1}\n{"a": \n', ":2: no JSON"), (b"[1]\n", ":1: list"), (b'{"a": "\xff"}\n', ":1: no JSON"),
+])  # fmt: skip
+def test_a_bad_row_is_named_with_its_line(tmp_path: Path, text: bytes, where: str) -> None:
+    (tmp_path / "x.jsonl").write_bytes(text)
+    with pytest.raises(BadDataset) as caught:
+        list(rows(tmp_path / "x.jsonl"))
+    assert where in caught.value.message
+    assert first_row(tmp_path / "x.jsonl") in (None, {"a": 1})
+
+
+def test_a_compressed_file_that_is_cut_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n' * 5000)[:-20])
+    with pytest.raises(BadDataset, match="can't be read"):
+        list(rows(tmp_path / "x.jsonl.gz"))

@@ -10,19 +10,17 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from aiperf import BadDataset
+from aiperf.sdk.descriptor import Descriptor, canonical
+from aiperf.sdk.loading import isolated, load
+from aiperf.sdk.model import names
+from aiperf.sdk.recognition import Recognition
 from msgspec import Struct
 
-from aiperf.errors import BadDataset
-from aiperf.registry.third_party import isolated, load
-from aiperf.sdk.descriptor import Descriptor
-from aiperf.sdk.model import names
-from aiperf.sdk.rowfile import head, is_table, rows, tables
-
-if TYPE_CHECKING:
-    from aiperf.planning.problems import Draft
+from aiperf_hook_recognition.rowfile import head, is_table, rows, tables
 
 _HEAD_BYTES, _LINE_BYTES = 1 << 16, 1 << 20
 """What is looked at of JSON over several lines, and of a first line."""
@@ -102,36 +100,42 @@ def has(row: dict[str, Any], key: str) -> bool:
     return bool(found)
 
 
-def recognised(draft: Draft, path: Path, row: dict[str, Any] | None) -> Descriptor | None:
-    """The only format that fits the file best; None, reported, where there is none or several."""
-    formats = [plugin for plugin in draft.registry.all("datasets") if is_format(plugin)]
+def recognition(path: Path, formats: Sequence[Descriptor] | None, option: str) -> Recognition:
+    """The first row of the file, and the only one of *formats* that fits the file best, or why there is none.
+
+    *formats*: None where the format is named.  *option*: how messages name the option that names a format.
+    """
+    row = row_at_head(path)
+    if formats is None:
+        return Recognition(row)
     formats = [plugin for plugin in formats if plugin.capabilities.keys() & {"keys", "endings"} or not _prefixes(plugin)]
     stated = row.get("type") if row is not None else None
-    if isinstance(stated, str) and (found := draft.registry.find("datasets", stated)) in formats:
-        draft.hint(f"{path} is read as {found.name}: its first row says so")
-        return found
+    if isinstance(stated, str) and (named := _called(formats, canonical(stated))) is not None:
+        return Recognition(row, named.name, f"{path} is read as {named.name}: its first row says so")
+    warnings: list[str] = []
     fits = [fit for plugin in formats if (fit := _fit(plugin, path, row)) is not None]
     best = [fit for fit in fits if fit.score == max(each.score for each in fits)]
     if not best or len(best) == 1 or best[0].score == 0:  # ties of lists of keys are settled by name, without an import
-        best = [fit for fit in best if _agrees(draft, fit.plugin, path, row)]
+        best = [fit for fit in best if _agrees(warnings, fit.plugin, path, row)]
     if len(best) == 1:
-        draft.hint(f"{path} is read as {best[0].plugin.name}: {best[0].why}")
-        return best[0].plugin
-    file, kind = draft.flag("input_file"), draft.flag("dataset_type")
+        remark = f"{path} is read as {best[0].plugin.name}: {best[0].why}"
+        return Recognition(row, best[0].plugin.name, remark, warnings=tuple(warnings))
     if best:
-        draft.refuse(f"{file}: {path} could be {names([fit.plugin.name for fit in best])}", f"say which with {kind}")
-        return None
-    draft.refuse(
-        f"{file}: no installed format knows {path}: {_appearance(path, row)}",
+        refusal = f"{path} could be {names([fit.plugin.name for fit in best])}"
+        return Recognition(row, refusal=refusal, hints=(f"say which with {option}",), warnings=tuple(warnings))
+    hints = (
         *_near_misses(formats, path, row),
         *(f"{plugin.name}: {_expected(plugin)}" for plugin in formats),
-        f"name one with {kind} to learn what is wrong",
+        f"name one with {option} to learn what is wrong",
     )
-    return None
+    refusal = f"no installed format knows {path}: {_appearance(path, row)}"
+    return Recognition(row, refusal=refusal, hints=hints, warnings=tuple(warnings))
 
 
-def is_format(plugin: Descriptor) -> bool:
-    return bool(plugin.capabilities.get("reads")) and plugin.capabilities.get("selected_by", "format") == "format"
+def _called(formats: Sequence[Descriptor], name: str) -> Descriptor | None:
+    """The format of that name, else the only one with that alias."""
+    having = [plugin for plugin in formats if plugin.name == name] or [plugin for plugin in formats if name in plugin.aliases]
+    return having[0] if len(having) == 1 else None
 
 
 def _prefixes(plugin: Descriptor) -> Sequence[str]:
@@ -181,8 +185,8 @@ def _has_all(row: dict[str, Any], keys: Sequence[str]) -> bool:
     return all(has(row, key) for key in keys)
 
 
-def _agrees(draft: Draft, plugin: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
-    with isolated(plugin, draft.warn, f"can't say whether it knows {path}"):
+def _agrees(warnings: list[str], plugin: Descriptor, path: Path, row: dict[str, Any] | None) -> bool:
+    with isolated(plugin, warnings.append, f"can't say whether it knows {path}"):
         return bool(load(plugin).recognises(path, row))
     return False
 
