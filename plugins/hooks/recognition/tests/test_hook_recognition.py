@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf import Dataset
-from aiperf.sdk.descriptor import Descriptor
+from aiperf import Dataset, hookimpl
+from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.loading import Hooks
 from aiperf.sdk.recognition import Recognition
 from aiperf_hook_recognition import FileRecognition
 from aiperf_hook_recognition.contract import FileRecognitionContract
@@ -81,6 +82,23 @@ def refusal(name: str, *more: Descriptor) -> str:
 
 def row_at_head(path: Path) -> object:
     return FileRecognition().aiperf_recognise_file(path, None, "").row
+
+
+class Elsewhere:
+    """Knows files of another kind."""
+
+    @hookimpl
+    def aiperf_recognise_file(self, path: Path) -> Recognition | None:
+        return Recognition(format="far") if path.suffix == ".far" else None
+
+
+def test_another_package_is_asked_first() -> None:
+    hooks = Hooks()
+    for name, plugin in (("elsewhere", Elsewhere), ("recognition", FileRecognition)):
+        hooks.register(PluginRef("hooks", name, "", "acme", "1.0"), plugin)
+    formats = [hooks.call("aiperf_recognise_file", path=Path(name), formats=FORMATS, option="-f").format
+               for name in ("x.far", "trace.jsonl")]  # fmt: skip
+    assert formats == ["far", "trace"]
 
 
 def test_of_a_named_format_the_first_row_alone_is_told() -> None:

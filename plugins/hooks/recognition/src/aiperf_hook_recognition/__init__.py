@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class FileRecognition:
     """Imports nothing until a run has an input file."""
 
-    @hookimpl
+    @hookimpl(trylast=True)  # another package may know better
     def aiperf_recognise_file(self, path: Path, formats: Sequence[Descriptor] | None, option: str) -> Recognition:
         from aiperf_hook_recognition.recognition import recognition
 
