@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import zlib
 from array import array
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import msgspec
 from aiperf.sdk.errors import AiperfError
-from aiperf.sdk.rowfile import opened
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def lines(path: Path, shape: Any) -> Iterator[Any]:
     decode = msgspec.json.Decoder(shape).decode
     remedy = f"aiperf report {path.parent} makes it anew"
     try:
-        with opened(path) as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield decode(line)
