@@ -209,6 +209,16 @@ def test_a_report_makes_the_statistics_that_a_run_lacks(aiperf: Program, simulat
     check_run(run, tides)
 
 
+def test_without_its_companion_nothing_is_sampled_and_one_warning_names_it(
+    aiperf: Program, simulator: Simulator, tides: Tides
+) -> None:
+    run = aiperf(*words(simulator, seconds=0.2), "--disable-plugin", "companions:telemetry")
+    assert run.code == 0 and "telemetry" not in run.json(), run.err
+    (line,) = (line for line in run.err.splitlines() if "telemetry" in line)
+    assert line.endswith("pip install aiperf-companion-telemetry") and " WARNING " in line
+    assert not {row["category"] for row in run.json()["plugins"]["used"]} & {"telemetry", "series", "companions"}
+
+
 def test_validate_compares_folds_with_samples(finished: tuple[Program, Done], tmp_path: Path) -> None:
     aiperf, run = finished[0], finished[1].copy(tmp_path / "run")
     data = folds(run).read_bytes()

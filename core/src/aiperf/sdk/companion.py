@@ -1,7 +1,7 @@
 """The contract of companions: what works beside the load, and is told of the points of a run's life.
 
-The run's own process makes one of each and calls it; no request is in flight while a call lasts, but between the begin and the
-end of a phase.  An exception is reported, with package and version, and the run goes on without the companion.
+The run's own process makes one of each and calls it.  No request is in flight during a call, except ``phase_began``.  An
+exception is reported, with package and version, and the run goes on without the companion.
 
 The manifest may say in which runs a companion takes part: ``needs_option: FIELD`` where this option of its own has a value
 other than none, 0 or false; ``needs_plugins: telemetry`` where the run uses plugins of that category.  No other run imports it.
@@ -57,7 +57,7 @@ class Companion(Generic[OptionsT]):
     def waiting(self) -> Waiting | None:
         """What the load waits for, asked often behind the making of the data set; None lets it begin.
 
-        It is shown, and the companion itself logs it.  An AiperfError ends the run before its load.
+        It is shown once it takes a second, and the companion logs it by itself.  An AiperfError ends the run before its load.
         """
         return None
 
@@ -74,7 +74,7 @@ class Companion(Generic[OptionsT]):
         """The load is over: begin to end, and wait for nothing.  Not called where the run ends before."""
 
     def close(self) -> None:
-        """The last call: end what was started.  The answers are reduced by now; the summary waits for the return."""
+        """The last call, also of a run that failed: end what was started.  The summary waits for the return."""
 
 
 __all__ = ["Companion", "CompanionContext", "Waiting"]

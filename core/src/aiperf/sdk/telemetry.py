@@ -1,6 +1,6 @@
 """The contract of telemetry sources, which sample GPUs, the server or the machine beside the load.
 
-Each source has its own process.  The kernel takes a sample at both edges of each phase and at the source's interval in
+Each source has its own process.  A companion takes a sample at both edges of each phase and at the source's interval in
 between, one at a time.  Each sample is on disk before the next one; the summary has them by phase.
 """
 
