@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from aiperf import PhasePlan
-from aiperf.sdk.beside import SideProcess, fate
 from aiperf.sdk.companion import Companion, CompanionContext
+from aiperf.sdk.processes import SideProcess, fate
 from aiperf.sdk.telemetry import TelemetryContext
 
 from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, SourceStart, SourceTrouble, decode_reply

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from aiperf.sdk.beside import Hooks, Inbox, ignore_endings, isolated, load, scrub_output, send_reply, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
+from aiperf.sdk.loading import Hooks, isolated, load, why
+from aiperf.sdk.processes import Inbox, ignore_endings, scrub_output, send_reply
 from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
 from aiperf.sdk.telemetry import Absent, Point, TelemetrySource
 
