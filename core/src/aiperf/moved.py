@@ -74,8 +74,10 @@ class Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         """Raises ImportError, naming the new place, where *name* is a module that moved."""
         package, _, module = name.partition(".")
-        # A folder that moved is still a package where bytecode was left in it, so its modules are asked for.
-        if package == "aiperf" and (new := _MODULES.get(module) or _PACKAGES.get(module.rpartition(".")[0])):
+        # A folder that moved is still a package where bytecode was left in it, so its modules and names are asked for.
+        room, _, last = module.rpartition(".")
+        moved = _MODULES if last[:1].isupper() else _PACKAGES
+        if package == "aiperf" and (new := _MODULES.get(module) or moved.get(room)):
             raise ImportError(_sentence(name, new), name=name)
 
 
