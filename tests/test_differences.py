@@ -542,7 +542,7 @@ HELD = {
         "test_endpoint_nim_rankings.py::test_query_and_passages_count_as_input_in_this_order",
         "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
     ),
-    "answers of rankings": ("test_vectors_and_scores.py::test_scores_are_read_in_every_form",),
+    "answers of rankings": ("test_scores.py::test_scores_are_read_in_every_form",),
     "`rankings`, `score`, `classify`, `pooling`, `nvclip`": (
         "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
     ),
