@@ -26,6 +26,7 @@ from aiperf.rundir import artifacts  # fmt: skip
 from aiperf.rundir.journal import RunClock
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions, Options, option
+from aiperf.sdk.reducer import Reducer
 from aiperf.sdk.summary import Arrivals, DeliveredLoad
 from aiperf.testing.plans import sample_plan, sample_ref
 
@@ -299,6 +300,20 @@ def test_a_run_without_a_request_gets_an_empty_file(tmp_path):
     Path(one.output.journal).mkdir()
     (artifact,), _ = artifacts.export(SUMMARY, one, Path(one.output.journal), target(one))
     assert artifact.path.read_bytes() == b""
+
+
+class Rowless(Reducer):
+    rows = False
+
+
+def test_files_of_rows_are_not_written_where_the_reducer_makes_none(tmp_path, caplog):
+    one = plan(tmp_path, "Plain", "Fine", reducer=sample_ref("reducers", f"{__name__}:Rowless"))
+    Path(one.output.journal).mkdir()
+    written, failures = artifacts.export(SUMMARY, one, Path(one.output.journal), target(one))
+    assert [artifact.label for artifact in written] == ["Fine Export"] and failures == []
+    name = "profile_export.jsonl"
+    assert f"reducers:rowless of acme 1.2 makes no rows of requests; not written: {name}" in caplog.text
+    assert not (tmp_path / name).exists()
 
 
 def test_a_file_that_fails_halfway_leaves_what_was_there_before(tmp_path):

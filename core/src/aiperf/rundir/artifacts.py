@@ -19,6 +19,7 @@ from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.third_party import isolated, left_out, load, said_already
 from aiperf.sdk.exporter import LEVELS, Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
+from aiperf.sdk.model import names
 
 if TYPE_CHECKING:
     from aiperf.rundir.journal import RunClock
@@ -142,6 +143,10 @@ class Export:
         """The files of the reducers' parts, large ones side by side."""
         # What is wrong with an exporter of any kind is known: one sentence is enough.
         chosen = exporters(self._plan, self._target, BatchExporter, lambda told: told in self.failures or self._note(told))
+        reducer = self._plan.plugins.reducer
+        if chosen and reducer is not None and not load(reducer).rows:
+            log.warning("%s makes no rows of requests; not written: %s", reducer, names(self.rest))
+            return []
         if sum(part.stat().st_size for part in self._journal.glob("part-*")) < _LARGE_BYTES:
             joined = list(map(self._join, chosen))
         else:

@@ -8,9 +8,10 @@ else a third party's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from aiperf.sdk.plan import Plan, Secrets
 if TYPE_CHECKING:
     from aiperf.rundir.journal import RunClock
     from aiperf.sdk.endpoint import Endpoint
-    from aiperf.sdk.summary import Summary
+    from aiperf.sdk.summary import PluginUsed, Summary
 
 
 class Live(Struct):
@@ -82,7 +83,12 @@ class RunningReduction:
 
 
 class Reducer(WithOptions[OptionsT]):
-    """Makes results of journals.  options: the plugin's own (None where it declares none)."""
+    """Makes results of journals.  options: the plugin's own (None where it declares none).
+
+    rows: whether it gives requests to the batch exporters of the plan; else their files are not written, and the run says so.
+    """
+
+    rows: ClassVar[bool] = True
 
     def check(self, plan: Plan, endpoint: Endpoint[Any]) -> None:
         """Refuse, before load, a plan that can't be reduced.
@@ -110,4 +116,26 @@ class Reducer(WithOptions[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define report(directory, change)")
 
 
-__all__ = ["Live", "Reducer", "ReducerJob", "RunningReduction"]
+def plugins_used(plan: Plan, shadowed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> tuple[PluginUsed, ...]:
+    """The plugins of the run, for its summary.  *shadowed*: by ``category:name``, packages that lost more than the name."""
+    from aiperf.sdk.summary import PluginUsed  # not in the parent of a run, which imports this module early
+
+    chosen = plan.plugins
+    single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
+    refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
+    refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
+    refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
+    refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
+    refs += [ref for ref in (chosen.reducer, chosen.series) if ref is not None]
+    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.companions, *chosen.hooks]
+    given = plan.run.config.get("plugins", {})
+    return tuple(
+        PluginUsed(
+            ref.category, ref.name, ref.distribution, ref.version,
+            (*chosen.shadowed.get(ref.key, ()), *shadowed.get(ref.key, ())), given.get(ref.key, {}),
+        )
+        for ref in refs
+    )  # fmt: skip
+
+
+__all__ = ["Live", "Reducer", "ReducerJob", "RunningReduction", "plugins_used"]

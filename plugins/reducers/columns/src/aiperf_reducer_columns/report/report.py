@@ -21,6 +21,7 @@ from aiperf.sdk.journal import Store, read_ints
 from aiperf.sdk.loading import isolated, load
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.redaction import private, without_secrets
+from aiperf.sdk.reducer import plugins_used
 from aiperf.sdk.reporting import exporters, part_path, target_for
 from aiperf.sdk.series import MOST_SLICES, Window
 from msgspec.structs import replace
@@ -39,12 +40,12 @@ from aiperf_reducer_columns.report.evidence import (
 from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
 
 from aiperf.sdk.summary import (  # isort: skip
-    Arrivals, DeliveredLoad, PhaseSummary, PluginUsed, Slice, SourceSummary, Summary, UrlSummary,
+    Arrivals, DeliveredLoad, PhaseSummary, Slice, SourceSummary, Summary, UrlSummary,
 )  # fmt: skip
 from aiperf.sdk.verdict import FindingLevel
 
 from aiperf_reducer_columns.report.sources import summaries
-from aiperf_reducer_columns.statistics.catalogue import Catalogue, catalogue
+from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts, listed
 from aiperf_reducer_columns.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
@@ -200,7 +201,7 @@ class _Merging:
         summary = Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
             self._delivered(main_plan, counts, outcome, begin),
-            _plugins_used(plan, self.catalogue), main.start_ns, main.end_ns, title=self.title, command=plan.run.command,
+            plugins_used(plan, self.catalogue.shadowed), main.start_ns, main.end_ns, title=self.title, command=plan.run.command,
             config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
@@ -392,25 +393,6 @@ class _Merging:
     def _report(self, failure: str) -> None:
         self.failures.append(failure)
         log.warning("%s", failure)
-
-
-def _plugins_used(plan: Plan, catalogue: Catalogue) -> tuple[PluginUsed, ...]:
-    chosen = plan.plugins
-    single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
-    refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
-    refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
-    refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
-    refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
-    refs += [] if chosen.series is None else [chosen.series]
-    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.companions, *chosen.hooks]
-    given = plan.run.config.get("plugins", {})
-    return tuple(
-        PluginUsed(
-            ref.category, ref.name, ref.distribution, ref.version,
-            (*chosen.shadowed.get(ref.key, ()), *catalogue.shadowed.get(ref.key, ())), given.get(ref.key, {}),
-        )
-        for ref in refs
-    )  # fmt: skip
 
 
 def _duration_s(counts: PhaseCounts) -> float | None:
