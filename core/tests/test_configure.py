@@ -20,6 +20,7 @@ from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf.sdk.options import Options, option
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.testing.specs import specs
+from msgspec.structs import replace
 
 FAKES = '''
 from aiperf import ConfigError, Endpoint, Options, hookimpl, option
@@ -156,6 +157,48 @@ def only_error(*given: Any, **more: Any) -> str:
 
 
 # What is chosen
+
+
+OURS = row("reducers", "columns", "fake_plugins:Breaks", first_party=True)
+THEIRS = row("reducers", "theirs", "fake_plugins:Breaks")
+BROKEN = row("reducers", "broken", "fake_plugins:Missing", priority=2)
+
+
+@pytest.mark.parametrize(
+    ("reducers", "chosen"),
+    [
+        ([OURS], "columns"),
+        ([OURS, THEIRS], "theirs"),
+        ([OURS, replace(THEIRS, priority=-1)], "columns"),
+        ([replace(OURS, priority=1), THEIRS], "columns"),
+        ([replace(THEIRS, priority=-1)], "theirs"),
+        ([OURS, BROKEN], "columns"),
+        ([OURS, THEIRS, BROKEN], "theirs"),
+    ],
+)
+def test_a_run_uses_the_reducer_with_the_highest_rank(reducers: list[Descriptor], chosen: str) -> None:
+    found = plan(installed=[one for one in PLUGINS if one.category != "reducers"] + reducers).plugins.reducer
+    assert found is not None and found.name == chosen
+
+
+def test_a_pinned_reducer_is_used_whatever_its_priority() -> None:
+    installed = [*KERNEL, *(one for one in PLUGINS if one.category != "reducers"), OURS, replace(THEIRS, priority=-1)]
+    registry = Registry(installed, pins={"reducers:theirs": "acme-theirs"}, kernel_options=())
+    kernel, _ = validate(KernelOptions, KERNEL_SPECS, GOOD, {})
+    assert kernel is not None
+    models: dict[str, Any] = {"endpoints:chat": EndpointOptions(), "datasets:synthetic": DataOptions()}
+    found = configure.plan(Settings(kernel, models, {}, "aiperf profile"), registry)[0].plugins.reducer
+    assert found is not None and found.name == "theirs"
+
+
+def test_a_run_without_a_usable_reducer_is_refused_with_the_cause() -> None:
+    others = [one for one in PLUGINS if one.category != "reducers"]
+    install = "  pip install aiperf-reducer-columns"
+    absent = "no plugin of the category reducers is installed, and nothing would be made of what is measured"
+    assert only_error(installed=others).splitlines() == [absent, install]
+    sentence, cause, hint = only_error(installed=[*others, BROKEN]).splitlines()
+    assert sentence == absent.replace("is installed", "can be used") and hint == install
+    assert "reducers:broken of acme-broken 1.0 can't be imported: " in cause
 
 
 APART = row("engines", "apart", "fake_plugins:Breaks")

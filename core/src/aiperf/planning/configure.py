@@ -135,12 +135,23 @@ def _plugins(
 
 
 def _reducer(draft: Draft) -> PluginRef | None:
-    """The plugin with the highest rank; the builder loads it before anything is sent."""
-    best = max(draft.registry.all("reducers"), key=draft.registry.rank, default=None)
-    if best is None:
-        draft.refuse("no plugin of the category reducers is installed, and nothing would be made of what is measured", INSTALL)
-        return None
-    return draft.chosen("reducers", best.name)
+    """The plugin with the highest rank.
+
+    The builder loads it before anything is sent, so a third party's alone, which nobody pinned, is tried here.
+    """
+    registry, failures = draft.registry, []
+    for plugin in sorted(registry.all("reducers"), key=registry.rank, reverse=True):
+        try:
+            if not plugin.first_party and not registry.rank(plugin)[0]:
+                load(plugin)
+        except PluginError as error:
+            failures.append(error.message)
+            draft.warn(f"{error.message}; it is left out")
+        else:
+            return draft.chosen("reducers", plugin.name)
+    why = "can be used" if failures else "is installed"
+    draft.refuse(f"no plugin of the category reducers {why}, and nothing would be made of what is measured", *failures, INSTALL)
+    return None
 
 
 def _telemetry(draft: Draft) -> tuple[PluginRef, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiperf.errors import PluginError
-from aiperf.registry.third_party import made
+from aiperf.registry.first_party import install
+from aiperf.registry.third_party import blamed, load
 from aiperf.rundir.journal import RunClock, load_run
 from aiperf.rundir.previous_results import recover
 from aiperf.sdk.plan import Plan
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INSTALL = "pip install aiperf-reducer-columns"
+INSTALL = install("aiperf-reducer-columns")
 
 
 def reducer_of(plan: Plan) -> Reducer[Any]:
@@ -37,7 +39,10 @@ def reducer_of(plan: Plan) -> Reducer[Any]:
         if best is None:
             raise PluginError("no plugin of the category reducers is installed, and nothing can be read of a journal", INSTALL)
         ref = best.ref
-    reducer: Reducer[Any] = made(ref, plan.plugins.options_of(ref))
+    absent = find_spec(ref.value.partition(":")[0].partition(".")[0]) is None
+    factory = load(ref, *([install(ref.distribution)] if absent else []))
+    with blamed(ref, "can't be used"):
+        reducer: Reducer[Any] = factory(plan.plugins.options_of(ref))
     return reducer
 
 
