@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from aiperf.testing.plots import PlotContract, sample_runs
     from aiperf.testing.ramps import RampContract
+    from aiperf.testing.reducers import ReducerContract
     from aiperf.testing.samplers import SamplerContract
     from aiperf.testing.schedules import ScheduleContract
     from aiperf.testing.series import SeriesContract
@@ -82,6 +83,7 @@ _WHERE = {
         "sample_runs",
     ),
     "ramps": ("RampContract",),
+    "reducers": ("ReducerContract",),
     "samplers": ("SamplerContract",),
     "schedules": ("ScheduleContract",),
     "series": ("SeriesContract",),
@@ -132,6 +134,7 @@ __all__ = [
     "PlotContract",
     "RampContract",
     "Recording",
+    "ReducerContract",
     "RunMetricContract",
     "SamplerContract",
     "ScheduleContract",

@@ -35,6 +35,7 @@ from aiperf.testing.metrics import AnalysisContract, MetricContract, MetricFamil
 from aiperf.testing.pipeline import cycle_message
 from aiperf.testing.plots import PlotContract
 from aiperf.testing.ramps import RampContract
+from aiperf.testing.reducers import ReducerContract
 from aiperf.testing.samplers import SamplerContract
 from aiperf.testing.schedules import ScheduleContract
 from aiperf.testing.series import SeriesContract
@@ -232,6 +233,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "metrics": _metric,
         "graders": _grader,
         "telemetry": _telemetry,
+        "reducers": _as(ReducerContract, "reducer", options=True),
         "series": _as(SeriesContract, "series", options=True),
         "companions": _as(CompanionContract, "companion", options=True),
         "tokenizers": _tokenizer,
