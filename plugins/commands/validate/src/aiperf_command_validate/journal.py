@@ -105,7 +105,8 @@ def _check_versions(plan: Plan, summary: dict[str, Any], installed: InstalledPlu
     """
     told = {(used.get("category"), used.get("name")): used for used in summary.get("plugins", {}).get("used", ())}
     chosen = plan.plugins
-    for ref in (chosen.endpoint, *chosen.metrics, *chosen.exporters, *chosen.verdicts):
+    reducers = () if chosen.reducer is None else (chosen.reducer,)
+    for ref in (chosen.endpoint, *reducers, *chosen.metrics, *chosen.exporters, *chosen.verdicts):
         used = told.get((ref.category, ref.name), {})
         packages = {(ref.distribution, ref.version), (used.get("distribution"), used.get("version"))}
         now = installed.find(ref.category, ref.name)

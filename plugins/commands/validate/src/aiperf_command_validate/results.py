@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from aiperf import AiperfError
 from aiperf.results import FinishedRun, metrics_of, open_run
+from aiperf.sdk.loading import load
 from aiperf.sdk.registry import InstalledPlugins
 from aiperf_hook_recognition.rowfile import opened
 from msgspec import Struct
@@ -163,7 +164,7 @@ class _Checks:
 
     def presence(self) -> None:
         run, level, marker = self.run, self.run.level, self.run.marker
-        for kind in _BY_LEVEL.get(level or "", ()):
+        for kind in _BY_LEVEL.get(level or "", ()) if self._has_rows() else ():
             if not run.has(kind):
                 self.faults.add(self.name(kind), f"is missing; export level {level} has it")
         if marker is None:
@@ -175,6 +176,14 @@ class _Checks:
         for name in marker.get("files", ()):
             if not (run.directory / name).exists():
                 self.faults.add(name, "is missing; the run wrote it")
+
+    def _has_rows(self) -> bool:
+        """Whether the run's reducer makes rows of per-request files."""
+        try:
+            reducer = self.run.plan.plugins.reducer if self.run.has_journal else None
+            return reducer is None or bool(load(reducer).rows)
+        except AiperfError:  # it is not installed here
+            return True
 
     def document(self, kind: str) -> dict[str, Any] | None:
         """A JSON file's object; None where there is no file, or, as a fault, no object."""
