@@ -31,6 +31,7 @@ NAMES = {
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
     "ramp": "my-rise", "verdict": "my-verdict", "series": "my-series", "companion": "my-companion",
+    "reducer": "my-tally",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
@@ -38,14 +39,16 @@ IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "me
 CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "series", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
-"""The templates by the run that uses them, below; the last ones read its results or its options."""
+ALONE = ("reducer",)
+"""The templates by the run that uses them, below; some read its results or its options, and the last one replaces them all."""
 
 
 @dataclass(frozen=True)
 class Made:
     """The packages of all templates, below *folder*.
 
-    tests_alone: a Python that has them, pytest, the kernel and its authors' tools.  uses: one that has them and the suite.
+    tests_alone: a Python that has them, the kernel with what its contracts need, and its authors' tools.
+    uses: one that has them and the suite.
     """
 
     folder: Path
@@ -87,7 +90,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         assert f"pip install -e {folder / key(word)}" in said, done.stdout + done.stderr
     shelf = Shelf(work / "shelf", {distribution(word): folder / key(word) for word in NAMES})
     packages = [distribution(word) for word in NAMES]
-    alone = shelf.environment(work / "alone", [*packages, "aiperf-command-plugins", "pytest"])
+    alone = shelf.environment(work / "alone", [*packages, "aiperf-command-plugins", "aiperf-core[testing]"])
     return Made(folder, alone, shelf.environment(work / "suite", [*suite(), "aiperf-command-plot", *packages]))
 
 
@@ -148,7 +151,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
-    assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE) == sorted(NAMES), "each takes part in a run below"
+    assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE) == sorted(NAMES), "each takes part in a run below"
 
 
 @pytest.mark.parametrize("word", NAMES)
@@ -249,6 +252,35 @@ def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator:
     figures = program("plot", done.artifacts, "--only", "my-picture", "--json")
     assert figures.code == 0, figures.err
     assert [figure["plot"] for figure in json.loads(figures.out)] == ["my_picture"]
+
+
+def test_a_reducer_of_ones_own_makes_the_results(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    program = Program(tmp_path, python=made.uses)
+    done = program(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",
+        "--isl", 30, "--osl", 4, "--concurrency", 4, "--warmup-request-count", 6, "--request-count", 20, "--workers-max", 2,
+        "--plugin", f"reducers:my-tally={distribution('reducer')}", "--ui", "simple",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    results = done.json()
+    assert [row["name"] for row in results["plugins"]["used"] if row["category"] == "reducers"] == ["my_tally"]
+    assert [(row["name"], row["valid"], row["failed"]) for row in results["phases"]] == [
+        ("warmup", 6, 0), ("profiling", 20, 0),
+    ]  # fmt: skip
+    assert "request_latency" not in results and results["measurement"]["verdict"] == "none"
+    assert "Phase profiling: 20 succeeded, 0 failed" in done.out
+    written = json.loads((done.artifacts / ".aiperf_results_ready.json").read_text())["files"]
+    assert written == sorted(
+        ["inputs.json", "my_hooks.json", "my_table.md", "profile_export_aiperf.csv", "profile_export_aiperf.json",
+         "profile_export_console.txt"]
+    )  # fmt: skip
+    assert "makes no rows of requests; not written: profile_export_arrivals.jsonl" in done.err
+
+    again = program("report", done.artifacts, "--json")
+    assert again.code == 0 and json.loads(again.out)["phases"] == results["phases"]
+    drawn, checked = program("plot", done.artifacts), program("validate", done.artifacts)
+    assert (drawn.code, drawn.out) == (1, "") and drawn.err.startswith("error: ")
+    assert checked.code == 0, checked.out
 
 
 def test_a_pattern_of_ones_own_draws_the_gaps(made: Made, simulator: Simulator, tmp_path: Path) -> None:
