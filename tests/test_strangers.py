@@ -224,6 +224,32 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert aiperf("greet", "Ada").out == "Hello, Ada!\n"
 
 
+def test_a_third_party_reducer_makes_the_results_where_it_is_pinned(aiperf: Program, simulator: Simulator) -> None:
+    done = aiperf("profile", "--url", simulator.url, "--plugin", "reducers:abacus=acme-sundries", *RUN)
+    assert done.code == 0, done.err
+    results = done.json()
+    used = [(row["distribution"], row["name"]) for row in results["plugins"]["used"] if row["category"] == "reducers"]
+    assert used == [("acme-sundries", "abacus")]
+    seen = [(row["last_mono_ns"] - row["received_mono_ns"]) / 1e6 for row in simulator.truth()["requests"]]
+    assert results["bead"]["count"] == len(seen) == 12
+    assert sum(seen) / 12 < results["bead"]["avg"] < sum(seen) / 12 + 50, "from the start of a request to its end"
+    assert "request_latency" not in results and not list((done.artifacts / "journal").glob("columns-*"))
+    assert "Bead (ms)" in done.out and "Phase profiling: 12 succeeded, 0 failed" in done.out
+    assert "Bead (ms)" in (done.artifacts / "profile_export_aiperf.csv").read_text()
+
+    (line,) = [line for line in done.err.splitlines() if "makes no rows" in line]
+    assert "reducers:abacus of acme-sundries 0.9.1" in line and "profile_export.jsonl" in line
+    assert not (done.artifacts / "profile_export.jsonl").exists()
+    again = aiperf("report", done.artifacts, "--json")
+    assert again.code == 0 and json.loads(again.out)["bead"] == results["bead"], "the run's own reducer makes the report"
+
+
+def test_a_third_party_reducer_is_used_where_ours_is_not(aiperf: Program, simulator: Simulator) -> None:
+    done = aiperf("profile", "--url", simulator.url, "--disable-plugin", "reducers:columns", *RUN)
+    assert done.code == 0, done.err
+    assert done.json()["bead"]["count"] == 12
+
+
 def test_third_party_telemetry_reaches_every_output(aiperf: Program, simulator: Simulator) -> None:
     done = aiperf("profile", "--url", simulator.url, "--slice-duration", 0.2, "--request-rate", 40, *RUN)
     assert done.code == 0, done.err
@@ -429,6 +455,7 @@ def test_broken_packages_do_not_change_a_run(among_them: Done) -> None:
         ("bad-metrics 0.9", "rotten", f"No module named '{MISSING}'"),
         ("bad-exporters 0.9", "rotten", f"No module named '{MISSING}'"),
         ("bad-telemetry 0.9", "telemetry:rotten", f"No module named '{MISSING}'"),
+        ("bad-reducers 0.9", "reducers:rotten", f"No module named '{MISSING}'"),
         ("bad-series 0.9", "series:rotten", f"No module named '{MISSING}'"),
         ("bad-hooks 0.9", "hooks:rotten", f"No module named '{MISSING}'"),
         ("bad-verdicts 0.9", "verdicts:rotten", f"No module named '{MISSING}'"),
@@ -454,7 +481,7 @@ def test_a_broken_package_is_named_in_one_line(among_them: Done, package: str, n
 
 
 def test_a_broken_plugin_that_no_run_loads_is_not_mentioned(among_them: Done) -> None:
-    loaded = {"metrics", "exporters", "telemetry", "series", "hooks", "verdicts", "companions"}
+    loaded = {"metrics", "exporters", "telemetry", "reducers", "series", "hooks", "verdicts", "companions"}
     said = among_them.err + among_them.out
     assert [category for category in CATEGORIES if f"{bad(category)} " in said and category not in loaded] == []
 
