@@ -18,9 +18,10 @@ from pathlib import Path
 from aiperf import BatchExporter
 
 if hasattr(__main__, "ReducerProcess"):  # the reducer leaves all to the end, as one does that gets no core
-    __main__._WORTH_BYTES = -1
-    __main__.ReducerProcess._step = lambda self: 50
+    from aiperf_reducer_columns import running
     from aiperf_reducer_columns.reduce import batches
+    running._WORTH_BYTES = -1
+    running.ColumnsReduction.step = lambda self: 50
     batches.BATCH_REQUESTS = 4
 REDUCER = os.getpid()
 
