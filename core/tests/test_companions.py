@@ -140,7 +140,8 @@ CUPS = (OptionSpec("cups", ("--cups",), "Cups.", "int", "one"), OptionSpec("milk
 PLUGINS = [
     row("endpoints", "chat", "aiperf.sdk.endpoint:Endpoint", capabilities={"path": "/chat"}), row("datasets", "synthetic"),
     row("transports", "kernel"), row("uis", "none"), row("engines", "local", capabilities={"shares_memory": True}),
-    row("schedules", "burst", "aiperf.schedule.request_rate:Burst"), row("samplers", "sequential"),
+    row("reducers", "counts", "aiperf.sdk.reducer:Reducer"), row("drivers", "burst"), row("schedules", "burst"),
+    row("samplers", "sequential"),
     row("samplers", "shuffle"), row("ramps", "linear"), row("arrivals", "poisson"), row("url_strategies", "round_robin"),
 ]  # fmt: skip
 TEA = row("companions", "tea", f"{__name__}:Tea", capabilities={"needs_option": "cups"}, options_model=f"{__name__}:TeaOptions",

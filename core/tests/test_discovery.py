@@ -316,5 +316,5 @@ def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(mon
 def test_the_kernel_registers_its_own_the_way_a_stranger_would() -> None:
     found = Registry.discover(cache=False)
     mine = [each for category in found.categories() for each in found.all(category) if each.distribution == "aiperf-core"]
-    assert {("hooks", "schedules"), ("engines", "local"), ("uis", "simple")} <= {(each.category, each.name) for each in mine}
+    assert {("hooks", "schedules"), ("engines", "local"), ("uis", "none")} <= {(each.category, each.name) for each in mine}
     assert all(each.summary for each in mine)
