@@ -52,7 +52,7 @@ TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDeta
         name and value)
         or ``legs``, of a request of several exchanges: rows of start, first byte, end (monotonic ns), status, whether it polled
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
-COLUMNS a reduced batch (:class:`aiperf.reduce.batches.StoredBatch`)
+COLUMNS a reduced batch (of the package aiperf-reducer-columns)
 """
 
 PROMPT, BODY = ("of", "was", "now", "own"), ("of", "keep", "new", "own", "end", "last")

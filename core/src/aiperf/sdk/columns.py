@@ -47,7 +47,7 @@ class JournalColumns(Struct):
 
 
 class UsageColumns(Struct):
-    """The server's own counts (:class:`aiperf.reduce.usage.Usage`)."""
+    """The server's own counts."""
 
     usage_prompt_tokens: Annotated[float, "tokens", "input"] = ABSENT
     usage_completion_tokens: Annotated[float, "tokens", "output, reasoning included"] = ABSENT
