@@ -1,4 +1,4 @@
-"""Routes, pages, and one engine whose tokens are sent as it makes them."""
+"""Routes, and one engine whose tokens are sent as it makes them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import asyncio
 import math
 import random
 import time
-from collections import Counter
-from collections.abc import Callable
 from collections.abc import Sequence as ListOf
 
-import msgspec
 from msgspec.structs import replace
 
 from aiperf_command_simulate import faults as fault_language
@@ -22,14 +19,13 @@ from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import FaultError, Faults
 from aiperf_command_simulate.http1 import Connection, Request
+from aiperf_command_simulate.pages import ANY_MODEL, Pages
 from aiperf_command_simulate.prefix import block_keys, token_count
-from aiperf_command_simulate.prometheus import CONTENT_TYPE, Meters, exposition
+from aiperf_command_simulate.prometheus import Meters
 from aiperf_command_simulate.scenario import Scenario
 from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
 from aiperf_command_simulate.words import Wording
 
-ANY_MODEL = "simulated"
-"""The model that is listed where every name is served."""
 _NO_DIALECT = Dialect()
 """Of requests that no dialect takes: errors in OpenAI's form."""
 
@@ -63,18 +59,13 @@ class Server:
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
         self._lengths = random.Random(f"lengths {scenario.seed}")
-        self._created_s = int(time.time())
         self._connections: set[Connection] = set()
         self._connection_numbers = 0
         self._answering: dict[Connection, tuple[Record, Answer | None]] = {}
         self._meters = {name: Meters() for name in scenario.models or (ANY_MODEL,)}
         self._routes = Routes(found() if routes is None else routes)
-        self._pages: dict[str, Callable[[Connection, Request], None]] = {
-            "/health": self._health,
-            "/v1/models": self._models,
-            "/metrics": self._metrics,
-            "/truth": self._truth,
-        }
+        self._created_s = int(time.time())
+        self._pages = Pages(scenario, self.engine, self.truth, self._meters, self._created_s).by_path
 
     # What connections call.
 
@@ -306,47 +297,6 @@ class Server:
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
-
-    # Pages.
-
-    def _health(self, connection: Connection, request: Request) -> None:
-        connection.respond(200, b"", kind="text/plain")
-
-    def _models(self, connection: Connection, request: Request) -> None:
-        rows = [
-            {"id": name, "object": "model", "created": self._created_s, "owned_by": "aiperf",
-             "max_model_len": self.scenario.max_context}
-            for name in self._meters
-        ]  # fmt: skip
-        connection.respond(200, msgspec.json.encode({"object": "list", "data": rows}))
-
-    def _metrics(self, connection: Connection, request: Request) -> None:
-        def name(choice: Choice) -> str:
-            return choice.answer.record.model if self.scenario.models else ANY_MODEL
-
-        running = Counter(name(sequence.owner) for sequence in self.engine.running)
-        waiting = Counter(name(sequence.owner) for sequence in self.engine.waiting())
-        cache = self.engine.cache
-        usage = len(cache) / cache.capacity if cache.capacity else 0.0
-        text = exposition(self._meters, running, waiting, usage)
-        connection.respond(200, text.encode(), kind=CONTENT_TYPE)
-
-    def _truth(self, connection: Connection, request: Request) -> None:
-        summary_only = request.query.get("summary", ["0"])[0] not in ("", "0", "false")
-        last = request.query.get("last", [""])[0]
-        if last and not last.isdecimal():
-            message = f"last is {last!r}; a number of rows is needed"
-            connection.respond(400, msgspec.json.encode({"error": {"message": message}}))
-            return
-        engine = self.engine
-        body = self.truth.written(
-            engine={
-                "steps": engine.steps, "running": len(engine.running), "running_max": engine.running_max,
-                "waiting": engine.waiting_count, "waiting_max": engine.waiting_max, "cache_blocks": len(engine.cache),
-            },
-            summary_only=summary_only, last=int(last) if last else None,
-        )  # fmt: skip
-        connection.respond(200, body)
 
 
 def _geometric(mean: float, dice: random.Random) -> int:
