@@ -293,7 +293,7 @@ class Reducer:
         reduction.missing = left.missing
         if left.damaged:
             reduction.lost += left.lost
-            reduction.lost += self._lost_columns({} if end is None or self._durable else end.columns)
+            reduction.lost += lost_columns(self.journal, {} if end is None or self._durable else end.columns)
         elif end is not None or journal.numbered(self.journal, "shard-*.seg"):
             reduction.lost = []  # all of it is in the segments, too
         if save:
@@ -314,20 +314,8 @@ class Reducer:
         self.emit()
         missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
         damaged = bool(missing) or any(reader.damaged for reader in self._readers.values())
-        lost = [each for reader in self._readers.values() for each in reader.lost.items()] if damaged else []
-        lacks = {0: "is missing", 1: "lacks 1 frame"}
-        sentences = [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
-        if damaged and (unknown := self._rows.prompts.unknown):
-            sentences.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
-        return Left(self._rows.notes | self._rows.prompts.notes, self._failures, missing, sentences, damaged)
-
-    def _lost_columns(self, sizes: dict[str, int]) -> Iterator[str]:
-        """A sentence on each file of columns that is shorter than the run left it."""
-        for name, size in sizes.items():
-            path = self.journal / name
-            rest = path.stat().st_size if path.exists() else 0
-            if rest < size:
-                yield f"{name} lacks {size - rest:,} of {size:,} bytes" if rest else f"{name} is missing"
+        lost = lost_frames(self._readers.values(), self._rows.prompts.unknown) if damaged else []
+        return Left(self._rows.notes | self._rows.prompts.notes, self._failures, missing, lost, damaged)
 
     def _report(self, plugin: str, sentence: str) -> None:
         """Keep, and log, the first failure of each plugin."""
@@ -431,11 +419,34 @@ class Reducer:
             journal.segment_path(self.journal, shard, 0).exists() for shard in self._readers
         ):
             return True
-        self.reduction.notes.append(
-            f"{names(missing)} can't be computed again, nor what needs it: version {self.plan.run.version} kept no such"
-            " column, and the answers themselves are gone (--export-level raw keeps them)"
-        )
+        self.reduction.notes.append(_lacking(missing, self.plan.run.version))
         return False
+
+
+def _lacking(columns: Sequence[str], version: str) -> str:
+    return (
+        f"{names(columns)} can't be computed again, nor what needs it: version {version} kept no such column, and the answers"
+        " themselves are gone (--export-level raw keeps them)"
+    )
+
+
+def lost_frames(readers: Iterable[ShardReader], unknown: int) -> list[str]:
+    """Sentences on what the segments lack.  *unknown*: requests whose input tokens nobody knows for that."""
+    lacks = {0: "is missing", 1: "lacks 1 frame"}
+    lost = [each for reader in readers for each in reader.lost.items()]
+    sentences = [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
+    if unknown:
+        sentences.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
+    return sentences
+
+
+def lost_columns(journal_path: Path, sizes: dict[str, int]) -> Iterator[str]:
+    """A sentence on each file of columns that is shorter than the run left it."""
+    for name, size in sizes.items():
+        path = journal_path / name
+        rest = path.stat().st_size if path.exists() else 0
+        if rest < size:
+            yield f"{name} lacks {size - rest:,} of {size:,} bytes" if rest else f"{name} is missing"
 
 
 def groupings(plan: Plan) -> dict[int, list[Grouping]]:
