@@ -1,9 +1,17 @@
-"""The contract of URL strategies: which of several URLs a session uses."""
+"""The contract of URL strategies: which of several URLs a session uses.
+
+``RoundRobin``, ``LeastInFlight`` and ``Weighted`` are in the package ``aiperf-schedule-standard`` and loaded from there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+from aiperf.doors import door
+
+if TYPE_CHECKING:
+    from aiperf_schedule_standard.url_strategies import LeastInFlight, RoundRobin, Weighted
 
 
 class UrlStrategy:
@@ -26,4 +34,6 @@ class UrlStrategy:
         raise NotImplementedError(f"{type(self).__name__} must define choose()")
 
 
-__all__ = ["UrlStrategy"]
+__all__ = ["LeastInFlight", "RoundRobin", "UrlStrategy", "Weighted"]
+
+__getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, "aiperf_schedule_standard.url_strategies"))
