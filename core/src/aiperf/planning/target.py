@@ -1,8 +1,8 @@
 """The target of a run: base URLs and the plugin that spreads sessions over them, the endpoint with its path, body fields and
 headers, the key, and TLS.
 
-Files of certificates are read here once, so that a bad file is one error instead of an error per request.  The parts stand in one
-module, because the checks of each name the flags of the others.
+Files of certificates are read here once, so that a bad file is one error instead of an error per request.  The parts stand in
+one module, because the checks of each name the flags of the others.
 """
 
 from __future__ import annotations

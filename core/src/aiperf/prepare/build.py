@@ -1,8 +1,8 @@
 """Builds everything that must exist before load: the encoded data set, files of data set exporters, and due times.
 
 It runs in its own process, streams the data set, and depends on the plan alone: the same plan gives the same bytes for any
-number of workers.  Entries, their encoding and what may begin before they are whole stand in one module: it is one pass over the
-data set.
+number of workers.  Entries, their encoding and what may begin before they are whole stand in one module: it is one pass over
+the data set.
 """
 
 from __future__ import annotations

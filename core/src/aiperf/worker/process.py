@@ -4,8 +4,8 @@
 
 It imports neither typer, pydantic, numpy nor a tokenizer.  Standard input is a pipe that the parent holds open: when it ends
 the parent is gone, and the worker stops, drains briefly and leaves a whole journal behind.  Each plan has a loop and a
-:class:`Worker` of its own, so that a plan finds nothing of the one before.  Messages, phases and ends stand in one module, because
-each changes what the others may do.
+:class:`Worker` of its own, so that a plan finds nothing of the one before.  Messages, phases and ends stand in one module,
+because each changes what the others may do.
 """
 
 from __future__ import annotations
