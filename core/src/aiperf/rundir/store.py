@@ -16,8 +16,8 @@ Files in the journal's directory, integers little-endian int64:
 While a data set grows its files have room behind what is written, and each entry that another one follows can be read.  A new
 revision says that files are longer, or ``dataset.json`` another one: readers map them again.
 
-Workers read it with the standard library and msgspec alone.  Writer and reader stand in one module, so that a change of the form
-is seen on both sides.
+Workers read it with the standard library and msgspec alone.  Writer and reader stand in one module, so that a change of the
+form is seen on both sides.
 """
 
 from __future__ import annotations
