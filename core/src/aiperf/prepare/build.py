@@ -76,7 +76,8 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
     endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
     with blamed(plugins.endpoint, "can't be used"):
         framing_of(endpoint)
-    reducer_of(plan).check(plan, endpoint)  # refuses metrics whose options contradict each other
+    with blamed(plugins.reducer, "can't be used"):
+        reducer_of(plan).check(plan, endpoint)  # refuses metrics whose options contradict each other
     if plugins.grader is not None:
         made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan)

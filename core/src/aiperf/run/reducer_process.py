@@ -22,7 +22,7 @@ from aiperf import logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import ignore_endings
-from aiperf.registry.third_party import why
+from aiperf.registry.third_party import failure, why
 from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
 from aiperf.sdk.plan import Secrets
@@ -40,7 +40,8 @@ class ReducerProcess:
         self.reduction: RunningReduction | None = None
         self.secrets = Secrets()
         self.over = self.released = self._guarded = False
-        self._told_s = 0.0
+        self._failure: str | None = None
+        self._rest_ms, self._told_s = _IDLE_MS, 0.0
         self._warnings = logs.PluginWarnings()
 
     def run(self) -> bool:
@@ -54,18 +55,23 @@ class ReducerProcess:
 
     def _run(self) -> bool:
         plan = load_run(self.journal)[0]
-        _trouble(lambda: reducer_of(plan).preload(plan))  # while another process makes the data set; Load reports it
-        rest_ms = _IDLE_MS
+        self.who = plan.plugins.reducer
+        self._trouble(lambda: reducer_of(plan).preload(plan))  # while another process makes the data set; Load reports it
         while not self.over:
-            message = self.line.receive(rest_ms)
+            message = self.line.receive(self._rest_ms)
             if message is not None:
                 self._handle(message)
                 continue
             if _parent_gone():
                 return False
-            rest_ms = _IDLE_MS if self.reduction is None else self.reduction.step()
-            self._tell_live()
+            if self._failure is None and (failed := self._trouble(self._step)) is not None:
+                self._failure, self._rest_ms = failed, _IDLE_MS
+                self.line.send(control.Trouble(failed))  # there would be no results
         return self.released
+
+    def _step(self) -> None:
+        self._rest_ms = _IDLE_MS if self.reduction is None else self.reduction.step()
+        self._tell_live()
 
     def _handle(self, message: control.Message) -> None:
         match message:
@@ -73,16 +79,18 @@ class ReducerProcess:
                 self.secrets = message.secrets
                 self._warnings.secrets = message.secrets.texts
                 logs.scrub_output(message.secrets.texts)
-                self.line.send(control.Ready("reducer", self.index, _trouble(self._load)))
+                self.line.send(control.Ready("reducer", self.index, self._trouble(self._load)))
             case control.Finish():
-                trouble = None if self.reduction is None else _trouble(self.reduction.finish)
+                trouble = self._failure or (self._trouble(self.reduction.finish) if self.reduction else None)
                 self._tell_warnings()
                 rows_wait = self.reduction is not None and self.reduction.rows_wait
                 self.line.send(control.Reduced(self.index, trouble, rows_wait))
             case control.Summarize():
-                self.line.send(control.Summarized(_trouble(self._summarize)))
+                self.line.send(control.Summarized(self._trouble(self._summarize)))
             case control.WriteRows():
-                failures = [] if self.reduction is None else self.reduction.write_rows()
+                failures: list[str] = []
+                failed = self._trouble(lambda: failures.extend(self.reduction.write_rows() if self.reduction else ()))
+                failures += [] if failed is None else [failed]
                 self._tell_warnings()
                 self.line.send(control.RowsWritten(self.index, failures))
             case control.Exit() | control.Release():
@@ -99,14 +107,23 @@ class ReducerProcess:
         self.reduction = reducer_of(job.plan).begin(job)
 
     def _summarize(self) -> None:
-        """Reducer 0 makes the summary, even one that was started anew and has not finished."""
-        if self.reduction is None:
-            self._load()
-            assert self.reduction is not None
+        assert self.reduction is not None, "the plan is loaded"
         if self.reduction.slow:
             self._guarded = True  # by a thread that goes on until this process ends
             threading.Thread(target=_end_with_parent, daemon=True).start()
         self.reduction.summarize()
+
+    def _trouble(self, work: Callable[[], None]) -> str | None:
+        """Do the work; why it failed, None if it did not."""
+        try:
+            work()
+        except AiperfError as error:
+            return "\n".join(error.lines())
+        except OSError as error:
+            return why(error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
+            return failure(self.who, "failed", error).message
+        return None
 
     def _tell_warnings(self) -> None:
         self._warnings.sentences |= dict.fromkeys(() if self.reduction is None else self.reduction.warned)
@@ -119,15 +136,6 @@ class ReducerProcess:
         self._told_s = time.monotonic()
         live = self.reduction.live
         self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
-
-
-def _trouble(work: Callable[[], None]) -> str | None:
-    """Do the work; why it failed, None if it did not."""
-    try:
-        work()
-    except (OSError, AiperfError) as error:
-        return "\n".join(error.lines()) if isinstance(error, AiperfError) else why(error)
-    return None
 
 
 def _end_with_parent() -> None:

@@ -21,6 +21,7 @@ from aiperf.processes import control
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.third_party import blamed
 from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
@@ -286,7 +287,8 @@ class Run:
         mailbox.catch_up = lambda child: [control.Finish(), *([summarize] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], summarize)
         self._wait(lambda: mailbox.summarized, "Making the summary")
-        summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
+        with blamed(self.plan.plugins.reducer, "has left no summary that can be read"):
+            summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
         for child in self.children.reducers:
             if child.index not in mailbox.rows_wait:
                 mailbox.send(child, self.fleet.last_message)

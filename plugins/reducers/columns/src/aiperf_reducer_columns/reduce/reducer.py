@@ -21,13 +21,13 @@ from aiperf.sdk import journal
 from aiperf.sdk.columns import NUMBERS, RecordBatch
 from aiperf.sdk.journal import Store
 from aiperf.sdk.loading import load
-from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import private
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.aside import Aside, Left, ReaderDiedError, Turns, Written
 from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, batches_behind, read_batches
+from aiperf_reducer_columns.reduce.losses import lacking, lost_columns, lost_frames
 from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.rows import RowMaker
 from aiperf_reducer_columns.reduce.shard_reader import JournalRequest, Position, ShardEvent, ShardReader
@@ -419,34 +419,8 @@ class Reducer:
             journal.segment_path(self.journal, shard, 0).exists() for shard in self._readers
         ):
             return True
-        self.reduction.notes.append(_lacking(missing, self.plan.run.version))
+        self.reduction.notes.append(lacking(missing, self.plan.run.version))
         return False
-
-
-def _lacking(columns: Sequence[str], version: str) -> str:
-    return (
-        f"{names(columns)} can't be computed again, nor what needs it: version {version} kept no such column, and the answers"
-        " themselves are gone (--export-level raw keeps them)"
-    )
-
-
-def lost_frames(readers: Iterable[ShardReader], unknown: int) -> list[str]:
-    """Sentences on what the segments lack.  *unknown*: requests whose input tokens nobody knows for that."""
-    lacks = {0: "is missing", 1: "lacks 1 frame"}
-    lost = [each for reader in readers for each in reader.lost.items()]
-    sentences = [f"{name} {lacks.get(count, f'lacks {count:,} frames')}" for name, count in lost]
-    if unknown:
-        sentences.append(f"{unknown:,} requests continue one that is lost, and their input tokens are not known")
-    return sentences
-
-
-def lost_columns(journal_path: Path, sizes: dict[str, int]) -> Iterator[str]:
-    """A sentence on each file of columns that is shorter than the run left it."""
-    for name, size in sizes.items():
-        path = journal_path / name
-        rest = path.stat().st_size if path.exists() else 0
-        if rest < size:
-            yield f"{name} lacks {size - rest:,} of {size:,} bytes" if rest else f"{name} is missing"
 
 
 def groupings(plan: Plan) -> dict[int, list[Grouping]]:
