@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
-import numpy as np
 from aiperf.sdk import journal
-from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Floats, Row
+from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Row
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.framing import is_stream
@@ -29,6 +28,7 @@ from aiperf_reducer_columns.reduce.batches import OpenBatch, Rows
 from aiperf_reducer_columns.reduce.bulk import BulkRows, Ends
 from aiperf_reducer_columns.reduce.grading import Grading
 from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, redirect_of
+from aiperf_reducer_columns.reduce.live import LiveMeans
 from aiperf_reducer_columns.reduce.prompts import Prompts
 from aiperf_reducer_columns.reduce.several_answers import Choices
 from aiperf_reducer_columns.reduce.shard_reader import JournalRequest
@@ -47,53 +47,6 @@ _NO_USAGE = Usage()
 _INVALID = "InvalidInferenceResultError"
 _CACHED_TEXTS, _CACHED_CHARACTERS = 4096, 2048
 """How many texts, of which length at most, have their counts remembered."""
-
-
-class LiveMeans:
-    """Number of the requests so far and means over the good ones, for the live display."""
-
-    def __init__(self, *, streaming: bool) -> None:
-        self.done = 0
-        self._streaming = streaming
-        self._ttft_sum = self._itl_sum = 0.0
-        self._ttft_count = self._itl_count = 0
-
-    @property
-    def ttft_ms(self) -> float | None:
-        """Mean time to first token; None before the first."""
-        return self._ttft_sum / self._ttft_count / 1e6 if self._ttft_count else None
-
-    @property
-    def itl_ms(self) -> float | None:
-        """Mean inter-token latency; None before the first."""
-        return self._itl_sum / self._itl_count / 1e6 if self._itl_count else None
-
-    def count(self, outcome: int, started: int, stamps: list[int], tokens: int) -> None:
-        self.done += 1
-        if outcome == journal.COMPLETED and self._streaming and stamps:
-            self._ttft_sum += stamps[0] - started
-            self._ttft_count += 1
-            if tokens > 1 and stamps[-1] > stamps[0]:
-                self._itl_sum += (stamps[-1] - stamps[0]) / (tokens - 1)
-                self._itl_count += 1
-
-    def add(self, numbers: Mapping[str, Floats]) -> None:
-        """Count good requests by their columns."""
-        first = numbers["first_token_ns"]
-        self.done += len(first)
-        if self._streaming:
-            self._ttft_sum += float((first - numbers["started_ns"]).sum())
-            self._ttft_count += len(first)
-            tokens = np.nansum([numbers["output_tokens"], numbers["reasoning_tokens"]], axis=0)
-            several = (tokens > 1) & (numbers["last_token_ns"] > first)
-            self._itl_sum += float(((numbers["last_token_ns"] - first)[several] / (tokens[several] - 1)).sum())
-            self._itl_count += int(several.sum())
-
-    def add_batch(self, numbers: Mapping[str, Floats]) -> None:
-        """Count requests, good or not, by their columns."""
-        counted = (numbers["outcome"] == journal.COMPLETED) & ~np.isnan(numbers["first_token_ns"])
-        self.add({name: column[counted] for name, column in numbers.items()})
-        self.done += len(counted) - int(counted.sum())
 
 
 class TokenCounts(dict[str, int]):
