@@ -52,7 +52,7 @@ class ReducerJob(Struct, frozen=True):
 
 
 class RunningReduction:
-    """A reducer's work on one plan.  OSError and AiperfError of a method become sentences.
+    """A reducer's work on one plan.  An exception of a method ends the run with a sentence; the journal stays.
 
     rows_wait: whether rows of per-request files wait for :meth:`write_rows`.  slow: :meth:`summarize` may take hours.
     warned: sentences that plugins have logged in further processes.
