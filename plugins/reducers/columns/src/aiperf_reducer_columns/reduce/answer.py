@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
-from aiperf.sdk.framing import Framing, ServerSentEvents
+from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
 from aiperf.sdk.journal import MESSAGE
 from aiperf.sdk.loading import why
 from aiperf.sdk.model import Delta
@@ -32,7 +32,6 @@ from aiperf_reducer_columns.reduce.envelopes import (
     tells,
 )
 from aiperf_reducer_columns.reduce.event_columns import events_by_column
-from aiperf_reducer_columns.reduce.framings import Lines
 from aiperf_reducer_columns.reduce.shard_reader import Read
 from aiperf_reducer_columns.reduce.usage import merged_usage
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -117,7 +119,7 @@ def test_only_event_streams_are_known_by_their_content_type(
 def test_an_event_without_end_is_given_up_and_a_long_stream_is_not(
     framing: type[Framing], begin: bytes, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("aiperf.sdk.sse", "aiperf_reducer_columns.reduce.framings"):
+    for module in ("aiperf.sdk.sse", "aiperf.sdk.framing"):
         monkeypatch.setattr(f"{module}.MOST_EVENT_BYTES", 1 << 10)
     stream = framing()
     pieces = [begin, b"x" * 1000, end] * 5
@@ -126,3 +128,12 @@ def test_an_event_without_end_is_given_up_and_a_long_stream_is_not(
     with pytest.raises(BadResponse, match=r"(?s)longer than .*MiB") as caught:
         stream.feed(b"y" * 100)
     assert caught.value.raw.startswith(begin + b"yyy")
+
+
+def test_a_framing_of_ones_own_streams_in_a_new_process() -> None:
+    code = (
+        "import aiperf.sdk.framing as f; own = type('Own', (), {'feed': print, 'close': print}); "
+        "print(f.accept(own, asked=True), f.event_mark(own, asked=True), f.is_stream(own, event_stream=False, asked=True))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("*/* b'' True\n", "")
