@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
-import io
 import json
 import re
 import subprocess
-import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import first_party
 import pytest
@@ -271,26 +269,6 @@ def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:
             if floors[used] > floors[own]:
                 found.append(f"{inside} imports {module}.{imported}: {used} stands above {own}")
     assert found == []
-
-
-def code_lines(path: Path) -> int:
-    """Lines of a module that are neither blank nor comment nor docstring."""
-    text = path.read_text()
-    beside = {
-        tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
-    }  # fmt: skip
-    tokens = (token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in beside)
-    code = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    bodies = [body for node in ast.walk(ast.parse(text)) if isinstance(body := getattr(node, "body", None), list)]
-    literals = [each for body in bodies for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)]
-    texts = [each for each in literals if isinstance(cast(ast.Constant, each.value).value, str)]
-    docstrings = {line for each in texts for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)}
-    return len(code - docstrings)
-
-
-def test_the_kernel_is_small() -> None:
-    modules = [path for path in KERNEL.rglob("*.py") if not path.is_relative_to(KERNEL / "testing")]
-    assert sum(map(code_lines, modules)) <= 13_000, "what the kernel need not know is a package"
 
 
 def test_a_room_of_the_reducer_imports_only_from_rooms_below_it() -> None:
