@@ -6,7 +6,7 @@ VENV ?= .venv
 REFERENCE ?= $(VENV)-reference
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
-PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard plugins/*/*/pyproject.toml)))
+PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard libraries/*/pyproject.toml plugins/*/*/pyproject.toml)))
 PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 

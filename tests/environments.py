@@ -29,8 +29,9 @@ SUITE = "aiperf-suite"
 
 def projects() -> dict[str, Path]:
     """Folders of all first-party distributions by name; the meta-package comes last."""
-    plugins = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))
-    folders = [ROOT / "core", ROOT / "templates", *plugins, ROOT]
+    patterns = ("libraries/*/pyproject.toml", "plugins/*/*/pyproject.toml")
+    packages = sorted(path.parent for pattern in patterns for path in ROOT.glob(pattern))
+    folders = [ROOT / "core", ROOT / "templates", *packages, ROOT]
     return {tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"]: folder for folder in folders}
 
 

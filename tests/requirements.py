@@ -15,5 +15,6 @@ def test_group(project: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    projects = [ROOT, ROOT / "core", *sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))]
+    patterns = ("libraries/*/pyproject.toml", "plugins/*/*/pyproject.toml")
+    projects = [ROOT, ROOT / "core", *sorted(path.parent for pattern in patterns for path in ROOT.glob(pattern))]
     print("\n".join(sorted({requirement for project in projects for requirement in test_group(project)})))

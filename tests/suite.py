@@ -23,7 +23,8 @@ NAME = "aiperf-suite"
 
 def packages() -> list[dict[str, Any]]:
     """The project files of every package of the repository, by name."""
-    files = [ROOT / "core" / "pyproject.toml", ROOT / "templates" / "pyproject.toml", *ROOT.glob("plugins/*/*/pyproject.toml")]
+    folders = [ROOT / "core", ROOT / "templates", *ROOT.glob("libraries/*"), *ROOT.glob("plugins/*/*")]
+    files = [file for folder in folders if (file := folder / "pyproject.toml").is_file()]
     return sorted((tomllib.loads(file.read_text()) for file in files), key=lambda package: str(package["project"]["name"]))
 
 

@@ -17,10 +17,10 @@ from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.metric import Metric, Needs, RunMetric
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Replay
-from aiperf.sdk.spec_decode import SERVER_TIMING, SPEC_DECODE
 from aiperf.sdk.summary import Summary
 from aiperf.testing.batches import busy_batch
 from aiperf.testing.journals import CLOCK, Plain, Recording
+from aiperf_dialects.spec_decode import SERVER_TIMING, SPEC_DECODE
 from aiperf_reducer_columns.reduce.reducer import Reduction, groupings
 from aiperf_reducer_columns.report.report import write_summary
 from aiperf_reducer_columns.statistics import fold, raw_values

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.sdk.prompts import prompt_of
 from aiperf_command_simulate.testing import Simulator, running
+from aiperf_dialects.prompts import prompt_of
 from aiperf_tokenizer_builtin import Builtin
 from program import Done, Program
 

@@ -34,8 +34,8 @@ PACKAGES = {
     PARENT: {*COMMON, "pluggy"},
     BUILDER: {*COMMON, "pluggy", "numpy"},  # numpy is a name alone until it is used
     WORKER: {
-        *COMMON, "uvloop", "httptools", "aiperf_driver_standard", "aiperf_endpoint_chat", "aiperf_schedule_standard",
-        "aiperf_transport_sockets",
+        *COMMON, "uvloop", "httptools", "aiperf_dialects", "aiperf_driver_standard", "aiperf_endpoint_chat",
+        "aiperf_schedule_standard", "aiperf_transport_sockets",
     },
     REDUCER: {*COMMON, "numpy"},
 }  # fmt: skip

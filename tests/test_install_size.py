@@ -11,7 +11,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 MOST_BYTES = 250_000_000
-PROJECTS = [ROOT / "core", ROOT / "templates", *(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))]
+PATTERNS = ("core/pyproject.toml", "templates/pyproject.toml", "libraries/*/pyproject.toml", "plugins/*/*/pyproject.toml")
+PROJECTS = [path.parent for pattern in PATTERNS for path in ROOT.glob(pattern)]
 OF_EXTRAS = {"pyarrow", "soundfile", "av", "transformers", "matplotlib", "cookiecutter"}
 
 

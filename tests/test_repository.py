@@ -23,6 +23,7 @@ from suite import written
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "core" / "src" / "aiperf"
 PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))
+LIBRARIES = sorted(path.parent for path in ROOT.glob("libraries/*/pyproject.toml"))
 
 # Pieced together, so that this file doesn't name them either.
 FORBIDDEN = (
@@ -169,17 +170,44 @@ class TestEveryPlugin:
         assert {value.split(":")[0].split(".")[0] for value in values} == {module_of(plugin)}
 
     def test_imports_what_is_public_and_its_own(self, plugin: Path) -> None:
-        own = module_of(plugin)
-        needs = {named(need).replace("-", "_") for need in toml(plugin)["project"]["dependencies"]}
-        found = []
-        for path in sorted((plugin / "src").rglob("*.py")):
-            for module, name in imports(path):
-                parts = [*module.split("."), name]
-                foreign = parts[0].startswith("aiperf_") and parts[0] != own
-                private = any(part.startswith("_") and not part.startswith("__") for part in parts)
-                if (foreign and parts[0] not in needs) or (private and (parts[0] == "aiperf" or foreign)):
-                    found.append(f"{path.name}: {module} {name}")
-        assert found == []
+        assert undeclared(plugin, module_of(plugin)) == []
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
+class TestEveryLibrary:
+    def test_has_the_skeleton(self, library: Path) -> None:
+        source = library / "src" / f"aiperf_{library.name}"
+        wanted = [source / "__init__.py", source / "py.typed"]
+        assert [str(path) for path in wanted if not path.is_file()] == []
+        assert list((library / "tests").glob("test_*.py"))
+        top = {path.relative_to(library).parts[0] for path in committed() if path.is_relative_to(library)}
+        assert top == {"README.md", "pyproject.toml", "src", "tests"}
+        assert (library / "README.md").read_text().startswith(f"# {toml(library)['project']['name']}\n")
+
+    def test_is_no_plugin(self, library: Path) -> None:
+        declared = toml(library)
+        assert set(declared) - {"dependency-groups"} == {"project", "tool", "build-system"}
+        assert set(declared["tool"]) == {"aiperf"}, "whether the suite needs it"
+        assert declared["project"]["name"] == f"aiperf-{library.name}".replace("_", "-")
+        assert "entry-points" not in declared["project"]
+        assert declared["build-system"] == skeleton()["build-system"]
+
+    def test_imports_what_is_public_and_its_own(self, library: Path) -> None:
+        assert undeclared(library, f"aiperf_{library.name}") == []
+
+
+def undeclared(package: Path, own: str) -> list[str]:
+    """Imports of private names, and of first-party packages that the package doesn't declare."""
+    needs = {named(need).replace("-", "_") for need in toml(package)["project"]["dependencies"]}
+    found = []
+    for path in sorted((package / "src").rglob("*.py")):
+        for module, name in imports(path):
+            parts = [*module.split("."), name]
+            foreign = parts[0].startswith("aiperf_") and parts[0] != own
+            private = any(part.startswith("_") and not part.startswith("__") for part in parts)
+            if (foreign and parts[0] not in needs) or (private and (parts[0] == "aiperf" or foreign)):
+                found.append(f"{path.name}: {module} {name}")
+    return found
 
 
 def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:
@@ -188,9 +216,11 @@ def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:
     assert [module for module in used if module.startswith("aiperf_")] == []
 
 
-@pytest.mark.parametrize("folder", ["templates", "tests/strangers", *(str(path.relative_to(ROOT)) for path in PLUGINS)])
-def test_plugins_import_promised_names_alone(folder: str) -> None:
-    sources = ROOT / folder / "src" if folder.startswith("plugins/") else ROOT / folder
+@pytest.mark.parametrize(
+    "folder", ["templates", "tests/strangers", *(str(path.relative_to(ROOT)) for path in (*LIBRARIES, *PLUGINS))]
+)
+def test_packages_import_promised_names_alone(folder: str) -> None:
+    sources = ROOT / folder / "src" if folder.startswith(("plugins/", "libraries/")) else ROOT / folder
     used = {name for path in sources.rglob("*.py") for name in imports(path) if name[0].partition(".")[0] == "aiperf"}
     assert [f"{module} {name}" for module, name in sorted(used) if not promised(module, name)] == []
 
@@ -216,7 +246,7 @@ def test_versions_are_pinned_by_name_and_nothing_else() -> None:
     assert [line for line in lines if not pin.fullmatch(line)] == []
     pinned = {named(line) for line in lines}
     wanted: set[str] = set()
-    for folder in (ROOT, ROOT / "core", ROOT / "templates", *PLUGINS):
+    for folder in (ROOT, ROOT / "core", ROOT / "templates", *LIBRARIES, *PLUGINS):
         declared = toml(folder)
         groups = [declared["project"]["dependencies"], declared.get("dependency-groups", {}).get("test", [])]
         extras = list(declared["project"].get("optional-dependencies", {}).values())
@@ -226,7 +256,7 @@ def test_versions_are_pinned_by_name_and_nothing_else() -> None:
 
 def test_the_suite_needs_packages_that_are_here() -> None:
     declared = toml(ROOT)
-    ours = {toml(folder)["project"]["name"] for folder in (ROOT / "core", *PLUGINS)}
+    ours = {toml(folder)["project"]["name"] for folder in (ROOT / "core", *LIBRARIES, *PLUGINS)}
     ours |= {toml(ROOT / "templates")["project"]["name"]}
     needs = {named(need) for need in declared["project"]["dependencies"]}
     extras = {named(need) for needs in declared["project"]["optional-dependencies"].values() for need in needs}

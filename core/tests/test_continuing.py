@@ -22,11 +22,11 @@ from aiperf.sdk.driver import Session
 from aiperf.sdk.endpoint import Capabilities, ChatPrompt, Endpoint, Prompt, completed, encoded, prompt
 from aiperf.sdk.model import Answers, Conversation, Delta, HttpRequest, Media, Message, Turn
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.prompts import chat_of, prompt_of
 from aiperf.sdk.transport import Exchange
 from aiperf.testing import Words
 from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
+from aiperf_dialects.prompts import chat_of, prompt_of
 from aiperf_reducer_columns.reduce.prompts import Prompts
 from aiperf_reducer_columns.reduce.shard_reader import ShardReader, observations
 from hypothesis import given, settings

@@ -301,20 +301,3 @@ def test_the_page_of_the_sdk_prints_an_alias_as_its_source_does():
     page = sdk_page.page()
     assert "### `Floats`\n\n```python\nFloats: TypeAlias = NDArray[np.float64]\n```" in page
     assert "```python\nclass Any\n" not in page
-
-
-class NoRankings:
-    """A finder for an environment without the package of rankings."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "aiperf_endpoint_rankings":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_the_page_of_the_sdk_names_the_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "meta_path", [NoRankings, *sys.meta_path])
-    for name in ("aiperf.sdk.scores", "aiperf_endpoint_rankings", "aiperf_endpoint_rankings.scores"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    absent = "is in the package aiperf-endpoint-rankings, which is not installed: pip install aiperf-endpoint-rankings"
-    assert f"### `read_scores`\n\naiperf.sdk.scores.read_scores {absent}" in sdk_page.page()

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch
-from aiperf_endpoint_chat.spec_decode import SERVER_TIMING
+from aiperf_dialects.spec_decode import SERVER_TIMING
 from aiperf_metric_server_timing import (
     ServerGenerationTime,
     ServerMeanItl,

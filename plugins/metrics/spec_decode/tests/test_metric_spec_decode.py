@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch
 from aiperf.testing import RunMetricContract
-from aiperf_endpoint_chat.spec_decode import SPEC_DECODE
+from aiperf_dialects.spec_decode import SPEC_DECODE
 from aiperf_metric_spec_decode import (
     Places,
     PooledHistogram,

@@ -20,14 +20,14 @@ from aiperf import (
     unreadable,
 )
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
+from aiperf_dialects.chat_messages import chat_messages
+from aiperf_dialects.prompts import chat_of, prompt_of
+from aiperf_dialects.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from aiperf_endpoint_chat.messages import chat_messages
 from aiperf_endpoint_chat.options import ChatOptions
-from aiperf_endpoint_chat.prompts import chat_of, prompt_of
 from aiperf_endpoint_chat.replay import ChatReader
-from aiperf_endpoint_chat.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 
 _FORCE_PARTS = "AIPERF_ENDPOINT_FORCE_CONTENT_PARTS"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error
 from aiperf.sdk.endpoint import Prompt, decoded
-from aiperf_endpoint_chat.messages import chat_messages
-from aiperf_endpoint_chat.prompts import prompt_of
-from aiperf_endpoint_embeddings.vectors import VECTOR_NUMBERS, vectors
+from aiperf_dialects.chat_messages import chat_messages
+from aiperf_dialects.prompts import prompt_of
+from aiperf_dialects.vectors import VECTOR_NUMBERS, vectors
 from msgspec import Struct
 
 

@@ -8,7 +8,7 @@ import msgspec
 from aiperf import BadResponse, Capabilities, Delta
 from aiperf.sdk.endpoint import decoded
 from aiperf.sdk.metric import PluginUnit
-from aiperf_endpoint_embeddings.vectors import TextInputs
+from aiperf_dialects.vectors import TextInputs
 from msgspec import Struct
 
 

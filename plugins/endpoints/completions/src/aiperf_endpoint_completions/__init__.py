@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
 from aiperf.sdk.endpoint import DecodingReader, Prompt
-from aiperf_endpoint_chat.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
+from aiperf_dialects.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from aiperf import Capabilities, Delta
-
-from aiperf_endpoint_embeddings.vectors import VECTOR_NUMBERS, TextInputs, read_embeddings
+from aiperf_dialects.vectors import VECTOR_NUMBERS, TextInputs, read_embeddings
 
 
 class Embeddings(TextInputs):

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn
 from aiperf.sdk.endpoint import Prompt
-from aiperf_endpoint_chat.growing import BatchReader, GrowingText
-from aiperf_endpoint_chat.prompts import prompt_of
+from aiperf_dialects.growing import BatchReader, GrowingText
+from aiperf_dialects.prompts import prompt_of
 from msgspec import Struct
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn
 from aiperf.sdk.endpoint import Prompt
-from aiperf_endpoint_chat.prompts import prompt_of
-from aiperf_endpoint_rankings.scores import SCORE_NUMBERS, QueryAndPassages, count_passages, ranking_probe, read_scores
+from aiperf_dialects.prompts import prompt_of
+from aiperf_dialects.scores import SCORE_NUMBERS, QueryAndPassages, count_passages, ranking_probe, read_scores
 
 
 class HfTeiRankings(Endpoint):

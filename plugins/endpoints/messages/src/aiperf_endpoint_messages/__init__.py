@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Media, Message, Turn
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
-from aiperf_endpoint_chat.prompts import chat_of, prompt_of
+from aiperf_dialects.prompts import chat_of, prompt_of
 
 from aiperf_endpoint_messages.reader import MessagesReader
 

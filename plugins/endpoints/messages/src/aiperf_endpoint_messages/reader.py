@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from aiperf import BadResponse, Delta, Message, in_band_error
 from aiperf.sdk.model import HIDDEN
-from aiperf_endpoint_chat.growing import BatchReader
+from aiperf_dialects.growing import BatchReader
 from msgspec import Struct
 
 _TOOLS = ("tool_use", "server_tool_use")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Turn
 from aiperf.sdk.endpoint import Prompt
-from aiperf_endpoint_chat.prompts import prompt_of
-from aiperf_endpoint_embeddings.vectors import VECTOR_NUMBERS, count_inputs, inputs_request, read_embeddings, without_pictures
+from aiperf_dialects.prompts import prompt_of
+from aiperf_dialects.vectors import VECTOR_NUMBERS, count_inputs, inputs_request, read_embeddings, without_pictures
 
 
 class NimEmbeddings(Endpoint):

@@ -9,9 +9,9 @@ import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Message, Turn
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
 from aiperf.sdk.framing import Lines
-from aiperf_endpoint_chat.growing import BatchReader
-from aiperf_endpoint_chat.messages import one_system
-from aiperf_endpoint_chat.prompts import chat_of, prompt_of
+from aiperf_dialects.chat_messages import one_system
+from aiperf_dialects.growing import BatchReader
+from aiperf_dialects.prompts import chat_of, prompt_of
 from msgspec import UNSET, Struct, UnsetType
 
 from aiperf_endpoint_ollama.units import DURATIONS, NUMBERS

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta
 from aiperf.sdk.endpoint import decoded
-from aiperf_endpoint_embeddings.vectors import VECTOR_NUMBERS, TextInputs, vectors
+from aiperf_dialects.vectors import VECTOR_NUMBERS, TextInputs, vectors
 from msgspec import Struct
 from msgspec.structs import replace
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset, Capabilities, ConfigError, Endpoint, HttpRequest, Media, Message, Turn
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
-from aiperf_endpoint_chat.messages import audio_data
-from aiperf_endpoint_chat.prompts import chat_of, prompt_of
+from aiperf_dialects.chat_messages import audio_data
+from aiperf_dialects.prompts import chat_of, prompt_of
 
 from aiperf_endpoint_responses.reader import PREVIOUS, ResponsesReader
 

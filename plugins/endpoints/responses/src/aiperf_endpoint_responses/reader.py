@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from aiperf import BadResponse, Delta, Message
 from aiperf.sdk.endpoint import decoded
-from aiperf_endpoint_chat.growing import BatchReader
+from aiperf_dialects.growing import BatchReader
 from msgspec import Raw, Struct
 
 PREVIOUS = "previous_response_id"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error
 from aiperf.sdk.endpoint import Prompt, decoded
-from aiperf_endpoint_chat.prompts import prompt_of
+from aiperf_dialects.prompts import prompt_of
 from msgspec import Struct
 
 from aiperf_endpoint_solido_rag.units import SOURCES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 from aiperf import BadDataset, BadResponse, Capabilities, ConfigError, Delta, Endpoint, HttpRequest, Turn, in_band_error
 from aiperf.sdk.endpoint import Prompt, decoded
-from aiperf_endpoint_chat.prompts import prompt_of
+from aiperf_dialects.prompts import prompt_of
 
 from aiperf_endpoint_template.extraction import delta_of, detected, extractor, is_plain
 from aiperf_endpoint_template.options import RawOptions, TemplateOptions

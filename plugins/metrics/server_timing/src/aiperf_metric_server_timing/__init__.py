@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 from aiperf import Column, Metric, RecordBatch, Unit
-from aiperf_endpoint_chat.spec_decode import SERVER_TIMING, ServerTiming
+from aiperf_dialects.spec_decode import SERVER_TIMING, ServerTiming
 
 _read = msgspec.json.Decoder(ServerTiming).decode
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiperf import RecordBatch
 from aiperf.testing import MetricContract, sample_batch
-from aiperf_endpoint_chat.spec_decode import SERVER_TIMING
+from aiperf_dialects.spec_decode import SERVER_TIMING
 
 from aiperf_metric_server_timing import (
     ServerGenerationTime,

@@ -10,7 +10,7 @@ import numpy as np
 from aiperf import Aggregation, Column, Metric, Ragged, RecordBatch, RunMetric, Totals, Unit
 from aiperf.sdk.columns import Floats, integers, ragged
 from aiperf.sdk.metric import PluginFold
-from aiperf_endpoint_chat.spec_decode import SPEC_DECODE
+from aiperf_dialects.spec_decode import SPEC_DECODE
 
 from aiperf_metric_spec_decode.acceptance import MOST_PLACES, Acceptance, acceptance
 

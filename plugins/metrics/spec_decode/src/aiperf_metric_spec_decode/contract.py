@@ -7,7 +7,7 @@ from typing import Any
 
 from aiperf import RecordBatch, Result
 from aiperf.testing import MetricContract, VerdictContract, sample_batch, sample_evidence
-from aiperf_endpoint_chat.spec_decode import SPEC_DECODE
+from aiperf_dialects.spec_decode import SPEC_DECODE
 
 from aiperf_metric_spec_decode import (
     PooledHistogram,

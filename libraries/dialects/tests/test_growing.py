@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from aiperf import BadResponse, Delta
-from aiperf_endpoint_chat.growing import BatchReader, GrowingText
+from aiperf_dialects.growing import BatchReader, GrowingText
 
 
 def new(*texts: str, usual: bool = False) -> list[str]:

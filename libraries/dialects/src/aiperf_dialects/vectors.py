@@ -15,8 +15,9 @@ from aiperf import BadDataset, BadResponse
 from aiperf.sdk.endpoint import Endpoint, Prompt, decoded
 from aiperf.sdk.metric import PluginUnit
 from aiperf.sdk.model import Delta, HttpRequest, Turn
-from aiperf_endpoint_chat.prompts import prompt_of
 from msgspec import Struct
+
+from aiperf_dialects.prompts import prompt_of
 
 VECTOR_NUMBERS: Mapping[str, PluginUnit] = MappingProxyType(
     {"items": PluginUnit("vectors"), "dimensions": PluginUnit("dimensions")}

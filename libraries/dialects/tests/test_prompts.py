@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf_endpoint_chat.prompts import chat_of, prompt_of
+from aiperf_dialects.prompts import chat_of, prompt_of
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"at":"Lucca"}'}}
 TOOL = {"name": "weather", "description": "How warm.", "parameters": {"type": "object"}}

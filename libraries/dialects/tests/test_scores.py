@@ -7,7 +7,7 @@ import logging
 import pytest
 from aiperf.errors import BadDataset, BadResponse
 from aiperf.sdk.model import Delta, Turn
-from aiperf_endpoint_rankings.scores import QueryAndPassages, count_passages, ranking_probe, read_scores
+from aiperf_dialects.scores import QueryAndPassages, count_passages, ranking_probe, read_scores
 
 # Recorded answers of llama.cpp.
 COHERE = (

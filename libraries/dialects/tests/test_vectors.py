@@ -8,8 +8,8 @@ import struct
 import pytest
 from aiperf.errors import BadDataset, BadResponse
 from aiperf.sdk.model import Delta, Turn
-from aiperf_endpoint_chat.prompts import prompt_of
-from aiperf_endpoint_embeddings.vectors import count_inputs, inputs_request, read_embeddings, vectors, without_pictures
+from aiperf_dialects.prompts import prompt_of
+from aiperf_dialects.vectors import count_inputs, inputs_request, read_embeddings, vectors, without_pictures
 
 
 def test_vectors_of_numbers_and_of_base64_count_alike() -> None:

@@ -1,0 +1,1 @@
+"""What dialects of inference servers share; a module for each idea."""
