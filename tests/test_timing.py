@@ -121,13 +121,18 @@ def test_random_arrivals_have_the_mean_and_the_variation_asked_for(
 @pytest.mark.parametrize("steady", [{"first_token_ms": 20}], indirect=True)
 def test_a_session_keeps_its_slot_while_it_thinks(aiperf: Program, steady: Simulator) -> None:
     turns = ["--session-turns-mean", "3", "--session-turn-delay-mean", "150"]
-    profile(aiperf, steady.url, "--concurrency", "2", "--num-sessions", "4", *turns)
+    done = profile(aiperf, steady.url, "--concurrency", "2", "--num-sessions", "4", *turns)
     by = sessions(rows(steady))
     assert [len(each) for each in by.values()] == [3, 3, 3, 3]
     assert most_at_once([(each[0]["received_mono_ns"], each[-1]["ended_mono_ns"]) for each in by.values()]) == 2
     for each in by.values():
         for before, after in pairwise(each):
             assert after["received_mono_ns"] - before["ended_mono_ns"] >= 149 * MS
+    arrivals = sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: (row["session"], row["turn"]))
+    for before, after in pairwise(arrivals):
+        if after["turn"]:
+            assert after["due_ns"] - before["last_byte_ns"] == pytest.approx(150 * MS, abs=0.1 * MS)
+            assert 0 <= after["started_ns"] - after["due_ns"] < SLACK_MS * MS
 
 
 @pytest.mark.timing

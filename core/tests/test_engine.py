@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import time
 from array import array
 from pathlib import Path
 from typing import Any, cast
@@ -295,5 +296,35 @@ def test_a_wrong_type_from_decode_leaves_the_next_turn_going(tmp_path: Path) -> 
         engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.get_running_loop(), turns=2)
         run_to_end(engine)
         assert engine.completed == 10
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_a_turn_is_due_from_the_stamp_of_the_answer_not_from_its_handling(tmp_path: Path, stamped: bool) -> None:
+    async def check() -> None:
+        engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), turns=2)
+        engine.driver.begin(1)
+        exchange: Any = engine.transport.open.pop(0)  # type: ignore[attr-defined]
+        wall_ns, read_ns = time.time_ns(), time.monotonic_ns()
+        exchange.status = 200
+        engine.chunk(exchange, b"a", wall_ns - 10, read_ns, 0)
+        engine.chunk(exchange, b"b", wall_ns if stamped else 0, read_ns, 0)
+        time.sleep(0.005)
+        engine.done(exchange, None)
+        assert abs(exchange.owner.answered_ns - read_ns) < (1_000_000 if stamped else 1)
+
+    asyncio.run(check())
+
+
+def test_a_turn_behind_a_failed_request_is_due_from_its_end(tmp_path: Path) -> None:
+    async def check() -> None:
+        engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), turns=2)
+        engine.driver.begin(1)
+        exchange: Any = engine.transport.open[0]  # type: ignore[attr-defined]
+        engine.chunk(exchange, b"a", 0, time.monotonic_ns(), 0)
+        before_ns = time.monotonic_ns()
+        engine.transport.abort(exchange, ErrorDetails("gone"))
+        assert exchange.owner.answered_ns >= before_ns
 
     asyncio.run(check())

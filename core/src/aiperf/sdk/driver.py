@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, MutableSequence
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from msgspec import Struct
@@ -16,13 +19,12 @@ from aiperf.sdk.options import OptionsT
 from aiperf.sdk.plan import PhasePlan
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
+    from asyncio import AbstractEventLoop
 
 ARRIVALS, SESSIONS = 0, 1
 """Cells of ``DriverContext.progress``: arrivals of this shard that have passed, sessions of this shard that have started."""
 PRECISE_TIMERS = sys.platform == "linux"
 """Whether a timerfd keeps the due times.  Elsewhere loop timers do, and the report says so."""
-_NS_PER_S = 1_000_000_000
 
 
 class Session:
@@ -32,13 +34,17 @@ class Session:
     conversation; 0 until the first request where the data set is still made.  turn: the next or current turn, from 0; the
     driver counts it up.  first, base_ns: for the driver's own use.
     prefilling: the current request holds a prefill slot.
+    answered_ns: stamp of the last byte of the latest answer, monotonic; when the kernel heard of it where it failed or was the
+    session's last; 0 before.
+    due_ns: when the current turn is due by its think time, monotonic; -1 where it has none.
     script, state, collected, listen: for the kernel alone: what was said so far, the values of the last answer, the bytes of
-    the answer that a later turn needs, and the callback for each piece of the answer.
+    the answer that a later turn needs, and the callback for each piece of the answer.  kernel_ns, read_ns: stamps of the
+    latest piece, for the kernel, too.
     """
 
     __slots__ = (
-        "base_ns", "collected", "entry", "first", "id", "listen", "model", "number", "phase", "prefilling", "script", "state",
-        "turn", "turns", "url",
+        "answered_ns", "base_ns", "collected", "due_ns", "entry", "first", "id", "kernel_ns", "listen", "model", "number",
+        "phase", "prefilling", "read_ns", "script", "state", "turn", "turns", "url",
     )  # fmt: skip
 
     def __init__(self, phase: int, number: int, entry: int, turns: int, model: int, url: int, identity: str) -> None:
@@ -46,6 +52,8 @@ class Session:
         self.entry, self.turns = entry, turns
         self.model, self.url = model, url
         self.turn = self.first = self.base_ns = 0
+        self.answered_ns = self.kernel_ns = self.read_ns = 0
+        self.due_ns = -1
         self.prefilling = False
         self.script: Any = None
         self.state: dict[str, Any] = {}
@@ -165,14 +173,17 @@ class Driver(Generic[OptionsT]):
         self.phase, self.requests, self.gate, self.loop = context.phase, context.requests, context.gate, context.loop
         self.complete = False
         self.on_complete: Callable[[], None] = lambda: None  # until the worker sets it
-        self._thinking: dict[Session, TimerHandle] = {}
+        self._thinking: list[tuple[int, int, Session, Callable[[Session], None]]] = []  # a heap: due, order, session, callback
+        self._thoughts = count()
+        self._think_timer: Timer | None = None
 
     def begin(self, start_ns: int) -> None:
         """Start the phase; called at, or just before, *start_ns* (monotonic)."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(start_ns)")
 
     def request_ended(self, session: Session) -> None:
-        """The session's request is over, answered or failed.  The driver releases the session slot behind the last turn."""
+        """The session's request is over, answered or failed, at ``session.answered_ns``.  The driver releases the session slot
+        behind the last turn."""
         raise NotImplementedError(f"{type(self).__name__} must define request_ended(session)")
 
     def first_token(self, session: Session) -> None:
@@ -182,8 +193,6 @@ class Driver(Generic[OptionsT]):
 
     def stop(self) -> None:
         """Send nothing more.  Sessions that wait for think time, a slot or a due time are dropped."""
-        for handle in self._thinking.values():
-            handle.cancel()
         self._thinking.clear()
         self.finish()
 
@@ -193,26 +202,45 @@ class Driver(Generic[OptionsT]):
         """Nothing more will be sent."""
         if not self.complete:
             self.complete = True
+            if self._think_timer is not None:
+                self._think_timer.close()
             self.gate.stop_waiting()
             self.on_complete()
 
     def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
-        """Start the session's current turn in the slots just taken; arguments as of :meth:`RequestStarter.send`."""
+        """Start the session's current turn in the slots just taken; arguments as of :meth:`RequestStarter.send`.
+
+        A turn that no schedule has a time for (-1) is due when its think time is over.
+        """
         session.prefilling = self.gate.limits_prefill
-        self.requests.send(session, n, due_ns, held_ns)
+        self.requests.send(session, n, session.due_ns if due_ns < 0 else due_ns, held_ns)
 
     def think(self, session: Session, then: Callable[[Session], None]) -> None:
-        """Call *then* after the session's think time, at once if it has none."""
+        """Call *then* when the session's current turn is due by its think time, at once if it has none.
+
+        The think time counts from the answer's last stamp, not from this call: how late the loop is delays no turn, and shows
+        as slip behind ``session.due_ns``.
+        """
         delay_ns = self.requests.delay_ns(session)
-        if delay_ns <= 0:
+        session.due_ns = session.answered_ns + delay_ns if delay_ns > 0 else -1
+        if session.due_ns <= monotonic_ns():
             then(session)
             return
+        heappush(self._thinking, (session.due_ns, next(self._thoughts), session, then))
+        self._set_think_timer()
 
-        def wake() -> None:
-            del self._thinking[session]
+    def _set_think_timer(self) -> None:
+        if self._think_timer is None:
+            self._think_timer = self.context.timer(self._wake)
+        self._think_timer.set(self._thinking[0][0])
+
+    def _wake(self) -> None:
+        thinking = self._thinking
+        while thinking and thinking[0][0] <= monotonic_ns():
+            _, _, session, then = heappop(thinking)
             then(session)
-
-        self._thinking[session] = self.loop.call_later(delay_ns / _NS_PER_S, wake)
+        if thinking and not self.complete:
+            self._set_think_timer()
 
 
 __all__ = [

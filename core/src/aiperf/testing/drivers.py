@@ -18,6 +18,9 @@ from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 _PATIENCE_S = 10.0
 _SESSIONS, _TURNS = 4, 3
 _REQUESTS = _SESSIONS * _TURNS
+_LATE_NS = 100_000
+"""How long after the last stamp of an answer its driver is told."""
+_THINK_NS = 500_000
 _SPARE = 30
 """Due times behind those of the sessions' turns, as a schedule has them under a session count: some find no turn ready."""
 _ROWS = [number for session in range(_SESSIONS) for number in (session, _TURNS, session * _TURNS)]
@@ -31,6 +34,8 @@ class Answers:
         """Number of the arrival, number of the session, turn."""
         self.open: dict[Session, Driver[Any]] = {}
         self.active: set[int] = set()
+        self.due_ns: frozenset[int] = frozenset()
+        """When arrivals are due by schedule, monotonic."""
         self.most_sessions = self.most_prefills = 0
 
     def answer_all(self) -> None:
@@ -41,6 +46,7 @@ class Answers:
                 self.active.discard(session.number)
             if session.prefilling:
                 driver.first_token(session)
+            session.answered_ns = monotonic_ns() - _LATE_NS
             driver.request_ended(session)
 
 
@@ -63,6 +69,9 @@ class Starter:
         assert session.turn == sum(number == session.number for _, number, _ in answers.sent), "a turn was left out"
         assert due_ns == -1 or monotonic_ns() >= due_ns, "a request was sent before its due time"
         assert held_ns >= 0
+        if session.turn and due_ns not in answers.due_ns and (delay_ns := self.delay_ns(session)):
+            ready_ns = session.answered_ns + delay_ns
+            assert due_ns >= ready_ns, "a turn with a think time is due that long after the answer's last stamp, or later"
         answers.sent.append((n, session.number, session.turn))
         answers.open[session] = self.driver
         answers.active.add(session.number)
@@ -70,7 +79,7 @@ class Starter:
         answers.most_prefills = max(answers.most_prefills, sum(each.prefilling for each in answers.open))
 
     def delay_ns(self, session: Session) -> int:
-        return 500_000 if session.turn == 1 else 0
+        return _THINK_NS if session.turn == 1 else 0
 
 
 class Trial:
@@ -83,7 +92,7 @@ class Trial:
         self.slots = [LocalSlots(phase.concurrency) for _ in range(shards)]
         self.prefills = [LocalSlots(phase.prefill_concurrency) for _ in range(shards)]
         arrivals = _REQUESTS if phase.request_count is not None else _REQUESTS + _SPARE
-        due = array("q", [n * 1_000_000 for n in range(arrivals)])
+        due = self.due = array("q", [n * 1_000_000 for n in range(arrivals)])
         counters = [0, 0]
         self.drivers = []
         for shard in range(shards):
@@ -114,6 +123,7 @@ class Trial:
 
     def begin(self) -> None:
         start_ns = monotonic_ns()
+        self.answers.due_ns = frozenset(start_ns + due_ns for due_ns in self.due)
         for driver in self.drivers:
             driver.begin(start_ns)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, MutableSequence
 from itertools import takewhile
-from time import monotonic_ns
+from time import monotonic_ns, time_ns
 from typing import Any
 
 from aiperf.errors import ENDPOINT_ERROR
@@ -162,9 +162,10 @@ class Requests:
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         log_chunk = self._log_chunk
         log_chunk(exchange.request, kernel_ns, read_ns, body, hidden)
-        listen = exchange.owner.listen  # type: ignore[attr-defined]  # the owner is always the session
-        if listen is not None:
-            listen(body)
+        session: Any = exchange.owner
+        if session.listen is not None:  # a later turn repeats the answer, or waits for its last stamp
+            session.kernel_ns, session.read_ns = kernel_ns, read_ns
+            session.listen(body)
 
     def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
         if not exchange.flags & MESSAGES:
@@ -226,6 +227,8 @@ class Requests:
             self._pauses.pop(session.url, None)
             self._refused = None
         self.last_answer_ns = ended_ns
+        heard = exchange.final or not good  # no later turn counts from a stamp
+        session.answered_ns = ended_ns + round(pause_s * NS_PER_S) if heard else _answered_ns(exchange, ended_ns)
         self.logbook.done(
             (
                 exchange.request, outcome, exchange.status, exchange.flags, exchange.connected_ns, exchange.sent_ns,
@@ -282,6 +285,21 @@ class Requests:
             missing, kind = ("not fully sent", "RequestSendTimeout") if unsent else ("no whole answer", "TimeoutError")
             within = f"within {self.plan.target.timeout_ns / NS_PER_S:g} s"
             self.transport.abort(exchange, ErrorDetails(f"{missing} {within}", type=kind, code=504))
+
+
+def _answered_ns(exchange: Exchange, ended_ns: int) -> int:
+    """Stamp of the answer's last byte, monotonic: the kernel's where there is one, else the read's, else *ended_ns*.
+
+    A kernel stamp is of the wall clock, which may have been set since.
+    """
+    session: Any = exchange.owner
+    kernel_ns, read_ns = session.kernel_ns, session.read_ns
+    session.kernel_ns = session.read_ns = 0
+    stamp = monotonic_ns() - (time_ns() - kernel_ns) if kernel_ns else read_ns
+    for answered_ns in (stamp, read_ns):
+        if exchange.started_ns <= answered_ns <= ended_ns:
+            return int(answered_ns)
+    return ended_ns
 
 
 def _model(plan: Plan, phase: PhasePlan, number: int, models: int) -> int:

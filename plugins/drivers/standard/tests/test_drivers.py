@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from array import array
 from collections.abc import Callable
 from functools import partial
@@ -268,5 +269,57 @@ def test_a_shard_without_a_session_ends_at_once() -> None:
         driver = paced(FakeHost(), loop, [1, 2, 3, 4], shard=2, of=4, session_count=2)
         driver.begin(LONG_AGO_NS)
         assert driver.complete
+
+    on_loop(check)
+
+
+def test_a_turn_of_a_burst_is_due_its_delay_after_the_answers_stamp() -> None:
+    async def check() -> None:
+        host = FakeHost(turns=3, delay_ns=2_000_000)
+        driver = burst(host, asyncio.get_running_loop(), concurrency=1, request_count=3)
+        driver.begin(LONG_AGO_NS)
+        host.open[0].answered_ns = early = monotonic_ns()
+        time.sleep(0.001)  # the loop is busy with something else
+        host.answer(driver)
+        while not host.open:
+            await asyncio.sleep(0)
+        assert monotonic_ns() >= early + 2_000_000
+        host.open[0].answered_ns = late = monotonic_ns() - 5_000_000  # the loop heard of it after the turn was due
+        host.answer(driver)
+        assert [due for *_, due in host.started] == [-1, early + 2_000_000, late + 2_000_000]
+        assert host.held == [0, 0, 0]
+
+    uvloop.run(check())
+
+
+def test_a_turn_of_a_burst_that_waits_for_a_slot_is_held_behind_its_delay() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost(turns=2, delay_ns=1_000)
+        driver = burst(host, loop, concurrency=2, prefill_concurrency=1, request_count=4)
+        driver.begin(LONG_AGO_NS)
+        first = host.open[0]
+        driver.first_token(first)  # the other session takes the only prefill slot
+        first.answered_ns = monotonic_ns() - 1_000_000
+        host.answer(driver)
+        assert [session for _, session, *_ in host.started] == [0, 1]
+        driver.first_token(host.open[0])
+        assert host.started[-1] == (2, 0, 1, first.answered_ns + 1_000)
+        assert host.held[-1] >= 1_000_000 - 1_000
+
+    on_loop(check)
+
+
+def test_an_arrival_that_waits_for_an_answer_is_held_until_the_turn_is_due() -> None:
+    def check(loop: asyncio.AbstractEventLoop) -> None:
+        host = FakeHost(turns=2, delay_ns=1_000)
+        driver = paced(host, loop, [0, 0], concurrency=1)
+        begin_ns = monotonic_ns() - 1_000_000_000
+        driver.begin(begin_ns)
+        driver._tick()
+        assert len(host.started) == 1, "the second arrival waits for the only slot"
+        host.open[0].answered_ns = begin_ns + 400_000_000
+        host.answer(driver)
+        assert host.started[-1] == (1, 0, 1, begin_ns)
+        assert host.held[-1] == 400_001_000, "what it left later than that is the loop's"
 
     on_loop(check)

@@ -96,8 +96,11 @@ class Stage:
         self.made.begin(START)
         return self.made
 
-    def answer(self, number: int) -> None:
-        self.made.request_ended(self.host.open.pop(number))
+    def answer(self, number: int, late: int = 0) -> None:
+        """*late*: how long before now the last byte of the answer came."""
+        session = self.host.open.pop(number)
+        session.answered_ns = self.clock.now - late
+        self.made.request_ended(session)
 
 
 @pytest.fixture
@@ -133,6 +136,23 @@ def test_a_turn_without_a_time_leaves_so_long_behind_the_answer(stage: Stage) ->
     stage.answer(0)
     stage.clock.until(500)
     assert stage.host.left[1:] == [(65, 0, 1, 65, 0)]
+
+
+def test_a_turn_without_a_time_is_due_from_the_stamp_of_the_answer(stage: Stage) -> None:
+    stage.driver([[0, -1, -1]], delay=40)
+    stage.clock.until(25)
+    stage.answer(0, late=15)
+    stage.clock.until(100)
+    stage.answer(0, late=60)  # the loop heard of it after the turn was due: the whole lateness is the loop's
+    stage.clock.until(500)
+    assert stage.host.left[1:] == [(50, 0, 1, 50, 0), (100, 0, 2, 80, 0)]
+
+
+def test_an_answer_holds_a_recorded_turn_until_its_stamp(stage: Stage) -> None:
+    stage.driver([[0, 50]])
+    stage.clock.until(80)
+    stage.answer(0, late=10)
+    assert stage.host.left[1:] == [(80, 0, 1, 50, 20)]
 
 
 def test_with_a_spacing_the_next_turn_follows_the_one_before_it(stage: Stage) -> None:

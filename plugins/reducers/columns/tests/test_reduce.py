@@ -584,6 +584,18 @@ def test_a_turnaround_is_from_the_answer_to_the_next_request(tmp_path: Path) -> 
     assert [value(batch, "turnaround_ns", row) for row in range(3)] == [None, 2 * MS, 2 * MS]
 
 
+def test_a_session_that_follows_a_turn_with_a_delay_has_a_turnaround(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    for number, due_ms in enumerate((None, 20, None)):
+        start = (0, 20, 33)[number] * MS
+        made.sent(number, start, due_ns=None if due_ms is None else due_ms * MS, after=1 if number == 2 else -1)
+        made.read(number, start + 10 * MS, event(text="a"))
+        made.done(number, start + 11 * MS, sent_ns=start)
+    made.flush(50 * MS)
+    batch = reduced(made)
+    assert [value(batch, "turnaround_ns", row) for row in range(3)] == [None, None, 3 * MS]
+
+
 def test_a_reducer_that_starts_again_knows_the_turnaround(tmp_path: Path) -> None:
     made = recording(tmp_path)
     _recorded_loop(made)

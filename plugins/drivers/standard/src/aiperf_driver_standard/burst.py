@@ -64,7 +64,8 @@ class BurstDriver(Driver[None]):
             if not self.gate.take_turn():
                 self.gate.wait(self._fill)
                 return
-            self._send_turn(self._ready.popleft())
+            session = self._ready.popleft()
+            self._send_turn(session, monotonic_ns() - session.due_ns if session.due_ns >= 0 else 0)
         while not self._exhausted and not self.complete and self._alive < self._share:
             if not self.gate.take_session():
                 self.gate.wait(self._fill)
@@ -111,11 +112,14 @@ class BurstDriver(Driver[None]):
         else:
             self._send_turn(session)
 
-    def _send_turn(self, session: Session) -> None:
-        """The session's next turn, in the slots it has; the session's end where the phase makes no more requests."""
+    def _send_turn(self, session: Session, held_ns: int = 0) -> None:
+        """The session's next turn, in the slots it has; the session's end where the phase makes no more requests.
+
+        held_ns: how long it waited for a slot behind its think time.
+        """
         n = self._arrivals.next()
         if n < self._most_requests:
-            self.send(session, n, -1)
+            self.send(session, n, -1, held_ns)
             return
         self._exhausted = True
         self._alive -= 1

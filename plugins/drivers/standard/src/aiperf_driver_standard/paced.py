@@ -77,13 +77,14 @@ class PacedDriver(Driver[None]):
         """The session is ready for its next turn; an arrival that waits takes it."""
         self._ready.append(session)
         if self._waiting:
-            self._send_waiting()
+            self._send_waiting(max(session.due_ns, session.answered_ns))
 
-    def _send_waiting(self) -> None:
-        """A slot may be free: send waiting arrivals."""
+    def _send_waiting(self, ready_ns: int | None = None) -> None:
+        """A slot may be free, or a turn ready since *ready_ns*: send waiting arrivals."""
         while self._waiting and not self.complete:
             n, due_ns = self._waiting[0]
-            if not self._try_send(n, due_ns, monotonic_ns() - due_ns):
+            held_ns = max(0, (ready_ns or monotonic_ns()) - due_ns)
+            if not self._try_send(n, due_ns, held_ns):
                 self.gate.wait(self._send_waiting)
                 return
             self._waiting.popleft()

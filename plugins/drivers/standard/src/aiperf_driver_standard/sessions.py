@@ -45,20 +45,19 @@ class SessionsDriver(Driver[None]):
             self.gate.release_session()
             return
         session.turn += 1
-        now = monotonic_ns()
-        due_ns = self._next_due(session, now)
-        if due_ns <= now:
-            self._offer(due_ns, session, held=due_ns < now)
+        due_ns = self._next_due(session)
+        if due_ns <= monotonic_ns():
+            self._offer(due_ns, session, max(0, session.answered_ns - due_ns))
         else:
             heapq.heappush(self._later, (due_ns, session.number, session))
         self._set_timer()
 
-    def _next_due(self, session: Session, now: int) -> int:
-        """When the session's next turn is due, monotonic; its answer came at *now*."""
+    def _next_due(self, session: Session) -> int:
+        """When the session's next turn is due, monotonic."""
         if self.phase.spacing_ns is not None:
             return session.base_ns + self.phase.spacing_ns
         recorded_ns = self._due[session.first + session.turn]
-        return self._start_ns + recorded_ns if recorded_ns >= 0 else now + self.requests.delay_ns(session)
+        return self._start_ns + recorded_ns if recorded_ns >= 0 else session.answered_ns + self.requests.delay_ns(session)
 
     def _due_times(self) -> tuple[int, int]:
         """When the next turn behind its answer and the next session are due, monotonic; _NEVER if there is none."""
@@ -91,10 +90,13 @@ class SessionsDriver(Driver[None]):
         elif not self._waiting_starts and not self._alive:
             self.finish()
 
-    def _offer(self, due_ns: int, what: Session | int, *, held: bool = False) -> None:
-        """Send the next turn of a session, or the first turn of session number *what*, now or when there is a slot."""
+    def _offer(self, due_ns: int, what: Session | int, held_ns: int = 0) -> None:
+        """Send the next turn of a session, or the first turn of session number *what*, now or when there is a slot.
+
+        held_ns: how long the answer before kept it behind its due time.
+        """
         queue = self._waiting_starts if isinstance(what, int) else self._waiting_turns
-        if queue or not self._try_send(due_ns, what, held=held):
+        if queue or not self._try_send(due_ns, what, held_ns):
             queue.append((due_ns, what))
             self.gate.wait(self._send_waiting)
 
@@ -106,9 +108,9 @@ class SessionsDriver(Driver[None]):
         turns, starts = self._waiting_turns, self._waiting_starts
         while (turns or starts) and not self.complete:
             queue = turns if turns and (not starts or turns[0][0] <= starts[0][0]) else starts
-            if not self._try_send(*queue[0], held=True):
+            if not self._try_send(*queue[0], monotonic_ns() - queue[0][0]):
                 queue = turns
-                if not queue or not self._try_send(*queue[0], held=True):
+                if not queue or not self._try_send(*queue[0], monotonic_ns() - queue[0][0]):
                     self.gate.wait(self._send_waiting)
                     return
             queue.popleft()
@@ -116,16 +118,18 @@ class SessionsDriver(Driver[None]):
             self.gate.stop_waiting()
             self._set_timer()
 
-    def _try_send(self, due_ns: int, what: Session | int, *, held: bool) -> bool:
-        """Send if there is a slot; False if there is none."""
+    def _try_send(self, due_ns: int, what: Session | int, held_ns: int) -> bool:
+        """Send if there is a slot; False if there is none.
+
+        held_ns: how long an answer or a slot kept it behind its due time; what it is later than that is the loop's.
+        """
         if not (self.gate.take_session() if isinstance(what, int) else self.gate.take_turn()):
             return False
         session = self._new(what) if isinstance(what, int) else what
-        now = monotonic_ns()
-        session.base_ns = now if held else due_ns
+        session.base_ns = due_ns + held_ns
         if session.last:
             self._alive -= 1
-        self.send(session, session.first + session.turn, due_ns, now - due_ns if held else 0)
+        self.send(session, session.first + session.turn, due_ns, held_ns)
         return True
 
     def _new(self, number: int) -> Session:

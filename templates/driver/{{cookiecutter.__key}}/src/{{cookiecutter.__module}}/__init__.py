@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from time import monotonic_ns
-
 import numpy as np
 from aiperf import Driver, DriverContext, ScheduleContext, Session
 from numpy.typing import NDArray
@@ -24,6 +22,7 @@ class {{ cookiecutter.__class }}(Driver[PauseOptions]):
         super().__init__(options, context)
         self._pause_ns = round(options.pause_s * 1e9)
         self._session: Session | None = None
+        self._due_ns = -1
         self._timer = context.timer(self._send_next)
 
     def begin(self, start_ns: int) -> None:
@@ -34,13 +33,15 @@ class {{ cookiecutter.__class }}(Driver[PauseOptions]):
         super().stop()
 
     def request_ended(self, session: Session) -> None:
+        self._due_ns = session.answered_ns + self._pause_ns
         if session.last or self.complete:
             self._session = None
             self.gate.release_session()
         else:
             session.turn += 1
+            self._due_ns = max(self._due_ns, session.answered_ns + self.requests.delay_ns(session))
         if not self.complete:
-            self._timer.set(monotonic_ns() + self._pause_ns)
+            self._timer.set(self._due_ns)
 
     def _send_next(self) -> None:
         """Send the next turn of the session, or the first turn of another one."""
@@ -58,7 +59,7 @@ class {{ cookiecutter.__class }}(Driver[PauseOptions]):
             self.finish()
             return
         self._session = session
-        self.send(session, n, -1)
+        self.send(session, n, self._due_ns)
 
     def _start(self) -> Session | None:
         """Another session; None where the phase has started all."""

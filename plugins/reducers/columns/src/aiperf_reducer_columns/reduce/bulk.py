@@ -18,6 +18,7 @@ from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
 from aiperf.sdk.journal import Store
 from aiperf.sdk.model import HIDDEN, Delta
+from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.transport import END_MARKER, RECONNECTED, REUSED, STREAMED
 from msgspec.structs import astuple
 
@@ -53,9 +54,13 @@ class Content(NamedTuple):
 
 
 class Ends:
-    """When requests without a due time ended, for the turnaround of the request that takes the slot."""
+    """When requests of closed loops ended, for the turnaround of the request that takes the slot.
 
-    def __init__(self) -> None:
+    closed: of each phase, whether its requests leave behind free slots.
+    """
+
+    def __init__(self, phases: Sequence[PhasePlan]) -> None:
+        self.closed = np.array([not phase.paced for phase in phases])
         self._ends: dict[tuple[int, int], float] = {}  # by shard and request, of answers that nothing has followed yet
 
     def add(self, shard: int, requests: Sequence[int], at_ns: Sequence[float]) -> None:
@@ -250,9 +255,10 @@ class BulkRows:
     def _turnarounds(self, sent: dict[str, Ints], done: dict[str, Ints], shard: int, ended: Ints) -> Floats:
         """Of a closed loop alone: with due times, the arrival that takes a slot is late, or held."""
         turnarounds: Floats = np.full(len(ended), ABSENT)
-        closed = sent["due_ns"] < 0
-        if closed.any():
-            self._ends.add(shard, sent["request"][closed].tolist(), ended[closed].tolist())
+        slots = self._ends.closed[sent["phase"]]
+        if slots.any():
+            self._ends.add(shard, sent["request"][slots].tolist(), ended[slots].tolist())
+            closed = slots & (sent["due_ns"] < 0)
             before = self._ends.take(shard, sent["after"][closed].tolist())
             waits = done["dns_ns"] + done["connect_ns"] + done["tls_ns"]
             begun = np.where(done["sent_ns"] != 0, done["sent_ns"] - self._zero_ns - waits, ABSENT)

@@ -92,7 +92,7 @@ class RowMaker:
         if counting and not self._server_counts:
             self._open_tokenizer()
         self._grading = Grading(plan, store, report)
-        self.ends = Ends()
+        self.ends = Ends(plan.load.phases)
         self.models = AnsweredModels(plan.target.models, len(plan.target.urls))
         self._bulk: BulkRows | None = None
         grades, numbers = plan.plugins.grader is not None, bool(self.numbers)
@@ -144,9 +144,10 @@ class RowMaker:
         ended_at = last_byte if answered or not ended else ended - zero
         # Of a closed loop alone: with due times, the arrival that takes a slot is late, or held.
         before = ABSENT
-        if due < 0:
+        if self.ends.closed[phase]:
             self.ends.add(shard, (number,), (ended_at,))
-            (before,) = self.ends.take(shard, (after,))
+            if due < 0:
+                (before,) = self.ends.take(shard, (after,))
         turnaround = sent - zero - before - dns - connect - tls if sent else ABSENT
         # By place, in the order of the fields: by name they take ten times as long, a fifth of all that a plain request costs.
         row = Row(
