@@ -563,7 +563,7 @@ def overlay(aiperf: Program, tmp_path: Path) -> Overlay:
 
 
 BRITTLE_CODE = """
-from aiperf import KernelTransport
+from aiperf_transport_sockets import KernelTransport
 
 class Thing(KernelTransport):
     sent = 0

@@ -10,46 +10,16 @@ import aiperf.sdk
 import aiperf.testing
 import pytest
 from aiperf.doors import by_name, door
-from aiperf.moved import Finder
 from aiperf.sdk.categories import CATEGORIES, singular
 
 
 def test_what_is_promised_is_what_can_be_loaded() -> None:
-    assert set(aiperf.__all__) == {"__version__", *by_name(aiperf._WHERE), *aiperf._PACKAGES}
+    assert set(aiperf.__all__) == {"__version__", *by_name(aiperf._WHERE)}
 
 
 def test_every_public_name_loads_from_its_module() -> None:
     for name, module in by_name(aiperf._WHERE).items():
         assert getattr(aiperf, name) is getattr(__import__(f"aiperf.{module}", fromlist=[name]), name)
-
-
-def test_names_of_before_are_those_of_today() -> None:
-    assert (aiperf.Fold, aiperf.Declared, aiperf.Kept) == (aiperf.Aggregation, aiperf.MetricDeclaration, aiperf.RawValues)
-
-
-@pytest.mark.parametrize(
-    ("line", "new"),
-    [
-        ("import aiperf.endpoint", "aiperf.sdk.endpoint"),
-        ("from aiperf.model import Turn", "aiperf.sdk.model"),
-        ("from aiperf.schedule import Schedule", "aiperf.sdk.schedule"),
-        ("from aiperf.telemetry import Point", "aiperf.sdk.telemetry"),
-        ("from aiperf.worker.drivers import BurstDriver", "aiperf_driver_standard"),
-        ("from aiperf.rates import RateCurve", "aiperf_schedule_standard.ramps"),
-        ("from aiperf.engine.contract import Transport", "aiperf.worker"),
-        ("from aiperf.run import profile", "aiperf.run.run"),
-        ("from aiperf.worker.http.transport import KernelTransport", "aiperf_transport_sockets"),
-    ],
-)
-def test_an_import_of_a_moved_module_names_the_new_place(line: str, new: str) -> None:
-    with pytest.raises(ImportError, match=f"has moved to {new}"):
-        exec(line)
-
-
-def test_bytecode_left_in_a_folder_that_moved_changes_nothing() -> None:
-    with pytest.raises(ImportError, match="has moved to aiperf_transport_sockets"):
-        Finder.find_spec("aiperf.worker.http.transport")
-    Finder.find_spec("aiperf.worker.process")
 
 
 MODULES = sorted(f"aiperf.sdk.{path.stem}" for path in Path(aiperf.sdk.__path__[0]).glob("[!_]*.py"))
@@ -76,7 +46,7 @@ def test_a_module_of_the_sdk_promises_what_it_lists(name: str) -> None:
 
 @pytest.mark.parametrize("module", [aiperf, aiperf.testing])
 def test_every_public_class_and_function_says_what_it_is(module: ModuleType) -> None:
-    public = {name: getattr(module, name) for name in module.__all__ if name not in aiperf._PACKAGES}
+    public = {name: getattr(module, name) for name in module.__all__}
     assert [name for name, found in public.items() if callable(found) and not inspect.getdoc(found)] == []
 
 

@@ -97,5 +97,5 @@ def test_pytest_imports_nothing_for_it_until_it_is_asked() -> None:
         " print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", act], capture_output=True, text=True, check=True, timeout=60)
-    modules = ["aiperf", "aiperf.doors", "aiperf.moved", "aiperf.testing", "aiperf.testing.pytest_plugin"]
+    modules = ["aiperf", "aiperf.doors", "aiperf.testing", "aiperf.testing.pytest_plugin"]
     assert done.stdout.split() == modules

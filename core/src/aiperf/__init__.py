@@ -7,11 +7,9 @@ A plugin may import what stands in the ``__all__`` of ``aiperf``, of the modules
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from aiperf.doors import door
-from aiperf.moved import Finder
 
 __version__ = "0.1.0"
 
@@ -35,10 +33,6 @@ _WHERE = {
     "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings tls_context",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
-_PACKAGES = {"KernelTransport": "aiperf_transport_sockets", "rows": "aiperf_hook_recognition.rowfile"}
-"""Public names that a package of their own has."""
-_ALIASES = {"Declared": "MetricDeclaration", "Fold": "Aggregation", "Kept": "RawValues"}
-"""Names of before, for one version."""
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
@@ -46,23 +40,19 @@ __all__ = [
     "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command", "ConfigError",
     "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver", "DriverContext",
     "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure", "Finding",
-    "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "KernelTransport", "LocalProcess", "Measurement", "Media",
+    "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media",
     "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
     "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView",
     "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind",
     "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step",
     "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource",
     "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__",
-    "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged", "rows",
+    "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged",
     "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
-if Finder not in sys.meta_path:
-    sys.meta_path.append(Finder)
-
-
-__getattr__ = door(__name__, _WHERE, _ALIASES, _PACKAGES)
+__getattr__ = door(__name__, _WHERE)
 
 if TYPE_CHECKING:
     from aiperf.cli.from_code import Run, profile
@@ -98,9 +88,6 @@ if TYPE_CHECKING:
     from aiperf.sdk.transport import (  # isort: skip
         NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings, tls_context,
     )  # fmt: skip
-    from aiperf_hook_recognition.rowfile import rows
-    from aiperf_transport_sockets import KernelTransport
-
     from aiperf.sdk.ui import Snapshot, Step, Ui
     from aiperf.sdk.url_strategy import UrlStrategy
     from aiperf.sdk.verdict import Evidence, Finding, FindingLevel, Verdict

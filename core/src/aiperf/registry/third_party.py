@@ -14,6 +14,8 @@ from aiperf.sdk.descriptor import PluginRef
 
 log = logging.getLogger(__name__)
 
+_MOVED = "aiperf has no such name: docs/plugins.md, \"What moved\", tells where it is now"
+
 
 def load(plugin: PluginRef, *hints: str) -> Any:
     """Import the object of a plugin's entry point.  Every process loads plugins with this function.
@@ -34,7 +36,8 @@ def _loaded(how: Callable[[PluginRef], Any], plugin: PluginRef, hints: tuple[str
         return how(plugin)
     except ImportError as error:
         log.debug("traceback:", exc_info=error)
-        raise PluginError(f"{plugin} can't be imported: {error}", *hints) from error
+        moved = (_MOVED,) if (error.name or "").partition(".")[0] == "aiperf" else ()
+        raise PluginError(f"{plugin} can't be imported: {error}", *moved, *hints) from error
     except (Exception, SystemExit) as error:  # a module of a plugin may raise anything while it is imported
         raise failure(plugin, "can't be imported", error) from error
 

@@ -17,7 +17,7 @@ from aiperf_dataset_single_turn import SingleTurn, counted_rows, grouped, lone
 from aiperf_dataset_single_turn.contract import SingleTurnContract
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.scan import csv_rows
-from aiperf_hook_recognition.rowfile import lines, tables
+from aiperf_rows.row_files import lines, tables
 
 CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))
 
@@ -106,7 +106,7 @@ def written(folder: Path, ending: str, rows: list[dict[str, Any]], draw: Random)
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".csv", ".parquet"])
 def test_sessions_are_counted_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(lone, "_AT_ONCE", 11)
-    monkeypatch.setattr("aiperf_hook_recognition.rowfile._BLOCK_BYTES", 90)
+    monkeypatch.setattr("aiperf_rows.row_files._BLOCK_BYTES", 90)
     draw = Random(3)
     for _ in range(60):
         rows = [
@@ -138,7 +138,7 @@ def test_sessions_are_counted_before_they_are_read(tmp_path: Path, monkeypatch: 
 
 
 def test_lines_that_are_no_rows_end_the_scan_with_their_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiperf_hook_recognition.rowfile._BLOCK_BYTES", 50)
+    monkeypatch.setattr("aiperf_rows.row_files._BLOCK_BYTES", 50)
     file = tmp_path / "rows.jsonl"
     for line in ('{"text": "b"', "null", '{"text":', '{"text": "a"} {"text": "b"}'):
         file.write_text('{"text": "a", "session_id": 7}\n' * 20 + f"{line}\n" + '{"text": "a", "session_id": 7}\n' * 20)
@@ -158,7 +158,7 @@ def test_a_session_id_that_is_none_is_told_by_the_scan(tmp_path: Path, given: st
 def test_lines_and_quotes_tell_how_many_rows_csv_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alphabet: str
 ) -> None:
-    monkeypatch.setattr("aiperf_hook_recognition.rowfile._BLOCK_BYTES", 16)
+    monkeypatch.setattr("aiperf_rows.row_files._BLOCK_BYTES", 16)
     file, draw, told = tmp_path / "rows.csv", Random(1), 0
     for _ in range(300):
         with file.open("w", encoding=draw.choice(["utf-8", "utf-8-sig"]), newline="") as out:

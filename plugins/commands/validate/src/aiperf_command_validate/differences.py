@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aiperf_hook_recognition.rowfile import opened
+from aiperf_rows.row_files import opened
 
 _ABSENT = "nothing"
 _SHOWN = 60

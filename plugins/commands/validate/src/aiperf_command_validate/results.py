@@ -16,7 +16,7 @@ from aiperf import AiperfError
 from aiperf.results import FinishedRun, metrics_of, open_run
 from aiperf.sdk.loading import load
 from aiperf.sdk.registry import InstalledPlugins
-from aiperf_hook_recognition.rowfile import opened
+from aiperf_rows.row_files import opened
 from msgspec import Struct
 
 from aiperf_command_validate import agreement, journal, parquet, recomputed

@@ -12,7 +12,7 @@ from aiperf.sdk.draws import uniform
 from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_single_turn import shown
 from aiperf_dataset_synthetic.file import FileDefaults
-from aiperf_hook_recognition.rowfile import tables
+from aiperf_rows.row_files import tables
 
 from aiperf_dataset_baseten_trace.cells import SESSIONS, Cells, identity, session_of
 from aiperf_dataset_baseten_trace.options import BasetenTraceOptions

@@ -15,7 +15,7 @@ from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_mooncake_trace.synthesis import Row
 from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
 from aiperf_dataset_synthetic.file import FileDefaults
-from aiperf_hook_recognition.rowfile import tables
+from aiperf_rows.row_files import tables
 
 from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
 

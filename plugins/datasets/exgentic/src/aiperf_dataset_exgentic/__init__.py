@@ -8,7 +8,7 @@ from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext
 from aiperf_dataset_synthetic.file import FileDefaults
-from aiperf_hook_recognition.rowfile import rows
+from aiperf_rows.row_files import rows
 
 from aiperf_dataset_exgentic.options import ExgenticOptions
 from aiperf_dataset_exgentic.sessions import Sessions, source_model

@@ -11,7 +11,7 @@ import msgspec
 from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import texts_of
-from aiperf_hook_recognition.rowfile import lines
+from aiperf_rows.row_files import lines
 
 _HEAD_LINES = 50
 _HEAD = re.compile(rb'\s*\{\s*"data"\s*:\s*\[\s*\{.*"payloads"\s*:\s*\[', re.DOTALL)

@@ -12,7 +12,7 @@ from aiperf.sdk.trace import TraceRow
 from aiperf_dataset_single_turn import Rows
 from aiperf_dataset_single_turn.sessions import typed
 from aiperf_dataset_synthetic.blocks import PrefixHits
-from aiperf_hook_recognition.rowfile import is_table, lines, row_of
+from aiperf_rows.row_files import is_table, lines, row_of
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 KINDS = ("input_length", "text_input", "messages", "payload")

@@ -11,7 +11,7 @@ import msgspec
 from aiperf import Conversation, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import CountedRows, Row, RowFile, Rows, shown, typed
-from aiperf_hook_recognition.rowfile import is_table, lines, row_of
+from aiperf_rows.row_files import is_table, lines, row_of
 from msgspec.structs import replace
 
 from aiperf_dataset_multi_turn.options import MultiTurnOptions

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset
-from aiperf_hook_recognition.rowfile import is_table, lines, rows
+from aiperf_rows.row_files import is_table, lines, rows
 from msgspec import Struct
 
 from aiperf_dataset_otel_spans.messages import SpanError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from aiperf import BadDataset
-from aiperf_hook_recognition.rowfile import rows, tables
+from aiperf_rows.row_files import rows, tables
 
 Row = dict[str, Any]
 _PIECE = 1 << 20

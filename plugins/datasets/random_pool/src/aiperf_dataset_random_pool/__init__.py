@@ -12,7 +12,7 @@ from aiperf.sdk.dataset import Promise
 from aiperf.sdk.draws import uniform
 from aiperf_dataset_single_turn import MODALITIES, Rows, jsonl_files, typed
 from aiperf_dataset_synthetic.file import FileDefaults
-from aiperf_hook_recognition.rowfile import first_row as first_row_of
+from aiperf_rows.row_files import first_row as first_row_of
 
 from aiperf_dataset_random_pool.options import RandomPoolOptions
 

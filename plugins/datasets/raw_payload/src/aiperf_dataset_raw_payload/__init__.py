@@ -10,7 +10,7 @@ from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import LoneRows, jsonl_files, lone_rows, texts_of, typed
 from aiperf_dataset_synthetic.text import conversation_id
-from aiperf_hook_recognition.rowfile import is_table, lines, row_of
+from aiperf_rows.row_files import is_table, lines, row_of
 
 _BODY_KEYS = ("model", "stream", "max_tokens", "max_completion_tokens")
 """Keys that mark a row with ``messages`` as a request's body instead of a row of a trace."""

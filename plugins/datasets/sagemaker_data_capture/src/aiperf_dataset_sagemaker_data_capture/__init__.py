@@ -15,7 +15,7 @@ from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
 from aiperf_dataset_single_turn import NO_HISTORY, Rows, jsonl_files, shown, texts_of, verbatim
 from aiperf_dataset_synthetic.file import FileDefaults
-from aiperf_hook_recognition.rowfile import rows
+from aiperf_rows.row_files import rows
 
 from aiperf_dataset_sagemaker_data_capture.options import SagemakerDataCaptureOptions
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from aiperf.sdk.dataset import Promise
-from aiperf_hook_recognition.rowfile import is_csv, is_table, row_of, stored_rows, tables
+from aiperf_rows.row_files import is_csv, is_table, row_of, stored_rows, tables
 
 from aiperf_dataset_single_turn.lone import LoneRows, lone_rows
 from aiperf_dataset_single_turn.row import Rows

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiperf_hook_recognition.rowfile import is_table, lines
+from aiperf_rows.row_files import is_table, lines
 
 if TYPE_CHECKING:
     import numpy as np

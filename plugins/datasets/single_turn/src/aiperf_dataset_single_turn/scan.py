@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from aiperf_hook_recognition.rowfile import blocks, delimiter_of
+from aiperf_rows.row_files import blocks, delimiter_of
 
 _T = TypeVar("_T")
 _COMPRESSED = (".gz", ".zst")

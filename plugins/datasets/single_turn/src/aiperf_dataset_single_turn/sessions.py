@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from aiperf_hook_recognition.rowfile import is_csv, rows
+from aiperf_rows.row_files import is_csv, rows
 
 _TEXTS = ("text", "text_input", "image", "audio", "video", "role", "model", "session_id", "type")
 """Columns of CSV whose cells are texts; other cells are JSON: numbers, lists, objects."""

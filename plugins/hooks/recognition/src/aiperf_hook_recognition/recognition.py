@@ -18,9 +18,8 @@ from aiperf.sdk.descriptor import Descriptor, canonical
 from aiperf.sdk.loading import isolated, load
 from aiperf.sdk.model import names
 from aiperf.sdk.recognition import Recognition
+from aiperf_rows.row_files import head, is_table, rows, tables
 from msgspec import Struct
-
-from aiperf_hook_recognition.rowfile import head, is_table, rows, tables
 
 _HEAD_BYTES, _LINE_BYTES = 1 << 16, 1 << 20
 """What is looked at of JSON over several lines, and of a first line."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, TimerHandle
 
-from aiperf import ErrorDetails, Exchange, KernelTransport, Sink, TransportSettings
+from aiperf import ErrorDetails, Exchange, Sink, TransportSettings
+from aiperf_transport_sockets import KernelTransport
 
 WIRE_S = 0.02
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aiperf import Conversation, Dataset, Turn
-from aiperf.sdk.rowfile import tables
+from aiperf_rows.row_files import tables
 
 from acme_seminar.options import CollectionsOptions
 

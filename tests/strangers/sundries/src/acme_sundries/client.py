@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from aiperf import (
     Exchange,
-    KernelTransport,
     LocalProcess,
     PhasePlan,
     Point,
@@ -21,6 +20,7 @@ from aiperf import (
     Ui,
 )
 from aiperf.sdk.companion import Companion, Waiting
+from aiperf_transport_sockets import KernelTransport
 
 log = logging.getLogger(__name__)
 

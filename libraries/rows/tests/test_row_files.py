@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadDataset
-from aiperf_hook_recognition.rowfile import blocks, first_row, rows, stored_rows, tables
+from aiperf_rows.row_files import blocks, first_row, rows, stored_rows, tables
 
 pyarrow = pytest.importorskip("pyarrow")
 ROWS = [{"question": f"what is {number}?", "level": number} for number in range(1, 3001)]
@@ -122,7 +122,7 @@ def test_a_directory_in_place_of_a_file_is_refused_with_what_to_do(tmp_path: Pat
 )
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
 def test_blocks_are_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, ending: str) -> None:
-    monkeypatch.setattr("aiperf_hook_recognition.rowfile._BLOCK_BYTES", 4)
+    monkeypatch.setattr("aiperf_rows.row_files._BLOCK_BYTES", 4)
     file = tmp_path / f"rows{ending}"
     file.write_bytes(gzip.compress(text) if ending == ".jsonl.gz" else text)
     found = list(map(bytes, blocks(file)))
