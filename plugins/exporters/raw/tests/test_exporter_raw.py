@@ -196,3 +196,19 @@ def test_its_manifest_says_what_it_is():
 
 class TestRawKeepsTheContract(RawContract):
     pass
+
+
+def test_an_event_of_more_than_16_mib_costs_its_own_request_alone(run):
+    long = b"data: " + b"x" * ((16 << 20) + 1)
+    for number, second in enumerate((b"data: b\n\n", long, b"data: b\n\n")):
+        run.sent(number, 1_000)
+        keep(run, number, b"{}")
+        run.read(number, 5_000, b"data: a\n\n")
+        run.read(number, 6_000, second)
+        run.done(number, 7_000)
+    run.flush(10_000)
+    first, bad, last = exported(run, *(record(run, number) for number in range(3)))
+    assert len(first["responses"]) == len(last["responses"]) == 2
+    assert "responses_left_out" not in first
+    assert [each["packets"][0]["value"] for each in bad["responses"]] == ["a"]
+    assert bad["responses_left_out"] == "an event is longer than 16 MiB"

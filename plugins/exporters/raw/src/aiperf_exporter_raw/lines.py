@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import STREAMED, AiperfError, Target
-from aiperf.sdk.errors import BadJournal
+from aiperf.sdk.errors import BadJournal, BadResponse
 from aiperf.sdk.journal import OUTCOMES, Observation, Store, observations
 from aiperf.sdk.sse import Splitter
 from aiperf.sdk.transport import MESSAGES
@@ -85,12 +85,14 @@ def _line(record: _Record, one: Observation, store: Store, target: Target) -> Li
     body = request["body"]
     if body is None:
         body = store.body(sent["entry"], sent["turn"], sent["model"])
+    responses, left_out = _responses(one)
     return Line(
         metadata=record.metadata,
         start_perf_ns=sent["started_ns"],
         request_headers=request["headers"],
         status=one.done["status"] or None,
-        responses=_responses(one),
+        responses=responses,
+        responses_left_out=left_out,
         payload=_payload(target.shown_body(body)),
         cache_bust_marker=request.get("marker"),
         cache_bust_target=target.config["datasets"][0]["cache_bust"]["target"] if "marker" in request else None,
@@ -98,16 +100,16 @@ def _line(record: _Record, one: Observation, store: Store, target: Target) -> Li
     )
 
 
-def _responses(one: Observation) -> list[Response]:
-    """What came back; the body of an error status stands in the record's error."""
+def _responses(one: Observation) -> tuple[list[Response], str | None]:
+    """What came back, and why not all of it is here; the body of an error status stands in the record's error."""
     if not one.reads or not 200 <= one.done["status"] < 300:
-        return []
+        return [], None
     kind = _content_type(one.texts.get("head"))
     if one.done["flags"] & MESSAGES:
-        return [_whole(at_ns, piece, kind) for at_ns, piece in one.reads]
+        return [_whole(at_ns, piece, kind) for at_ns, piece in one.reads], None
     if one.done["flags"] & STREAMED:
         return _events(one)
-    return [_whole(one.reads[-1][0], b"".join([piece for _, piece in one.reads]), kind)]
+    return [_whole(one.reads[-1][0], b"".join([piece for _, piece in one.reads]), kind)], None
 
 
 def _whole(at_ns: int, body: bytes, kind: str | None) -> Text | Binary:
@@ -117,17 +119,23 @@ def _whole(at_ns: int, body: bytes, kind: str | None) -> Text | Binary:
         return Binary(at_ns, b64encode(body).decode(), kind)
 
 
-def _events(one: Observation) -> list[Response]:
-    """Events by the read that completed them; what was in the middle of one when the stream ended is one, too."""
+def _events(one: Observation) -> tuple[list[Response], str | None]:
+    """Events by the read that completed them; what was in the middle of one when the stream ended is one, too.
+
+    With them, why there are no more; None where these are all.
+    """
     splitter = Splitter()
     found: list[Response] = []
-    for (at_ns, piece), empty_ns in zip(one.reads, one.merged_since, strict=True):
-        events = splitter.feed(piece)
-        # The last segment completes the last event at the stamp.
-        merged = 0 if empty_ns is None else len(events) - piece.endswith((b"\n", b"\r"))
-        found += [_event(at_ns, *event, empty_ns if place < merged else None) for place, event in enumerate(events)]
-    found += [_event(one.reads[-1][0], *event) for event in splitter.close()]
-    return found
+    try:
+        for (at_ns, piece), empty_ns in zip(one.reads, one.merged_since, strict=True):
+            events = splitter.feed(piece)
+            # The last segment completes the last event at the stamp.
+            merged = 0 if empty_ns is None else len(events) - piece.endswith((b"\n", b"\r"))
+            found += [_event(at_ns, *event, empty_ns if place < merged else None) for place, event in enumerate(events)]
+        found += [_event(one.reads[-1][0], *event) for event in splitter.close()]
+    except BadResponse as error:
+        return found, error.message
+    return found, None
 
 
 def _event(at_ns: int, data: bytes, name: bytes, after_ns: int | None = None) -> Events:

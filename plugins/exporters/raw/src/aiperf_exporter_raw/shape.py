@@ -52,6 +52,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
     request_headers: dict[str, str]
     responses: list[Any]
     payload: Annotated[Any, Meta(description="The body that was sent.")]
+    responses_left_out: Annotated[str, Meta(description="Why the rest of the stream is not here.")] | None = None
     status: int | None = None
     cache_bust_marker: Annotated[str, Meta(description="What --cache-bust put into the prompt.")] | None = None
     cache_bust_target: Annotated[str, Meta(description="Where it stands.")] | None = None

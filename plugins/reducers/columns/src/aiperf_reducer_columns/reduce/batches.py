@@ -253,19 +253,27 @@ class OpenBatch:
         self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None,
         further: Sequence[float] = (), legs: str | None = None, texts: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        """Take a finished request.  *further*: of the endpoint's ``numbers``, each; *texts*: of its ``texts``."""
+        """Take a finished request.  *further*: of the endpoint's ``numbers``, each; *texts*: of its ``texts``.
+
+        Raises:
+            Exception: A value can't be stored; then nothing is taken.
+        """
+        counts = [ABSENT if count is None else count for count in astuple(usage)]
+        numbers, told = _pack_row(*counts, *astuple(row)), None if error is None else _text(error)
+        kept = (answer.reasoning, answer.text) if self._answers is not None else ()
+        if grade is not None or texts or any(kept):  # of these a plugin may have made anything
+            _pack_batch((grade, texts, kept))
         number = self._count
         self._count += 1
         self._chunks += len(answer.stamps)
         self._lengths.append(len(answer.stamps))
-        counts = [ABSENT if count is None else count for count in astuple(usage)]
-        self._numbers += _pack_row(*counts, *astuple(row))
+        self._numbers += numbers
         self._stamps += answer.stamps
         self._kinds += answer.kinds
         self._since += answer.since
         self._further += further
-        if error is not None:
-            self._errors[number] = _text(error)
+        if told is not None:
+            self._errors[number] = told
         if trace is not None:
             self._traces[number] = trace
         if legs is not None:

@@ -144,12 +144,19 @@ class BulkRows:
             for request, usual, flags, merged in zip(requests, *group.usual(), strict=True)
         ]
         if None not in contents:
-            yield self._rows(group, contents, shard)
+            yield from self._rows_or_requests(group, contents, shard, requests)
             return
         mixed = contents.count(None) * _MIXED > len(contents)
         for left, run in groupby(zip(requests, contents, strict=True), lambda each: mixed or each[1] is None):
             some, usual = zip(*run, strict=True)
-            yield from some if left else (self._rows(_Group(some), usual, shard),)
+            yield from some if left else self._rows_or_requests(_Group(some), usual, shard, some)
+
+    def _rows_or_requests(
+        self, group: _Group, contents: Sequence[Any], shard: int, requests: Sequence[JournalRequest]
+    ) -> Sequence[Rows | JournalRequest]:
+        """The rows; all the requests where a count of one is no number that a column can hold."""
+        counts = _Counts.of(contents)
+        return requests if counts is None else (self._rows(group, contents, counts, shard),)
 
     def _content(self, request: JournalRequest, flags: int, *, merged: bool) -> Content | None:
         """What the answer says; None where it isn't usual, or anything is wrong with it."""
@@ -216,12 +223,12 @@ class BulkRows:
             self._end = (self._endpoint.decode(event),)
         return self._end[0]
 
-    def _rows(self, group: _Group, contents: Sequence[Any], shard: int) -> Rows:
+    def _rows(self, group: _Group, contents: Sequence[Any], counts: _Counts, shard: int) -> Rows:
         """The rows of requests that have these contents."""
         sent, done, zero = group.sent, group.done, self._zero_ns
         first, last = group.stamps[group.begins], group.stamps[group.ends - 1]
         known, requested, images, sound_ns, blocks, hits = self._store.numbers(sent["entry"], sent["turn"])
-        outputs, thoughts, _, _, telling, finish, usages = zip(*contents, strict=True)
+        _, _, _, _, telling, finish, _ = zip(*contents, strict=True)
         columns: dict[str, Any] = {name: sent[name] if name in sent else done[name] for name in _SAME}
         columns |= {name: np.where(done[name] != 0, done[name] - zero, ABSENT) for name in _REACHED}
         columns |= {
@@ -236,18 +243,13 @@ class BulkRows:
             "audio_s": np.where(sound_ns > 0, sound_ns / 1e9, ABSENT),
             "prefix_blocks": np.where(blocks > 0, blocks, ABSENT), "prefix_hits": np.where(blocks > 0, hits, ABSENT),
             "reused": (done["flags"] & REUSED) != 0, "reconnected": (done["flags"] & RECONNECTED) != 0,
-            "unreadable": 0, "events": telling, "output_tokens": outputs, "reasoning_tokens": thoughts,
+            "unreadable": 0, "events": telling, "output_tokens": counts.outputs, "reasoning_tokens": counts.thoughts,
             "input_tokens": np.where(self._counts_input & (known >= 0), known, ABSENT),
         }  # fmt: skip
         pieces = _Pieces(group, contents, zero)
         columns |= pieces.columns(np.array(telling))
         numbers = np.full((len(NUMBERS), len(contents)), ABSENT)
-        least, most = min(map(len, usages)), max(map(len, usages))
-        if 0 < least == most < len(Usage.__struct_fields__):  # numbers alone
-            values = np.fromiter(chain.from_iterable(usages), np.float64, most * len(usages))
-            numbers[:most] = values.reshape(-1, most).T
-        elif most:
-            numbers[:most] = np.array([usage + (None,) * (most - len(usage)) for usage in usages], dtype=np.float64).T
+        numbers[: len(counts.usages)] = counts.usages
         for name, values in columns.items():
             numbers[_PLACES[name]] = values
         return Rows(numbers, pieces.stamps, pieces.kinds, pieces.counts, pieces.since)
@@ -273,6 +275,28 @@ _PLACES = {name: place for place, name in enumerate(NUMBERS)}
 
 def _counts(usage: dict[str, Any]) -> tuple[float | None, ...]:
     return (plain_counts(usage) or astuple(read_usage(usage))) if usage else ()
+
+
+class _Counts(NamedTuple):
+    """Counts of many answers, of which servers and tokenizers may have said anything.  usages: a row for each first column."""
+
+    outputs: Floats
+    thoughts: Floats
+    usages: Floats
+
+    @classmethod
+    def of(cls, contents: Sequence[Any]) -> _Counts | None:
+        """None where one is no number that a column can hold."""
+        outputs, thoughts, _, _, _, _, usages = zip(*contents, strict=True)
+        least, most = min(map(len, usages)), max(map(len, usages))
+        try:
+            if 0 < least == most < len(Usage.__struct_fields__):  # numbers alone
+                values = np.fromiter(chain.from_iterable(usages), np.float64, most * len(usages)).reshape(-1, most)
+            else:
+                values = np.array([usage + (None,) * (most - len(usage)) for usage in usages], dtype=np.float64)
+            return cls(np.array(outputs, dtype=np.float64), np.array(thoughts, dtype=np.float64), values.T)
+        except (OverflowError, TypeError, ValueError):
+            return None
 
 
 class _Pieces:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from aiperf.sdk.columns import GRADE_COLUMNS, Column
 from aiperf.sdk.grader import Case, Grade, Grader, takes_case
@@ -99,9 +100,13 @@ def checked_grade(grader: Grader, case: Case, *, whole: bool) -> Grade:
 
 
 def checked(grade: object) -> Grade:
+    """
+    Raises:
+        TypeError, msgspec.MsgspecError: It is no Grade, or a field has a value of another type.
+    """
     if not isinstance(grade, Grade):
         raise TypeError(f"it gives {type(grade).__name__}, not Grade")
-    return grade
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(grade), type=Grade, strict=False)
 
 
 def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]:

@@ -11,7 +11,7 @@ import msgspec
 from aiperf.sdk import journal
 from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Row
 from aiperf.sdk.endpoint import Endpoint, follows
-from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
+from aiperf.sdk.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.sdk.framing import is_stream
 from aiperf.sdk.journal import Store
 from aiperf.sdk.loading import failure, load, why
@@ -124,11 +124,23 @@ class RowMaker:
         return self._counts
 
     def finish_request(self, request: JournalRequest, shard: int, batch: OpenBatch) -> None:
-        """Add the request's row, and its content, to *batch*."""
+        """Add the request's row, and its content, to *batch*; an answer that no row can be made of is an error."""
+        try:
+            self._add(request, None, shard, batch)
+        except (OSError, BadJournal):  # the disk's, and not the answer's
+            raise
+        except Exception as error:  # a server may have answered anything
+            log.debug("traceback:", exc_info=error)
+            raw = b"".join(request.pieces)[: 4 * FIRST_BYTES]
+            unreadable = Answer(whole=True, error=BadResponse(f"no row can be made of the answer: {why(error)}", raw=raw))
+            self._add(msgspec.structs.replace(request, texts={}), unreadable, shard, batch)
+
+    def _add(self, request: JournalRequest, answer: Answer | None, shard: int, batch: OpenBatch) -> None:
+        """*answer*: None reads it."""
         _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
         number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
         reads, zero = request.reads, self._zero_ns
-        answer = self._answer(request, ending, status, flags, ack)
+        answer = self._answer(request, ending, status, flags, ack) if answer is None else answer
         if self._counts_items and answer.items and answer.error is None and ending == journal.COMPLETED:
             answer.error = self._miscounted(answer, self._store.body(entry, turn, model))
         error = self._error(request, answer)
