@@ -197,16 +197,22 @@ def test_requirements_of_the_suite_are_whole_names() -> None:
     assert required == {"aiperf-plot", "aiperf-engine-ray"}
 
 
-@pytest.mark.parametrize(("named", "ours"), [("aiperf-foo", True), ("aiperf-endpoint-chat", False), ("aiperf_foo", False)])
-def test_a_manifest_claims_first_party_for_its_own_name_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, ours: bool
+@pytest.mark.parametrize(
+    ("package_name", "named", "ours"),
+    [
+        ("aiperf_endpoint_chat", "aiperf-endpoint-chat", True), ("aiperf_endpoint_chat", "aiperf_endpoint_chat", False),
+        ("aiperf_foo", "aiperf-endpoint-chat", False), ("aiperf_foo", "aiperf-foo", False),
+    ],
+)  # fmt: skip
+def test_a_manifest_claims_first_party_for_its_own_name_if_the_kernel_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package_name: str, named: str, ours: bool
 ) -> None:
-    package = files("aiperf_foo", "thing")
+    package = files(package_name, "thing")
     (path,) = (name for name in package if name.endswith("aiperf.yaml"))
     package[path] += f"first_party: {named}\n"
     unpack(tmp_path, package)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert one(Registry.discover(cache=False), "aiperf-foo").first_party is ours
+    assert one(Registry.discover(cache=False), package_name.replace("_", "-")).first_party is ours
 
 
 def test_a_stranger_with_our_prefix_stays_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,28 +147,66 @@ def test_a_module_that_exits_while_imported_is_an_error_too(tmp_path: Path, monk
 ISL = OptionSpec("isl", ("--isl",), "Length.", "int")
 
 
-def test_equal_options_of_two_packages_are_shared_different_ones_refused() -> None:
+def test_equal_options_of_two_packages_are_shared() -> None:
     found = registry(
         plugin("ours", "datasets", "synthetic", options=(ISL,)),
-        plugin("ours2", "datasets", "random", options=(OptionSpec("length", ("--isl",), "Other words.", "int"),)),
-        plugin("acme", "exporters", "file", options=(OptionSpec("isl", ("--isl",), "A file.", "path"),)),
+        plugin("acme", "datasets", "random", options=(OptionSpec("length", ("--isl",), "Other words.", "int"),)),
     )
-    assert found.names("datasets") == ["random", "synthetic"]
-    assert found.broken[0].distribution == "acme"
-    assert "--isl is already that of datasets:" in str(found.broken[0].broken)
+    assert [each.options[0].flags for each in found.all("datasets")] == [("--isl",)] * 2 and found.problems == ()
 
 
-def test_a_plugin_cannot_take_a_kernel_flag() -> None:
-    kernel = (OptionSpec("urls", ("--url", "-u"), "URL.", arity="many"),)
-    found = Registry([plugin("acme", options=(OptionSpec("user", ("--user", "-u"), "User."),))], kernel_options=kernel)
-    assert found.broken[0].broken == "its option -u is already that of the kernel"
+FILE = OptionSpec("file", ("--isl", "--acme-file"), "A file.", "path")
+TEXT = OptionSpec("text", ("--isl",), "A text.")
+
+
+@pytest.mark.parametrize(
+    ("ours", "acme", "bolt", "owners", "sentence"),
+    [
+        (True, 0, None, {"ours": ("--isl",), "acme": ("--acme-file",)},
+         "exporters:acme of acme 1.0 works without --isl: datasets:synthetic of ours 1.0 has it"),
+        (True, 9, None, {"ours": ("--isl",), "acme": ("--acme-file",)},
+         "exporters:acme of acme 1.0 works without --isl: datasets:synthetic of ours 1.0 has it"),
+        (False, 1, 0, {"acme": ("--isl", "--acme-file"), "bolt": None},
+         "exporters:bolt of bolt 1.0 works without --isl: exporters:acme of acme 1.0 has it"),
+        (False, 0, 1, {"acme": ("--acme-file",), "bolt": ("--isl",)},
+         "exporters:acme of acme 1.0 works without --isl: exporters:bolt of bolt 1.0 has it"),
+        (False, 0, 0, {"acme": ("--acme-file",), "bolt": None},
+         "exporters:acme of acme 1.0 works without --isl: acme 1.0 and bolt 1.0 declare it with equal priority,"
+         " so nobody has it"),
+    ],
+)  # fmt: skip
+def test_a_flag_goes_to_ours_then_to_priority_else_to_nobody(
+    ours: bool, acme: int, bolt: int | None, owners: dict[str, Any], sentence: str
+) -> None:
+    candidates = [plugin("acme", "exporters", "acme", options=(FILE,), priority=acme)]
+    candidates += [plugin("ours", "datasets", "synthetic", options=(ISL,))] if ours else []
+    candidates += [plugin("bolt", "exporters", "bolt", options=(TEXT,), priority=bolt)] if bolt is not None else []
+    found = registry(*candidates)
+    assert found.broken == [] and sentence in found.problems
+    plugins = {each.distribution: each for category in ("datasets", "exporters") for each in found.all(category)}
+    assert {name: each.options[0].flags if each.options else None for name, each in plugins.items()} == owners
+    assert found.choosing(pins={}, disabled=[]).problems == found.problems, "nothing is said twice"
+
+
+@pytest.mark.parametrize("flag", ["-u", "--url", "--config", "-f", "--help", "--plugin", "--disable-plugin"])
+def test_a_plugin_cannot_take_a_kernel_flag_declared_alike_or_not(flag: str) -> None:
+    kernel = OptionSpec("urls", ("--url", "-u"), "URL.", arity="many")
+    mine = OptionSpec("user", ("--user", flag), "User.")
+    found = Registry([plugin("acme", options=(mine, kernel))], kernel_options=(kernel,))
+    (kept,) = found.descriptor("endpoints", "chat").options
+    assert kept.flags == ("--user",) and found.broken == []
+    (sentence,) = found.problems
+    assert sentence.startswith("endpoints:chat of acme 1.0 works without ") and flag in sentence
+    assert sentence.endswith(": aiperf itself has them")
 
 
 def test_a_plugin_cannot_take_a_place_in_files_that_is_anothers() -> None:
     kernel = (OptionSpec("urls", ("--url",), "URL.", arity="many", place="endpoint.urls"),)
     mine = OptionSpec("mine", ("--my-urls",), "URLs.", arity="many", place="endpoint.urls")
     found = Registry([plugin("acme", options=(mine,))], kernel_options=kernel)
-    assert found.broken[0].broken == "its option endpoint.urls is already that of the kernel"
+    (kept,) = found.descriptor("endpoints", "chat").options
+    assert (kept.flags, kept.place) == (("--my-urls",), "")
+    assert found.problems == ("endpoints:chat of acme 1.0 works without endpoint.urls: aiperf itself has it",)
 
 
 def test_options_of_subcommands_are_their_own() -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from aiperf.cli import help_text
 from aiperf.errors import AiperfError, UsageError
 from aiperf.redaction import REDACTED, redact
-from aiperf.registry.registry import same
+from aiperf.registry.option_claims import same
 from aiperf.sdk.configuration import Option, OptionValue, Target
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 

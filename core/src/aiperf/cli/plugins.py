@@ -30,8 +30,9 @@ def plugins_command(registry: InstalledPlugins, options: Sequence[OptionSpec]) -
                 f"aiperf plugins of the kernel alone lists packages, or takes 'validate', not {' '.join(words)!r}",
                 "pip install aiperf-command-plugins",
             )
-        print("\n".join(_fault_lines(registry) if words else [*package_lines(registry), *trouble_lines(registry)]))
-        return 1 if words and registry.broken else 0
+        lines = _fault_lines(registry) if words else [*package_lines(registry), *trouble_lines(registry)]
+        print("\n".join(lines))
+        return 1 if words and lines[1:] else 0
 
     return Subcommand("plugins", _SUMMARY, options_of(options), lambda scan: partial(call, scan.words), "[WORD...]", _MORE)
 
@@ -68,4 +69,6 @@ def _headed(heading: str, rows: Iterable[tuple[Descriptor, str]]) -> list[str]:
 def _fault_lines(registry: InstalledPlugins) -> list[str]:
     known, broken = len(known_plugins(registry)), registry.broken
     lines = [f"{plugin.key} ({plugin.package}): {plugin.broken}" for plugin in broken]
-    return [*lines, f"{known} manifest rows checked, {len(broken) or 'no'} fault{'s' if len(broken) > 1 else ''}"]
+    for plugin in known_plugins(registry):
+        lines += [f"{plugin.key} ({plugin.package}): without {flag}: {why}" for flag, why in plugin.lost_flags.items()]
+    return [*lines, f"{known} manifest rows checked, {len(lines) or 'no'} fault{'s' if len(lines) > 1 else ''}"]

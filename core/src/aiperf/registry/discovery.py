@@ -19,6 +19,7 @@ from msgspec.structs import asdict
 
 from aiperf import __version__
 from aiperf.registry import manifest
+from aiperf.registry.first_party import is_ours
 from aiperf.registry.manifest import Manifest, ManifestError
 from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical, normal
@@ -117,8 +118,9 @@ def discover() -> Discovery:
 class _Package:
     """One distribution that has plugins.
 
-    It is first party where the meta-package requires it or its manifest says ``first_party:`` with the distribution's own
-    name, which a fork under another name doesn't.  First party loses ties against third parties, so that a fork overrides.
+    It is first party where the meta-package requires it, or its manifest says ``first_party:`` with the distribution's own
+    name, which a fork under another name doesn't, and this kernel knows the name.  First party loses ties of names against
+    third parties, so that a fork overrides.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class _Package:
             self.manifest = manifest.read(text)
         except ManifestError as error:
             self._cause = f"its manifest {self._where} {error}"
-        self._first_party = first_party or self.manifest.first_party == self._name
+        self._first_party = first_party or (self.manifest.first_party == self._name and is_ours(self._name))
 
     def descriptors(self, groups: Mapping[str, tuple[OptionSpec, ...]]) -> Iterator[Descriptor]:
         """All plugins of the distribution; a plugin without entry point or manifest row is broken.

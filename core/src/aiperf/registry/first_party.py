@@ -28,6 +28,11 @@ def package_of(category: str, name: str) -> str | None:
     return packages().plugins.get(f"{category}:{canonical(name)}")
 
 
+def is_ours(distribution: str) -> bool:
+    """Whether this project makes the distribution, by its normal name."""
+    return distribution in {"aiperf-core", *packages().plugins.values(), *packages().flags.values()}
+
+
 def where_it_is(category: str, name: str) -> list[str]:
     """Hints where a plugin of ours is not installed: its package, and the command that installs it."""
     package = package_of(category, name)

@@ -23,6 +23,7 @@ import msgspec
 from aiperf.errors import PluginError, UnknownPlugin, UsageError
 from aiperf.registry import discovery, manifest
 from aiperf.registry.first_party import where_it_is
+from aiperf.registry.option_claims import settle
 from aiperf.sdk.categories import CATEGORIES, find_category, singular
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef, canonical, normal
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PIN, _SWITCH, _VARIABLE = "--plugin", "--disable-plugin", "AIPERF_DISABLE_PLUGINS"
+RESERVED = ("--help", "-h", "--version", "--config", "-f", _PIN, _SWITCH)
+"""Flags that are read before the others are known."""
 _SWITCHED_OFF = f"it is switched off by {_SWITCH} or {_VARIABLE}"
 
 
@@ -47,8 +50,7 @@ class Registry:
     ) -> None:  # fmt: skip
         self._candidates = candidates = list(candidates)
         self._pins, self._off = dict(pins or {}), tuple(disabled)
-        self.problems = tuple(problems)
-        """Sentences on packages that cannot be read, or should not be installed."""
+        self._unreadable = tuple(problems)
         self.kernel_options = tuple(_kernel_options() if kernel_options is None else kernel_options)
         chosen = {_key(pin, _PIN): normal(owner) for pin, owner in (pins or {}).items()}
         self._check_pins(candidates, chosen)
@@ -57,7 +59,9 @@ class Registry:
         self.disabled = tuple(plugin for plugin in candidates if (plugin.category, plugin.name) in off)
         """Plugins that are switched off."""
         enabled = [plugin for plugin in candidates if (plugin.category, plugin.name) not in off]
-        self._named, self._broken = resolve(enabled, chosen, self.kernel_options)
+        self._named, self._broken, lost = resolve(enabled, chosen, self.kernel_options)
+        self.problems = (*self._unreadable, *lost)
+        """Sentences on packages that cannot be read, or should not be installed, and on names and flags that nobody got."""
         self._aliases = self._claim_aliases()
         self._hooks: Hooks | None = None
 
@@ -89,7 +93,7 @@ class Registry:
         """
         return Registry(
             self._candidates, pins={**self._pins, **pins}, disabled=(*self._off, *disabled), kernel_options=self.kernel_options,
-            problems=self.problems,
+            problems=self._unreadable,
         )  # fmt: skip
 
     @property
@@ -281,8 +285,11 @@ def _kernel_options() -> tuple[OptionSpec, ...]:
 
 def resolve(
     candidates: Iterable[Descriptor], pins: Mapping[tuple[str, str], str], kernel_options: Sequence[OptionSpec] = ()
-) -> tuple[dict[tuple[str, str], Descriptor], list[Descriptor]]:
-    """Settle all names: the plugin of each (category, name), usable or broken; and all broken plugins, losers too.
+) -> tuple[dict[tuple[str, str], Descriptor], list[Descriptor], list[str]]:
+    """Settle all names and flags.
+
+    The plugin of each (category, name), usable or broken; all broken plugins, losers too; and a sentence on each package that
+    lost flags.
 
     *pins*: (category, name) to the distribution that gets the name.
     """
@@ -294,8 +301,7 @@ def resolve(
         winner = named[key] = _winner(claims, pins.get(key))
         losers = [claim for claim in claims if claim is not winner]
         broken += [claim for claim in (*losers, winner) if claim.broken is not None]
-    _settle_options(named, broken, kernel_options)
-    return named, broken
+    return named, broken, settle(named, kernel_options, RESERVED)
 
 
 def _winner(claims: list[Descriptor], pin: str | None) -> Descriptor:
@@ -330,34 +336,3 @@ def strongest(claims: Sequence[T], rank_of: Callable[[T], Any]) -> tuple[list[T]
 
 def _over(winner: Descriptor, losers: list[Descriptor]) -> Descriptor:
     return msgspec.structs.replace(winner, shadows=tuple(loser.package for loser in losers)) if losers else winner
-
-
-def _settle_options(
-    named: dict[tuple[str, str], Descriptor], broken: list[Descriptor], kernel_options: Sequence[OptionSpec]
-) -> None:
-    """Mark plugins as broken whose flag, or place in a configuration file, has another meaning already.
-
-    Two packages may declare the same option (flags, type and arity): help shows it once, and both get its value.
-    """
-    taken = {flag: (spec, "the kernel") for spec in kernel_options for flag in _flags(spec)}
-    order = list(CATEGORIES)
-    profile = [plugin for plugin in named.values() if plugin.broken is None and plugin.category != "commands"]
-    for plugin in sorted(profile, key=lambda plugin: (not plugin.first_party, order.index(plugin.category), plugin.name)):
-        flags = [(flag, spec) for spec in plugin.options for flag in _flags(spec)]
-        clash = next((flag for flag, spec in flags if flag in taken and not same(spec, taken[flag][0])), None)
-        if clash is None:
-            taken = {flag: (spec, f"{plugin.key} ({plugin.package})") for flag, spec in flags} | taken
-            continue
-        failed = msgspec.structs.replace(plugin, options=(), broken=f"its option {clash} is already that of {taken[clash][1]}")
-        named[plugin.category, plugin.name] = failed
-        broken.append(failed)
-
-
-def same(one: OptionSpec, other: OptionSpec) -> bool:
-    """Whether two declarations are the same option."""
-    return (one.flags, one.type, one.arity, one.negative) == (other.flags, other.type, other.arity, other.negative)
-
-
-def _flags(spec: OptionSpec) -> tuple[str, ...]:
-    """The option's flags, and its place in a configuration file."""
-    return (*spec.flags, *filter(None, (spec.negative, spec.place)))

@@ -79,6 +79,8 @@ class Descriptor(PluginRef, frozen=True, omit_defaults=True):
     api: range of the plugin API that its manifest asks for; "" where that couldn't be read.
     shadows: ``distribution version`` of every plugin of the same name that lost to this one.
     options_model: ``module:Class`` of its options.  contract: likewise, of the tests that it must pass.
+    lost_flags: flags of its class, and places in configuration files, that belong to others, each with the reason; *options*
+    lacks them.
     """
 
     summary: str = ""
@@ -93,6 +95,7 @@ class Descriptor(PluginRef, frozen=True, omit_defaults=True):
     api: str = ""
     first_party: bool = False
     shadows: tuple[str, ...] = ()
+    lost_flags: dict[str, str] = field(default_factory=dict)
     broken: str | None = None
 
     @property

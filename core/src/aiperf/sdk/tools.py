@@ -13,14 +13,15 @@ _WHERE = {
     "cli.commandline": "FIRST Subcommand", "cli.help_text": "by_heading table width wrapped",
     "cli.plugins": "known_plugins package_lines trouble_lines", "planning.kernel_options": "KernelOptions",
     "planning.sources": "data_source format_of", "registry.hooks": "Hooks",
-    "registry.manifest": "FILE_NAME ManifestError read read_row", "registry.option_specs": "options_schema validate",
+    "registry.manifest": "FILE_NAME ManifestError read read_row", "registry.option_claims": "without_flags",
+    "registry.option_specs": "options_schema validate",
     "testing.specs": "specs",
 }  # fmt: skip
 
 __all__ = [
     "FILE_NAME", "FIRST", "Hooks", "KernelOptions", "ManifestError", "Subcommand", "by_heading", "data_source", "format_of",
     "known_plugins", "options_schema", "package_lines", "read", "read_row", "specs", "table", "trouble_lines", "validate",
-    "width", "wrapped",
+    "width", "without_flags", "wrapped",
 ]  # fmt: skip
 
 
@@ -34,5 +35,6 @@ if TYPE_CHECKING:
     from aiperf.planning.sources import data_source, format_of
     from aiperf.registry.hooks import Hooks
     from aiperf.registry.manifest import FILE_NAME, ManifestError, read, read_row
+    from aiperf.registry.option_claims import without_flags
     from aiperf.registry.option_specs import options_schema, validate
     from aiperf.testing.specs import specs

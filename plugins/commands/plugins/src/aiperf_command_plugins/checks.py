@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from aiperf import AiperfError
 from aiperf.sdk.registry import CATEGORIES, Descriptor, InstalledPlugins
-from aiperf.sdk.tools import Hooks, specs
+from aiperf.sdk.tools import Hooks, specs, without_flags
 
 
 def faults(registry: InstalledPlugins, plugins: Iterable[Descriptor]) -> list[tuple[Descriptor, str]]:
@@ -84,6 +84,9 @@ def _options(registry: InstalledPlugins, plugin: Descriptor) -> Iterator[str]:
     for spec in options:
         if spec.metavar and len(spec.metavar.split()) > 1:
             yield f"the metavar of {spec.flags[0]} has a space"
+    for flag, reason in plugin.lost_flags.items():
+        yield f"it works without {flag}, since {reason}: give its option another name"
+    options = without_flags(options, plugin.lost_flags)
     if options != plugin.options:
         stale = sorted({spec.flags[0] for spec in set(options) ^ set(plugin.options)}) or ["their order"]
         differing = f"{plugin.options_model} ({', '.join(stale)})"

@@ -86,6 +86,7 @@ def plugin(registry: InstalledPlugins, category: str, name: str) -> Report:
         ("Priority", str(descriptor.priority)),
         ("Requires", "; ".join(descriptor.requires)),
         ("Shadows", ", ".join(descriptor.shadows)),
+        ("Without", "; ".join(f"{flag}: {reason}" for flag, reason in descriptor.lost_flags.items())),
         ("Broken", descriptor.broken or ""),
     ]
     lines = table([(title, value) for title, value in rows if value], width())
@@ -129,6 +130,7 @@ def as_plain(descriptor: Descriptor) -> dict[str, Any]:
         "requires": descriptor.requires,
         "options": [{"flags": spec.flags, "help": spec.help, "default": spec.default} for spec in descriptor.options],
         "shadows": descriptor.shadows,
+        "lost_flags": descriptor.lost_flags,
         "broken": descriptor.broken,
     }
 
