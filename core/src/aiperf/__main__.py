@@ -18,8 +18,9 @@ def main() -> int:
         print(__version__)
         return 0
     from aiperf.cli.main import main as run
+    from aiperf.registry.imports import leave
 
-    return run(sys.argv[1:])
+    return leave(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

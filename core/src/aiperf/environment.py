@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from aiperf.errors import ConfigError
 
+IMPORT_S = 20.0
+"""The default of :func:`import_s`."""
 API_KEY = "AIPERF_API_KEY"
 """The variable that :func:`api_key` reads."""
 _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -122,6 +124,11 @@ def start_s() -> float:
     return _time("AIPERF_SERVICE_START_TIMEOUT", 1, 100_000, 60)
 
 
+def import_s() -> float:
+    """``AIPERF_PLUGIN_IMPORT_TIMEOUT``, 20 s: longest time that the import of a plugin's module may take."""
+    return _time("AIPERF_PLUGIN_IMPORT_TIMEOUT", 0.1, 3600, IMPORT_S)
+
+
 def abort_wait_s() -> float:
     """``AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT``, 10 s: longest wait for aborted requests to come back."""
     return _time("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", 1, 300, 10)
@@ -149,7 +156,7 @@ def experimental() -> bool:
 
 _READERS = (
     ssl_verify, trust_env, ip_version, uvloop_wanted, affinity_headers, console_export_width, trace_hooks, worker_cpu_share,
-    workers_cap, forced_workers, workers_per_reducer, experimental, start_s, abort_wait_s, warmup_log_s, progress_s,
+    workers_cap, forced_workers, workers_per_reducer, experimental, start_s, import_s, abort_wait_s, warmup_log_s, progress_s,
     socket_options,
 )  # fmt: skip
 

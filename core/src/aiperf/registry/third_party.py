@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from aiperf.errors import AiperfError, PluginError
+from aiperf.registry.imports import IMPORTS, ImportTimeoutError
 from aiperf.sdk.descriptor import PluginRef
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,10 @@ def load_by_name(plugin: PluginRef, *hints: str) -> Any:
 
 def _loaded(how: Callable[[PluginRef], Any], plugin: PluginRef, hints: tuple[str, ...]) -> Any:
     try:
-        return how(plugin)
+        with IMPORTS.limited(plugin.value.partition(":")[0], plugin):
+            return how(plugin)
+    except ImportTimeoutError as error:
+        raise PluginError(f"{plugin} can't be imported: {error}", *hints) from None
     except ImportError as error:
         log.debug("traceback:", exc_info=error)
         moved = (_MOVED,) if (error.name or "").partition(".")[0] == "aiperf" else ()

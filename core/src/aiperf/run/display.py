@@ -16,6 +16,7 @@ import msgspec
 from aiperf.errors import PluginError
 from aiperf.logs import progress
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
+from aiperf.registry.imports import leave
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
@@ -171,4 +172,4 @@ def main(replies: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(leave(main(*sys.argv[1:])))

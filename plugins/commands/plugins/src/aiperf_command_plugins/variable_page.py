@@ -28,6 +28,7 @@ KERNEL = (
     ("AIPERF_CACHE_DIR", "`$XDG_CACHE_HOME/aiperf`, else `~/.cache/aiperf`", "directory", "What was found of installed"
      " packages, and downloaded data.", True),
     ("AIPERF_DISABLE_PLUGINS", "", "`category:name`, by commas", "Plugins to leave out, as `--disable-plugin` does.", True),
+    ("AIPERF_PLUGIN_IMPORT_TIMEOUT", "20", "0.1 to 3600 s", "Longest time that the import of a plugin may take.", True),
     ("AIPERF_TRACE_HOOKS", "false", _FLAG, "Write each call of a hook to standard error: hook, plugin, milliseconds.", True),
     ("AIPERF_WORKERS", "from the load", "1 to 1024", "As `--workers`: exactly this many worker processes.", True),
     ("AIPERF_HTTP_SSL_VERIFY", "true", _FLAG, "Check the server's certificate; `--insecure` doesn't.", False),
