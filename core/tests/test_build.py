@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -857,6 +858,19 @@ def test_a_load_begins_with_its_first_wave(tmp_path: Path, phases: tuple[PhasePl
     assert [one.load.phases[0].planned for one in (plan, whole)] == [whole.load.phases[0].planned] * 2
     for name in ("due-0.bin", "../artifacts/lines.txt"):
         assert not (late / name).exists() or (early / name).read_bytes() == (late / name).read_bytes()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_entries_that_would_come_late_are_made_before_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = itertools.count()
+    monkeypatch.setattr("aiperf.prepare.pace.monotonic", lambda: next(clock))  # an entry takes a second
+    publisher = Publisher()
+    with caplog.at_level("INFO"):
+        build(promised(tmp_path, rate(rate=20.0, request_count=50, entries=50)), publisher)
+    assert publisher.ready == -1 or publisher.ready > 40
+    assert "so entries are made before the load, as many as it takes, all 50 in about" in caplog.text
 
 
 WARM = (

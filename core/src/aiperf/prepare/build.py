@@ -41,6 +41,7 @@ from aiperf.rundir.journal import RunClock
 from aiperf.rundir.reducing import reducer_of
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker_tokens
+from aiperf.sdk.columns import Ints
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
@@ -114,7 +115,8 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
             plan = plan.replacing(phases=phases, several_answers=encoder.several_answers)
             if publish is not None and use is not None and not whole:
                 entries.publish(store.max_turns)
-                pace.tell(entries.pace, use.due_ns, total)
+                if use.due_ns is None:
+                    pace.tell(entries.pace, total)
                 entries.rest(publish(plan))
             elif promise is not None and promise.turns is None:
                 log_reuse(phases, entries.whole())
@@ -228,7 +230,7 @@ class Entries:
             whole_s = passed_s + (promised - store.entries) / self.pace.rate if self.pace.rate else 0.0
             return passed_s > soon_s or whole_s > (soon_s if passed_s > _HEAD_S else _FAR * soon_s)
 
-        if not self._write(enough):
+        if not self._write(enough) and not self._ahead(use.due_ns):
             self._warn_of_lengths()
             if source is not None:
                 log.warning(
@@ -238,6 +240,13 @@ class Entries:
             return False
         self.whole()
         return True
+
+    def _ahead(self, due_ns: Ints | None) -> bool:
+        """Write as many entries as it takes for the others to be there when they are due; True if that is all."""
+        if due_ns is None:
+            return False
+        enough = pace.ahead(self.pace, due_ns, self._count, lambda: self.pace.note(self._store.entries))
+        return enough is not None and self._write(enough)
 
     def rest(self, stop: Callable[[], bool]) -> None:
         """Write the other entries, while others read; *stop* ends it early.

@@ -7,6 +7,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiperf.sdk.columns import Ints
 
 log = logging.getLogger(__name__)
@@ -14,6 +16,10 @@ log = logging.getLogger(__name__)
 _SOON_S = 1.0
 """What is made in that time needs no word."""
 _LATE_S = 0.05
+_LOOK_S = 0.2
+"""From one forecast to the next."""
+_BESIDE = 4.0
+"""So many times as long an entry may take beside the load, which has the cores (on two: 1,027/s before, 242/s beside)."""
 
 
 class Pace:
@@ -33,32 +39,58 @@ class Pace:
         self.rate = (entries - before) / (now_s - began_s) if entries > before and now_s > began_s else 0.0
 
 
-def tell(pace: Pace, due_ns: Ints | None, entries: int) -> None:
-    """Log whether the other entries of *entries* will be there when they are due, which is None where that is not known."""
+def ahead(pace: Pace, due_ns: Ints, entries: int, note: Callable[[], None]) -> Callable[[], bool] | None:
+    """Says that entries of *entries* are made before the load, and gives what tells when that are enough; None where the others
+    will be there when they are due.
+
+    note: brings *pace* up to date.
+    """
+    first, worst_s = _late(pace, due_ns, entries, 1)
+    if first is None:
+        return None
+    log.info(
+        "the data set is made more slowly than the load takes it, about %s entries/s: request %s and others would wait for"
+        " their entries, up to %.1f s; so entries are made before the load, as many as it takes, all %s in about %.0f s",
+        _shown(pace.rate), f"{first + 1:,}", worst_s, f"{entries:,}", (entries - pace.entries) / pace.rate,
+    )  # fmt: skip
+    look_s = monotonic() + _LOOK_S
+
+    def enough() -> bool:
+        nonlocal look_s
+        if monotonic() < look_s:
+            return False
+        look_s = monotonic() + _LOOK_S
+        note()
+        return _late(pace, due_ns, entries, _BESIDE)[0] is None
+
+    return enough
+
+
+def tell(pace: Pace, entries: int) -> None:
+    """Log that the other entries of *entries* are made beside a load that has no due times."""
     left = entries - pace.entries
     if not pace.rate or left / pace.rate < _SOON_S:
         return
-    rate = f"{pace.rate:,.0f}" if pace.rate >= 10 else f"{pace.rate:.1f}"
-    before = f"--check-data makes all of it before the load, in about {entries / pace.rate:,.0f} s"
-    if due_ns is None:
-        log.info(
-            "the data set is made beside the load, about %s entries/s: where the server is faster, requests wait for them; %s",
-            rate, before,
-        )  # fmt: skip
-        return
-    first, worst_s = _late(pace, due_ns, entries)
-    if first is not None:
-        log.warning(
-            "the data set is made more slowly than the load takes it, about %s entries/s: from request %s on requests wait for"
-            " their entries, the last ones about %.1f s; %s", rate, f"{first + 1:,}", worst_s, before
-        )  # fmt: skip
+    log.info(
+        "the data set is made beside the load, about %s entries/s: where the server is faster, requests wait for them;"
+        " --check-data makes all of it before the load, in about %s s", _shown(pace.rate), f"{entries / pace.rate:,.0f}"
+    )  # fmt: skip
 
 
-def _late(pace: Pace, due_ns: Ints, entries: int) -> tuple[int | None, float]:
-    """The first request that is due before its entry is made, None where there is none, and the longest wait in s."""
+def _shown(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _late(pace: Pace, due_ns: Ints, entries: int, slower: float) -> tuple[int | None, float]:
+    """The first request that is due before its entry is made, None where there is none, and the longest wait in s.
+
+    slower: how many times as long as until now an entry takes.
+    """
     import numpy as np  # a phase with due times has computed with it
 
+    if not pace.rate:
+        return None, 0.0
     due_s = due_ns[pace.entries : entries] / 1e9
-    waits_s = np.arange(1, len(due_s) + 1) / pace.rate - due_s
+    waits_s = np.arange(1, len(due_s) + 1) * slower / pace.rate - due_s
     late = np.flatnonzero(waits_s > _LATE_S)
     return (None, 0.0) if not len(late) else (pace.entries + int(late[0]), float(waits_s.max()))
