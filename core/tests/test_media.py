@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(bytes(1 << 16 if self.path == "/endless" else 1))
         except OSError:
             return
-        self.wfile.write(b"II*" if self.path in ("/page", "/told") else PNG)
+        self.wfile.write({"/page": b"<html>", "/told": b"II*\0"}.get(self.path, PNG))
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -92,7 +92,7 @@ def test_a_url_is_read_once_and_its_type_is_the_servers(server: Pictures) -> Non
     told, sniffed = Media("image", f"{server.url}/told"), Media("image", f"{server.url}/a")
     for _ in range(2):
         values = [media.value for media in reader.inlined((told, sniffed, told))]
-        assert values == [uri("image/tiff", b"II*"), uri("image/png", PNG), uri("image/tiff", b"II*")]
+        assert values == [uri("image/tiff", b"II*\0"), uri("image/png", PNG), uri("image/tiff", b"II*\0")]
     assert sorted(server.asked) == ["/a", "/told"]
 
 

@@ -24,8 +24,11 @@ _HEAD_CHARACTERS = 1 << 14
 """Of base64, for the chunks before the sound of a WAV file."""
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"), (b"BM", "image/bmp"),
+    (b"II*\x00", "image/tiff"), (b"MM\x00*", "image/tiff"), (b"\x00\x00\x01\x00", "image/x-icon"), (b"\xff\x0a", "image/jxl"),
+    (b"\x00\x00\x00\x0cJXL ", "image/jxl"),
     (b"\x1a\x45\xdf\xa3", "video/webm"), (b"ID3", "audio/mpeg"), (b"\xff\xfb", "audio/mpeg"), (b"fLaC", "audio/flac"),
 )  # fmt: skip
+_BRANDS = {b"avif": "image/avif", b"avis": "image/avif", b"heic": "image/heic", b"heix": "image/heic", b"mif1": "image/heif"}
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 
 
@@ -74,6 +77,9 @@ class MediaReader:
         mime = _sniffed(data) or told or _guessed(value)
         if not (mime or "").startswith(f"{kind}/"):
             raise BadDataset(f"{_shown(value)} is no {kind}" + (f", but {mime}" if mime else ""))
+        if kind == "image" and _sniffed(data) is None and not _is_drawing(data):
+            known = "PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, AVIF, HEIC, JPEG XL, SVG"
+            raise BadDataset(f"{_shown(value)} is no image: its first bytes are those of none of {known}")
         return f"data:{mime};base64,{base64.b64encode(data).decode()}"
 
     def _file(self, value: str) -> tuple[bytes, str | None]:
@@ -161,8 +167,13 @@ def _sniffed(data: bytes) -> str | None:
     if data[:4] == b"RIFF":
         return _RIFF.get(data[8:12])
     if data[4:8] == b"ftyp":
-        return "audio/mp4" if data[8:11] == b"M4A" else "video/mp4"
+        return _BRANDS.get(data[8:12]) or ("audio/mp4" if data[8:11] == b"M4A" else "video/mp4")
     return next((mime for signature, mime in _SIGNATURES if data.startswith(signature)), None)
+
+
+def _is_drawing(data: bytes) -> bool:
+    """Whether it is an SVG, which has no signature."""
+    return b"<svg" in data[:4096]
 
 
 def _guessed(value: str) -> str | None:

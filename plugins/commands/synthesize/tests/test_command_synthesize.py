@@ -194,6 +194,14 @@ def test_a_conversation_stays_in_one_tree(tmp_path):
     assert len(set.union(*firsts.values())) == 4
 
 
+def test_rows_without_a_session_are_told_to_be_torn_apart(tmp_path, capsys):
+    rows = [{"input_length": 512 * (n + 1), "output_length": 5, "hash_ids": [*range(n + 1)]} for n in range(3)]
+    made(tmp_path, rows, prefix_roots=4)
+    assert "3 rows have no session_id: each goes to one of the 4 trees by itself" in capsys.readouterr().err
+    made(tmp_path, [{**row, "session_id": "s"} for row in rows], prefix_roots=4)
+    assert "session_id" not in capsys.readouterr().err
+
+
 def test_the_same_seed_writes_the_same_bytes(tmp_path):
     path = written(tmp_path / "in.jsonl", map(row, agents(random.Random(1), 200)))
     for name in ("a.jsonl", "b.jsonl", "c.jsonl.gz", "d.jsonl.gz"):

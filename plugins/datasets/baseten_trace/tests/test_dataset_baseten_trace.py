@@ -49,6 +49,14 @@ def test_prompts_are_sent_as_they_are(tmp_path: Path, name: str) -> None:
     assert (one.turns[0].timestamp_ms, other.turns[0].timestamp_ms) == (0, 500)
 
 
+def test_hashes_that_are_texts_are_sent_as_numbers(tmp_path: Path) -> None:
+    rows = recorded(0, total_hashes='["9", "deadbeef"]'), recorded(1, total_hashes='["deadbeef", 9]')
+    (one, other), (again, nine) = (each.turns[0].extra["hash_ids"] for each in read(tmp_path / "t.parquet", *rows))
+    assert (one, nine) == (9, 9)
+    assert other == again
+    assert 0 <= other < 1 << 53
+
+
 def test_hints_and_lengths_can_be_left_out(tmp_path: Path) -> None:
     row = recorded(0, total_hashes=[1, 2], block_size=64)
     assert read(tmp_path / "t.parquet", row)[0].turns[0].extra["hash_ids"] == [1, 2]

@@ -19,6 +19,7 @@ from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.scan import csv_rows
 from aiperf_rows.row_files import lines, tables
 
+PICTURE = b"\x89PNG\r\n\x1a\npicture"
 CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))
 
 
@@ -294,15 +295,27 @@ def test_sessions_are_given_as_soon_as_they_are_whole(tmp_path: Path) -> None:
 
 
 def test_files_of_media_are_read_and_encoded(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(b"picture")
+    (tmp_path / "a.png").write_bytes(PICTURE)
     (tmp_path / "b.wav").write_bytes(b"sound")
     images = '"images": ["a.png", "https://h/x.jpg"], "image_uuids": ["u", "v"]'
     found = read(tmp_path, f'{{{images}, "audio": "b.wav", "video": "data:video/mp4;base64,AAAA"}}')
-    coded = base64.b64encode(b"picture").decode(), base64.b64encode(b"sound").decode()
+    coded = base64.b64encode(PICTURE).decode(), base64.b64encode(b"sound").decode()
     assert found[0].turns[0].media == (
         Media("image", f"data:image/png;base64,{coded[0]}", "u"), Media("image", "https://h/x.jpg", "v"),
         Media("audio", f"wav,{coded[1]}"), Media("video", "data:video/mp4;base64,AAAA"),
     )  # fmt: skip
+
+
+def test_a_file_that_is_no_picture_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"<html>not found</html>")
+    with pytest.raises(BadDataset, match=r"rows\.jsonl:2: '.*a\.png' is no image: its first bytes are those of none of PNG"):
+        read(tmp_path, '{"text": "x"}\n{"image": "a.png"}')
+
+
+def test_a_picture_is_sent_as_what_it_is_whatever_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(PICTURE)
+    (found,) = read(tmp_path, '{"image": "a.jpg"}')
+    assert found.turns[0].media[0].value.startswith("data:image/png;base64,")
 
 
 def test_of_texts_one_may_be_empty_and_empty_fields_are_absent(tmp_path: Path) -> None:
@@ -312,16 +325,16 @@ def test_of_texts_one_may_be_empty_and_empty_fields_are_absent(tmp_path: Path) -
 
 def test_media_outside_the_files_folder_need_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data" / "deep").mkdir(parents=True)
-    (tmp_path / "a.png").write_bytes(b"secret")
+    (tmp_path / "a.png").write_bytes(PICTURE + b"secret")
     (tmp_path / "data" / "link.png").symlink_to(tmp_path / "a.png")
-    (tmp_path / "data" / "deep" / "b.png").write_bytes(b"b")
+    (tmp_path / "data" / "deep" / "b.png").write_bytes(PICTURE)
     monkeypatch.chdir(tmp_path)
     for value in ("a.png", "../a.png", str(tmp_path / "a.png"), "link.png"):
         with pytest.raises(BadDataset, match=r"rows\.jsonl:1: the image file .* is outside the folder") as caught:
             read(tmp_path / "data", json.dumps({"image": value}))
         assert caught.value.hints == ("move it there, or pass --allow-paths",)
         (one,) = read(tmp_path / "data", json.dumps({"image": value}), allow_paths=True)
-        assert one.turns[0].media[0].value.endswith("cmV0")
+        assert one.turns[0].media[0].value.endswith(base64.b64encode(PICTURE + b"secret").decode())
     for value in ("deep/b.png", "deep/../deep/b.png", str(tmp_path / "data" / "deep" / "b.png")):
         assert read(tmp_path / "data", json.dumps({"image": value}))
 

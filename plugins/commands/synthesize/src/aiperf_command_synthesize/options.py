@@ -35,7 +35,7 @@ class SynthesizeOptions(Options):
     prefix_length: Finite = option("--prefix-len-multiplier", default=1.0, gt=0, group=_SCALING, metavar="FACTOR", shown="1",
         help="Multiply the blocks of shared prefixes.")
     prefix_roots: int = option("--prefix-root-multiplier", default=1, ge=1, group=_SCALING, metavar="INT",
-        help="Number of trees of prefixes that share nothing; each conversation goes to one of them, drawn at random.")
+        help="Number of trees of prefixes that share nothing; a session, or a row without one, goes to any of them.")
     prompt_length: Finite = option("--prompt-len-multiplier", default=1.0, gt=0, group=_SCALING, metavar="FACTOR", shown="1",
         help="Multiply the tokens of prompts behind their shared prefixes.")
     output_length: Finite = option("--output-len-multiplier", default=1.0, ge=0, group=_SCALING, metavar="FACTOR", shown="1",

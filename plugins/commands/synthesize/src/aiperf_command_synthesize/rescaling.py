@@ -43,6 +43,8 @@ def rescaled(
     before, _ = analyse(trace.rows, size)
     after, _ = analyse(recorded(output), size)
     notes = [f"left out by --max-isl {scaling.max_isl}: {synthesis.dropped:,} of the rows"] if synthesis.dropped else []
+    if synthesis.torn:
+        notes.append(synthesis.torn)
     if size != _USUAL_BLOCK:
         notes.append(f"replay it with --isl-block-size {size}: a hash id stands for so many tokens")
     return before, after, notes

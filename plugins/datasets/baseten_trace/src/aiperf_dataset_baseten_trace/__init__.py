@@ -14,7 +14,7 @@ from aiperf_dataset_single_turn import shown
 from aiperf_dataset_synthetic.file import FileDefaults
 from aiperf_rows.row_files import tables
 
-from aiperf_dataset_baseten_trace.cells import SESSIONS, Cells, identity, session_of
+from aiperf_dataset_baseten_trace.cells import SESSIONS, Cells, session_of
 from aiperf_dataset_baseten_trace.options import BasetenTraceOptions
 from aiperf_dataset_baseten_trace.times import Request, replayed
 
@@ -131,7 +131,7 @@ def _recorded(path: Path, first: dict[str, Any]) -> Iterator[TraceRow]:
         yield TraceRow(
             cells.tokens(row, prompt, number),
             cells.tokens(row, answer, number),
-            blocks=[identity(each) for each in cells.hashes(row, _HASHES, number)] if row.get(_HASHES) is not None else (),
+            blocks=cells.hashes(row, _HASHES, number) if row.get(_HASHES) is not None else (),
             timestamp_ms=cells.number(row, _TIME, number),
             duration_ms=cells.number(row, _LENGTH, number) if row.get(_LENGTH) is not None else None,
             session=session_of(row),

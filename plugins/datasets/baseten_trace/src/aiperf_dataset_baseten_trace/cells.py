@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from aiperf import BadDataset
 from aiperf_dataset_single_turn import shown
 
+_DIGITS = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 SESSIONS = ("provided_session_id", "poor_man_session_id")
 """Columns with a session; the first that a row has counts."""
 
@@ -39,16 +41,18 @@ class Cells:
             raise self.wrong(number, f"{column} is {shown(value)}; it must be a whole number of tokens")
         return int(value)
 
-    def hashes(self, row: Mapping[str, Any], column: str, number: int) -> list[Any]:
-        """The hashes of a list, or of its JSON."""
+    def hashes(self, row: Mapping[str, Any], column: str, number: int) -> list[int]:
+        """The hashes of a list, or of its JSON, as numbers."""
         value = row[column]
         try:
             found = msgspec.json.decode(value) if isinstance(value, str) else value
         except msgspec.DecodeError:
             found = None
-        if not isinstance(found, list) or not all(isinstance(each, int | str) for each in found):
+        if not isinstance(found, list) or not all(
+            isinstance(each, int | str) and not isinstance(each, bool) for each in found
+        ):
             raise self.wrong(number, f"{column} is {shown(value)}; it must be a list of hashes, or its JSON")
-        return found
+        return [identity(each) for each in found]
 
 
 def session_of(row: Mapping[str, Any]) -> str | None:
@@ -56,5 +60,9 @@ def session_of(row: Mapping[str, Any]) -> str | None:
 
 
 def identity(value: int | str) -> int:
-    """A hash as a number: of a text its 64-bit digest."""
-    return value if isinstance(value, int) else int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "big")
+    """A hash as a number: that of a text of digits; of any other text 53 bits of its digest, which are exact in every JSON."""
+    if isinstance(value, int):
+        return value
+    if _DIGITS.fullmatch(value):
+        return int(value)
+    return int.from_bytes(hashlib.blake2b(value.encode(errors="surrogatepass"), digest_size=8).digest(), "big") >> 11

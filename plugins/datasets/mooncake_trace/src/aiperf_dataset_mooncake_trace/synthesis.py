@@ -48,7 +48,8 @@ class Synthesis:
 
     read: the rows of the trace, each time from the first one.  session_of: what rows of one conversation have in common, None
     for a row of its own.  All rows of a session go to one tree, and a session ends before a row that is longer than max_isl.
-    block_tokens: length of a block.  wrong: the error for a line.  dropped: how many rows are left out.
+    block_tokens: length of a block.  wrong: the error for a line.  dropped: how many rows are left out.  alone: how many rows
+    with blocks have no session, where there are several trees.
 
     Raises:
         AiperfError: Of *read*; or no row is left.
@@ -59,13 +60,23 @@ class Synthesis:
         block_tokens: int, seed: int, wrong: Callable[[int, str], AiperfError],
     ) -> None:  # fmt: skip
         self._scaling, self._read, self._session_of, self._size, self._seed = scaling, read, session_of, block_tokens, seed
-        self._wrong, self.dropped = wrong, 0
+        self._wrong, self.dropped, self.alone = wrong, 0, 0
         self._begins: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._shared: dict[int, int] = {}
         self._fresh = self._each = self._offset = 0
         if scaling.max_isl is not None or not scaling.keeps_blocks:
             self._survey()
+
+    @property
+    def torn(self) -> str | None:
+        """A sentence on rows of which nothing says what belongs together; None where there are none."""
+        if not self.alone:
+            return None
+        return (
+            f"{self.alone:,} rows have no session_id: each goes to one of the {self._scaling.prefix_roots} trees by itself, so"
+            " turns of one chat share less than in the trace; give the rows of a chat one session_id to keep them together"
+        )
 
     def rows(self) -> Iterator[Row]:
         """The new rows, in the order of the old ones; those that are too long are left out."""
@@ -166,6 +177,7 @@ class Synthesis:
             if self._scaling.keeps_blocks:
                 continue
             ids = set(row.get("hash_ids") or ())
+            self.alone += session is None and len(ids) > 0 and self._scaling.prefix_roots > 1
             shared |= ids & seen
             seen |= ids
             longest = max(longest, tokens)

@@ -23,7 +23,7 @@ class SynthesisOptions(Options):
         shown="1", place="dataset.synthesis.prefix_len_multiplier", help="Multiply the blocks of shared prefixes.")
     prefix_roots: int = option("--synthesis-prefix-root-multiplier", default=1, ge=1, group=_GROUP, metavar="INT",
         place="dataset.synthesis.prefix_root_multiplier",
-        help="Number of trees of prefixes that share nothing; each conversation goes to one of them, drawn at random.")
+        help="Number of trees of prefixes that share nothing; a session, or a row without one, goes to any of them.")
     prompt_length: Finite = option("--synthesis-prompt-len-multiplier", default=1.0, gt=0, group=_GROUP, metavar="FACTOR",
         shown="1", place="dataset.synthesis.prompt_len_multiplier",
         help="Multiply the tokens of prompts behind their shared prefixes.")
@@ -58,4 +58,6 @@ def synthesized(
     if synthesis.dropped:
         count, limit = synthesis.dropped, scaling.max_isl
         log.warning("left out, because their prompts are longer than %d tokens: %d of the rows", limit, count)
+    if synthesis.torn:
+        log.warning("%s", synthesis.torn)
     return synthesis.rows

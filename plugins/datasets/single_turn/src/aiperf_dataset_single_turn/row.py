@@ -182,8 +182,7 @@ class Rows:
             (medium,) = self._reader.inlined((Media(kind, str(path)),))
         except BadDataset as error:
             raise self.wrong(line, error.message) from error
-        data = medium.value.partition(",")[2]
-        return f"{ending[1:]},{data}" if kind == "audio" else f"data:{_MIME[ending]};base64,{data}"
+        return f"{ending[1:]},{medium.value.partition(',')[2]}" if kind == "audio" else medium.value
 
     def _check_inline(self, kind: str, value: str, line: int) -> None:
         if value.startswith("data:") and ";base64," not in value[:256]:
