@@ -54,6 +54,8 @@ def test_a_wrong_server_is_named_in_the_last_line(servers: dict[Wrong, Did], wro
     assert last.startswith(LAST)
     assert [part for part in wrong.said if part not in last] == []
     assert did.code == 1
+    assert "Verdict: none (no request succeeded, and there is nothing to trust)" in did.out
+    assert "trustworthy" not in did.out
 
 
 @needs_openssl

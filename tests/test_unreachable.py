@@ -31,7 +31,7 @@ def refusals(done: Done) -> int:
 
 def reasons(done: Done) -> list[str]:
     measurement: dict[str, Any] = done.json()["measurement"]
-    assert measurement["verdict"] == "suspect"
+    assert measurement["verdict"] == ("suspect" if measurement["arrivals"]["completed"] else "none")
     found: list[str] = measurement["reasons"]
     return found
 
@@ -83,9 +83,9 @@ def test_the_report_names_the_moment_when_a_server_died(aiperf: Program) -> None
 
 def test_a_run_that_reached_its_server_waits_for_it_to_come_back(aiperf: Program) -> None:
     load: list[str | float] = ["--concurrency", 2, "--benchmark-duration", 3]
-    with running(first_token_ms=5, decode_ms=1) as simulator:
+    with running(first_token_ms=1, decode_ms=0.1) as simulator:
         run = aiperf.start(*START, *load, "--url", simulator.url)
-        wait_for(lambda: answered(simulator) > 5)
+        wait_for(lambda: answered(simulator) > 60)
     done = run.end()
     assert done.code == 0, done.err
     assert refusals(done) > 0

@@ -95,7 +95,7 @@ class Measurement(Struct, frozen=True):
     """The client's own part in the times, and the verdict.
 
     verdict: ``trustworthy``, ``suspect`` with *reasons*, ``partial`` where a run was cut short and nothing is wrong with what
-    it measured, or ``none`` where no verdict was made; *notes* then say why.
+    it measured, or ``none`` where no verdict was made, as of a run without a good answer; the last of *notes* then says why.
     scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``; None is all.
     turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
     poll_gap_ms: of good requests that were polled, the time between the starts of the last two exchanges: their latencies may

@@ -252,6 +252,7 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
         (change("summary", "is_complete", to=False), "is_complete is false, and neither of them says why"),
         (change("summary", "measurement", "reasons", to=[]), "results is suspect, with 0 reasons for suspicion"),
         (change("summary", "measurement", "verdict", to="none"), "results is none, with 1 reasons for suspicion"),
+        (change("summary", "measurement", "arrivals", "completed", to=0), "the verdict on empty results is suspect, with 1"),
         (
             change("summary", "measurement", "findings", 0, "level", to="note"),
             "measurement.reasons are not the sentences of the 0 findings of level suspect",

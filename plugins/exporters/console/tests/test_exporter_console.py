@@ -262,6 +262,13 @@ def test_a_run_that_nothing_has_judged_is_not_called_trustworthy():
     assert "no verdict was made: none is installed" in text and "trustworthy" not in text
 
 
+def test_a_run_without_a_good_answer_says_that_there_is_nothing_to_trust():
+    unjudged = replace(SUMMARY.measurement, verdict="none", reasons=("no connection could be opened",))
+    text = render(replace(SUMMARY, measurement=unjudged, valid=0), 140)
+    last = ["Verdict: none (no request succeeded, and there is nothing to trust)", "  - no connection could be opened"]
+    assert text.splitlines()[-2:] == last
+
+
 def test_a_run_that_was_cut_short_is_not_called_trustworthy():
     partial = replace(SUMMARY.measurement, verdict="partial")
     text = render(replace(SUMMARY, measurement=partial, complete=False, incomplete_reason="the run was cancelled"), 140)

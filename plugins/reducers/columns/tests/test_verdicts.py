@@ -173,6 +173,15 @@ def test_a_run_that_was_cut_short_is_never_trustworthy() -> None:
     assert concluded(sample_summary(), [], None).verdict == "trustworthy"
 
 
+def test_of_a_run_without_a_good_answer_there_is_no_verdict() -> None:
+    wrong = Finding("kind", FindingLevel.SUSPECT, "so")
+    for found in ([], [wrong]):
+        for complete in (True, False):
+            made = concluded(replace(sample_summary(), valid=0, complete=complete), found, None)
+            assert (made.verdict, made.reasons) == ("none", ("so",) * len(found))
+            assert made.notes == ("no verdict was made: no request succeeded, and there is nothing to trust",)
+
+
 @pytest.mark.parametrize(
     ("scopes", "whole"),
     [

@@ -132,8 +132,11 @@ def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
     if "verdict" in measurement:
         whole = "trustworthy" if summary.get("is_complete", True) else "partial"
         possible = ("suspect",) if measurement.get("reasons") else (whole, "none")
+        if measurement.get("arrivals", {}).get("completed") == 0:
+            possible, whole = ("none",), "empty"
         if measurement["verdict"] not in possible:
-            count, kind = len(measurement.get("reasons", ())), "whole" if whole == "trustworthy" else "incomplete"
+            count = len(measurement.get("reasons", ()))
+            kind = {"trustworthy": "whole", "partial": "incomplete"}.get(whole, whole)
             told = f"the verdict on {kind} results is {measurement['verdict']}, with {count} reasons for suspicion"
             faults.add(name, told)
     if "findings" in measurement:

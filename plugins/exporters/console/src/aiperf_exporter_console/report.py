@@ -51,7 +51,7 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
     """
     measurement = summary.measurement
     suspect = measurement.verdict == "suspect"
-    verdict = list(_verdict(measurement, look, width))
+    verdict = list(_verdict(summary, look, width))
     head = (verdict if suspect else (), _incomplete(summary, look, width), _errors(summary.errors, look, width))
     traces, groups, main = _metrics(summary, look, width)
     more = (
@@ -75,14 +75,20 @@ def number(value: float | None, decimals: int = 2) -> str:
     return _NONE if value is None or not math.isfinite(value) else f"{value:,.{decimals}f}"
 
 
-def _verdict(measurement: Measurement, look: Look, width: int) -> Iterator[str]:
-    if measurement.verdict != "suspect":
-        paint = look.good if measurement.verdict == "trustworthy" else look.bold
-        what = " (nothing is wrong with the part that was measured)" if measurement.verdict == "partial" else ""
-        yield paint(f"Verdict: {clean(measurement.verdict)}{what}")
-        return
-    scope = f" ({clean(measurement.scope)} statistics alone)" if measurement.scope else ""
-    yield look.bad(f"Verdict: suspect{scope}")
+def _verdict(summary: Summary, look: Look, width: int) -> Iterator[str]:
+    measurement = summary.measurement
+    what, paint = "", look.bold
+    if measurement.verdict == "partial":
+        what = "nothing is wrong with the part that was measured"
+    elif measurement.verdict == "none" and not summary.valid:
+        what, paint = "no request succeeded, and there is nothing to trust", look.bad
+    elif measurement.verdict == "suspect":
+        what, paint = f"{clean(measurement.scope)} statistics alone" if measurement.scope else "", look.bad
+    elif measurement.verdict == "trustworthy":
+        paint = look.good
+    first, *rest = wrap(f"Verdict: {clean(measurement.verdict)}{f' ({what})' if what else ''}", width, indent="  ")
+    yield paint(first)
+    yield from rest
     for reason in measurement.reasons:
         yield from wrap(clean(reason), width, first="  - ", indent="    ")
 

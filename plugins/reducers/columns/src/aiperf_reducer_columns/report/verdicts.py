@@ -14,6 +14,8 @@ from aiperf.sdk.summary import Measurement, Summary
 from aiperf.sdk.verdict import Evidence, Finding, FindingLevel
 from msgspec.structs import replace
 
+_NOTHING = "no request succeeded, and there is nothing to trust"
+
 
 def findings(plan: Plan, evidence: Evidence, report: Callable[[str], object]) -> list[Finding]:
     """The findings of each verdict of the plan.  A sentence on each verdict that fails goes to *report*."""
@@ -57,6 +59,8 @@ def concluded(summary: Summary, found: Sequence[Finding], missing: str | None) -
     """
     reasons, notes = sentences(found, FindingLevel.SUSPECT), sentences(found, FindingLevel.NOTE)
     verdict = "suspect" if reasons else "none" if missing is not None else "trustworthy" if summary.complete else "partial"
+    if not summary.valid:  # whatever else is suspect: of nothing there is nothing to say
+        verdict, missing = "none", _NOTHING
     if verdict == "none":
         notes = (*notes, f"no verdict was made: {missing}")
     scopes = {finding.scope for finding in found if finding.level is FindingLevel.SUSPECT}
