@@ -43,6 +43,19 @@ def test_a_share_of_few_requests_says_nothing(aiperf: Program, concurrency: int,
     assert done.code == code
 
 
+@pytest.mark.parametrize(("typed", "code"), [((), 1), (("--failed-request-threshold", "1"), 0)])
+def test_more_failures_than_half_are_exit_code_1(aiperf: Program, typed: tuple[str, ...], code: int) -> None:
+    with running(faults=["fail=500@0.8"], first_token_ms=1, decode_ms=1, tokens=2, seed=3) as simulator:
+        done = aiperf(*START, "--url", simulator.url, "--concurrency", "4", "--request-count", "40", *typed)
+        failed = simulator.summary()["statuses"]["500"]
+    assert 20 < failed < 40
+    assert done.code == code
+    said = f"aiperf: {failed} of 40 requests failed, more than half; --failed-request-threshold sets another limit"
+    assert (said in done.err) is (code == 1)
+    assert done.json()["is_complete"] is True, "all requests were sent"
+    assert f"{failed} of 40 requests failed: every latency and length is of the other {40 - failed} alone" in done.out
+
+
 def test_failures_of_the_warmup_do_not_count(aiperf: Program) -> None:
     with running(ready_after_requests=5, first_token_ms=1, decode_ms=1, tokens=2) as simulator:
         load = ["--warmup-request-count", "8", "--request-count", "12", "--failed-request-threshold", "0"]

@@ -190,7 +190,7 @@ def test_a_client_at_its_limit_is_no_fault_of_the_server(tmp_path: Path) -> None
         done = limited(words(simulator.url, "--osl", "2", "--request-rate", "500", "--request-count", "500"), 64, 256, tmp_path)
         seen = simulator.summary()["requests"]
     summary = json.loads((tmp_path / "artifacts" / "profile_export_aiperf.json").read_text())
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == (1 if 500 - seen > 250 else 0), done.stderr
     assert summary["outcomes"] == {"completed": seen, "client_limit": 500 - seen}
     assert summary["measurement"]["verdict"] == "suspect"
     (reason,) = [reason for reason in summary["measurement"]["reasons"] if "limit of its own" in reason]

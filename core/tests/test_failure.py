@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.run.failure import last_line
+from aiperf.run.failure import last_line, too_many
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import Plan, Secrets
@@ -96,3 +96,28 @@ def test_a_server_without_a_list_changes_nothing(step: Step, monkeypatch: pytest
 
 def test_only_a_404_asks_for_models() -> None:
     assert looked(Expect(), status=500) == ("each failed alike: Not Found.", [])
+
+
+@pytest.mark.parametrize(
+    ("good", "outcomes", "typed", "sentence"),
+    [
+        (1, {"failed": 59}, None, "59 of 60 requests failed, more than half; --share sets another limit"),
+        (30, {"failed": 30}, None, None),
+        (10, {"failed": 5, "cut": 3, "empty": 2, "client_limit": 1}, None, "11 of 21 requests failed, more than half; --share"),
+        (10, {"failed": 5, "cancelled": 90, "aborted": 9}, None, None),  # these did not fail
+        (1, {"failed": 2}, None, "2 of 3 requests failed, more than half; --share"),
+        (1, {"failed": 59}, 1.0, None),
+        (59, {"failed": 1}, 0.0, "1 of 60 requests failed, a larger share than --share 0"),
+        (8, {"failed": 1}, 0.0, None),  # of few requests a share says little
+        (1, {"failed": 8}, 0.0, "8 of 9 requests failed, a larger share than --share 0.5"),
+        (0, {"failed": 60}, None, None),  # the last line says more
+        (0, {}, None, None),
+    ],
+)
+def test_a_share_of_failures_makes_the_exit_code_1(
+    good: int, outcomes: dict[str, int], typed: float | None, sentence: str | None
+) -> None:
+    summary = replace(sample_summary(), valid=good, outcomes={"completed": good} | outcomes)
+    phase = plan("http://h").load.phases[0]
+    found = too_many(summary, replace(phase, concurrency=None), typed, "--share")
+    assert found is sentence is None or (found or "").startswith(sentence or "?")

@@ -174,7 +174,8 @@ class KernelOptions(Options):
 
     failed_threshold: Finite | None = option("--failed-request-threshold", ge=0, le=1, group="Load", metavar="SHARE",
         place="profiling.failed_request_threshold",
-        help="Stop when a larger share of the requests than this has failed, after at least ten and the concurrency.")
+        help="End with exit code 1 once a larger share of the requests than this (0 to 1) has failed, after at least ten and"
+        " the concurrency; without it exit code 1 at the end where more than half failed.")
     cancellation_pct: Finite | None = option("--request-cancellation-rate", ge=0, le=100, group="Load", metavar="PERCENT",
         place="profiling.cancellation.rate", help="Share of requests to cancel.")
     cancellation_delay_s: Finite | None = option("--request-cancellation-delay", ge=0, group="Load", metavar="SECONDS",

@@ -1,4 +1,4 @@
-"""The last line of a run in which no request succeeded."""
+"""What a run in which most or all requests failed says at its end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from aiperf.sdk.fetch import fetch
 from aiperf.sdk.model import join_url, names
 
 if TYPE_CHECKING:
-    from aiperf.sdk.plan import Plan, Secrets
+    from aiperf.sdk.plan import PhasePlan, Plan, Secrets
     from aiperf.sdk.summary import Summary
 
 _LOOK_S = 2.0
 _MOST_MODELS = 10
 _MOST_BYTES = 1 << 20
 _NOT_FOUND = 404
+FEWEST_TO_JUDGE = 10
+"""A typed share of failures is judged from so many ended requests on."""
+_MOST = 0.5
+"""Without a typed share, and of fewer requests, a larger share makes the exit code 1."""
+_FAILED = ("failed", "cut", "empty", "client_limit")
+"""Outcomes of failed requests: a cancelled one did not fail, it was asked for."""
 
 
 def last_line(summary: Summary, plan: Plan, secrets: Secrets) -> str:
@@ -27,6 +33,23 @@ def last_line(summary: Summary, plan: Plan, secrets: Secrets) -> str:
     sentence, models = why(summary), offered(summary, plan, secrets)
     text = f"{sentence.rstrip('.')}; at /v1/models it lists {models}" if models else sentence
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+def too_many(summary: Summary, phase: PhasePlan, typed: float | None, flag: str) -> str | None:
+    """Why the exit code is 1 though some requests succeeded; None where it needn't be.
+
+    *typed*: the share that *flag* allows, None where it was not given.
+    """
+    failed = sum(summary.outcomes.get(kind, 0) for kind in _FAILED)
+    ended = summary.valid + failed
+    limit = _MOST if typed is None else typed
+    if ended < max(FEWEST_TO_JUDGE, phase.concurrency or 0):
+        limit = max(limit, _MOST)
+    if not summary.valid or failed <= limit * ended:
+        return None
+    share = "more than half" if limit == _MOST and typed is None else f"a larger share than {flag} {limit:g}"
+    hint = f"; {flag} sets another limit" if typed is None else ""
+    return f"{failed:,} of {ended:,} requests failed, {share}{hint}"
 
 
 def why(summary: Summary) -> str:

@@ -12,6 +12,7 @@ from aiperf import environment
 from aiperf.planning.phases import target
 from aiperf.processes import control
 from aiperf.run.children import POLL_MS, Child, no_messages
+from aiperf.run.failure import FEWEST_TO_JUDGE
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S
@@ -28,8 +29,6 @@ _CANCEL_DRAIN_NS = 5 * NS_PER_S
 """Longest time for requests in flight to finish after a signal."""
 _UNREACHABLE_S = 10.0
 """A run ends when it never reached the server for so long."""
-_FEWEST_TO_JUDGE = 10
-"""The share of failed requests is judged from so many on."""
 
 
 class Phase:
@@ -81,7 +80,7 @@ class Phase:
             return
         completed, failed = self._mailbox.totals()
         finished = completed + failed
-        if finished >= max(_FEWEST_TO_JUDGE, phase.concurrency or 0) and failed > most * finished:
+        if finished >= max(FEWEST_TO_JUDGE, phase.concurrency or 0) and failed > most * finished:
             flag = self._run.settings.flag("failed_threshold", "--failed-request-threshold")
             self._outcome.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
             self._outcome.warn(self._outcome.incomplete)

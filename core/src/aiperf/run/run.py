@@ -25,7 +25,7 @@ from aiperf.registry.third_party import blamed
 from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
-from aiperf.run.failure import last_line
+from aiperf.run.failure import last_line, too_many
 from aiperf.run.fleet import Fleet
 from aiperf.run.phase import Phase
 from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit
@@ -369,4 +369,9 @@ class Run:
         if outcome.console and summary.valid == 0:
             print(f"aiperf: no request succeeded; {last_line(summary, self.plan, self.secrets)}", file=sys.stderr)
         partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
-        return 1 if failed or partial or summary.valid == 0 else 0
+        main = next(phase for phase in self.plan.load.phases if phase.kind == "profiling")
+        flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
+        share = too_many(summary, main, self.plan.load.failed_threshold, flag)
+        if share is not None and not outcome.incomplete and outcome.console:
+            print(f"aiperf: {share}", file=sys.stderr)
+        return 1 if failed or partial or share or summary.valid == 0 else 0

@@ -7,6 +7,7 @@ import json
 import pytest
 from aiperf import ErrorDetails
 from aiperf.sdk.model import STILL_COMING
+from aiperf.sdk.summary import Arrivals
 from aiperf.sdk.transport import REFUSED
 from aiperf.sdk.verdict import ErrorSeen
 from aiperf.testing import sample_evidence
@@ -125,3 +126,12 @@ def test_beside_good_requests_failures_are_counted(valid: int, start: str) -> No
     evidence = sample_evidence(errors=(seen("a riddle", 500),))
     (finding,) = Failures().judge(replace(evidence, summary=replace(evidence.summary, valid=valid)))
     assert finding.sentence.startswith(start)
+
+
+@pytest.mark.parametrize(("good", "errors", "cut", "told"), [(20, 20, 0, False), (20, 19, 2, True), (0, 40, 0, False)])
+def test_statistics_of_a_minority_are_told(good: int, errors: int, cut: int, *, told: bool) -> None:
+    outcomes = Arrivals(good + errors + cut, good + errors + cut, completed=good, errors=errors, cut=cut)
+    found = list(Failures().judge(sample_evidence(arrivals=outcomes)))
+    assert [(each.kind, each.sentence) for each in found] == [
+        ("most_failed", "21 of 41 requests failed: every latency and length is of the other 20 alone")
+    ] * told

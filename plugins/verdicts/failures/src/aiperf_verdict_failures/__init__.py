@@ -10,6 +10,8 @@ from aiperf.sdk.verdict import LIKELY
 from aiperf_verdict_failures.causes import cause_of
 
 SCOPE = "failed requests"
+MOST = 0.5
+"""Statistics are those of a minority where more requests than this share failed."""
 
 
 class Failures(Verdict[None]):
@@ -19,6 +21,7 @@ class Failures(Verdict[None]):
     """
 
     def judge(self, evidence: Evidence) -> Iterator[Finding]:
+        yield from _few_left(evidence)
         failed = sum(seen.count for seen in evidence.errors)
         counts: dict[str, int] = {}
         sentences: dict[str, str] = {}
@@ -32,3 +35,12 @@ class Failures(Verdict[None]):
             share = "" if everything else f"{counts[kind]:,} of {failed:,} failed requests: "
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}
             yield Finding(kind, FindingLevel.ADVICE, share + sentence, LIKELY, numbers, SCOPE)
+
+
+def _few_left(evidence: Evidence) -> Iterator[Finding]:
+    """That most requests failed, and the statistics are of the others."""
+    arrivals = evidence.summary.measurement.arrivals
+    failed, good = arrivals.errors + arrivals.cut, arrivals.completed
+    if good and failed > MOST * (failed + good):
+        sentence = f"{failed:,} of {failed + good:,} requests failed: every latency and length is of the other {good:,} alone"
+        yield Finding("most_failed", FindingLevel.ADVICE, sentence, numbers={"lost": failed, "answered": good})
