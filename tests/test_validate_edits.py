@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -262,6 +263,51 @@ EDITS: dict[str, Edit] = {
 }  # fmt: skip
 
 
+def shadowed(directory: Path) -> None:
+    """Another request count before the true one: readers that keep the first value see it."""
+    path = directory / JSON
+    path.write_text(path.read_text().replace("{", '{"request_count": {"unit": "requests", "avg": 9000}, ', 1))
+
+
+def shadowed_line(directory: Path) -> None:
+    path = directory / RECORDS
+    path.write_text(path.read_text().replace('{"metadata":{', '{"metadata":{"session_num":900,', 1))
+
+
+def written(name: str, content: str) -> Edit:
+    def edit(directory: Path) -> None:
+        (directory / name).write_text(content)
+
+    return edit
+
+
+def another_header(table: str) -> str:
+    return table.replace("Metric,Value", "Metric,Value,Median", 1)
+
+
+def longer_row(table: str) -> str:
+    title = "Total Output Sequence Length (tokens),"
+    at = table.index("\r\n", table.index(title))
+    return f"{table[:at]},7{table[at:]}"
+
+
+# Nothing of these is in the report of a journal.
+BESIDE: dict[str, Edit] = {
+    "a key put before its double": shadowed,
+    "a key of a line put before its double": shadowed_line,
+    "a cell more in the CSV's header": text(CSV, another_header),
+    "a cell more in the CSV's long header": text(CSV, lambda table: table.replace(",std", ",std,mad", 1)),
+    "a cell more in a row of the CSV": text(CSV, longer_row),
+    "a cell more in the header of time slices": text(SLICES_CSV, lambda table: table.replace("\r\n", ",mad\r\n", 1)),
+    "another run's file": written("profile_export_extra.json", "{}"),
+    "the marker emptied": written(".aiperf_results_ready.json", ""),
+    "the marker without a word": written(".aiperf_results_ready.json", "{}"),
+}
+OF_THE_WHOLE: dict[str, Edit] = {
+    "a file of columns deleted": lambda directory: next((directory / "journal").glob("columns-0.*")).unlink(),
+    "a file of columns cut": lambda directory: os.truncate(next((directory / "journal").glob("columns-0.*")), 100),
+    "the log deleted": lambda directory: (directory / "logs" / "aiperf.log").unlink(),
+}
 JOURNAL_ALONE = {"raw perf_ns of chunk", "raw content text", "inputs prompt text", "console number"}
 """Edits that contradict no other file."""
 
@@ -308,6 +354,22 @@ def test_the_other_files_contradict_an_edit(name: str, copy: Path, checks: dict[
     assert (name in JOURNAL_ALONE) == (not faults), faults
 
 
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_a_run_never_writes_is_a_fault(name: str, copy: Path, checks: dict[str, Check], registry: Registry) -> None:
+    BESIDE[name](copy)
+    assert check(copy, checks, registry).faults
+
+
+@pytest.mark.parametrize("name", OF_THE_WHOLE)
+def test_what_is_missing_beside_the_results_is_named(
+    name: str, good: Path, tmp_path: Path, checks: dict[str, Check], registry: Registry
+) -> None:
+    whole = shutil.copytree(good, tmp_path / "whole")
+    OF_THE_WHOLE[name](whole)
+    named = {fault.file for fault in check(whole, checks, registry).faults}
+    assert named & {"journal/columns-0.0", "logs/aiperf.log"}, named
+
+
 @pytest.mark.parametrize("name", EDITS)
 def test_the_journal_contradicts_an_edit(name: str, good: Path, copy: Path, expected: list[Path]) -> None:
     EDITS[name](copy)
@@ -321,7 +383,8 @@ def test_the_journal_contradicts_an_edit(name: str, good: Path, copy: Path, expe
 def test_results_of_a_report_with_other_slices_have_no_fault(
     good: Path, copy: Path, checks: dict[str, Check], registry: Registry
 ) -> None:
-    shutil.copytree(good / "journal", copy / "journal")
+    for folder in ("journal", "logs"):
+        shutil.copytree(good / folder, copy / folder)
     assert Program(copy.parent)("report", copy, "--slice-duration", "0.1").code == 0
     found = check(copy, checks, registry)
     assert (found.faults, found.notes) == ([], [])
@@ -330,7 +393,8 @@ def test_results_of_a_report_with_other_slices_have_no_fault(
 def test_results_of_another_version_are_compared_with_each_other_alone(
     good: Path, copy: Path, checks: dict[str, Check], registry: Registry
 ) -> None:
-    shutil.copytree(good / "journal", copy / "journal")
+    for folder in ("journal", "logs"):
+        shutil.copytree(good / folder, copy / folder)
     plan = copy / "journal" / "run.json"
     run = json.loads(plan.read_bytes())
     run["plan"]["run"]["version"] = "0.0.1"

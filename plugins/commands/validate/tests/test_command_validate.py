@@ -79,7 +79,7 @@ class Results:
         for line, row in enumerate(self.ledger[:3], 1):
             row["record_line"] = line
         self.inputs: dict[str, Any] = {"data": [{"session_id": "s", "payloads": [{}]}]}
-        self.marker: dict[str, Any] = {"ready": True, "partial": False, "files": ["inputs.json"]}
+        self.marker: dict[str, Any] = {"ready": True, "was_cancelled": False, "partial": False, "files": []}
 
     def row(self, tag: str) -> str:
         return ",".join([tag, *(f"{self.summary[tag][key]:.2f}" for key in STATISTICS)])
@@ -109,10 +109,15 @@ class Results:
         (self.path / "profile_export_aiperf.json").write_text(json.dumps(self.summary))
         (self.path / "profile_export_aiperf.csv").write_text("\r\n".join([*self.table, ""]))
         (self.path / "inputs.json").write_text(json.dumps(self.inputs))
-        (self.path / ".aiperf_results_ready.json").write_text(json.dumps(self.marker))
         for name, lines in (("", self.records), ("_raw", self.raw), ("_arrivals", self.ledger)):
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (self.path / f"profile_export{name}.jsonl").write_text(text)
+        self.mark()
+
+    def mark(self) -> None:
+        """Write the marker, which names the files that are there, unless a test says which."""
+        names = self.marker["files"] or [path.name for path in self.path.iterdir() if not path.name.startswith(".")]
+        (self.path / ".aiperf_results_ready.json").write_text(json.dumps({**self.marker, "files": names}))
 
     def faults(self, checks: dict[str, Any] | None = None) -> list[str]:
         return [str(fault) for fault in check(self.path, checks or {}, Registry.discover()).faults]
@@ -314,6 +319,7 @@ def test_a_parquet_table_has_the_per_request_files_values(results, harm, fault):
 
     results.write()
     parquet.write_table(pyarrow.table(harm(rows(results))), results.path / "profile_export.parquet")
+    results.mark()
     assert [one.split(" than ")[0] for one in results.faults()] == ([] if fault is None else [fault])
 
 
@@ -321,6 +327,7 @@ def test_what_is_no_parquet_table_is_said(results):
     pytest.importorskip("pyarrow")
     results.write()
     (results.path / "profile_export.parquet").write_text("PAR?")
+    results.mark()
     assert results.faults()[0].startswith("profile_export.parquet: is not Parquet:")
 
 
@@ -328,6 +335,7 @@ def test_without_pyarrow_a_parquet_table_is_not_judged(results, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     results.write()
     (results.path / "profile_export.parquet").write_text("PAR?")
+    results.mark()
     found = check(results.path, {}, Registry.discover())
     assert (found.faults, found.notes[0]) == ([], "profile_export.parquet was not looked at: pip install pyarrow")
 
@@ -338,6 +346,7 @@ def test_a_file_of_the_export_level_that_is_not_there_is_named(results, name):
     (results.path / f"profile_export{name}").unlink()
     if name == "_aiperf.json":  # which says the level, where there is no journal
         (results.path / "profile_export_aiperf.csv").unlink()
+        results.mark()
         assert results.faults() == []
     else:
         assert f"profile_export{name}: is missing; export level raw has it" in results.faults()
@@ -394,6 +403,7 @@ def test_files_under_a_prefix_are_found(results):
     for path in list(results.path.glob("profile_export*")):
         name = path.name.replace("profile_export_aiperf", "mine").replace("profile_export", "mine")
         path.rename(path.with_name(name))
+    results.mark()
     found = check(results.path, {}, Registry.discover())
     assert found.valid, found.faults
     assert found.files["mine.jsonl"] == 3
@@ -406,6 +416,7 @@ def test_a_packed_ledger_is_checked_like_a_plain_one(results):
     plain.unlink()
     path = results.path / "profile_export_arrivals.jsonl.gz"
     path.write_bytes(packed)
+    results.mark()
     found = check(results.path, {}, Registry.discover())
     assert (found.faults, found.files[path.name]) == ([], 4)
     path.write_bytes(packed[:-9])

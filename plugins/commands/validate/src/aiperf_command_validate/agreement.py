@@ -62,7 +62,13 @@ def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Fau
     spread = [metrics[tag] for tag in sorted(metrics) if metrics[tag].keys() != _SINGLE]
     single = [metrics[tag] for tag in sorted(metrics) if metrics[tag].keys() == _SINGLE]
     sections = list(_sections(rows))
-    for header, stats in ((["Metric", *_STATISTICS], spread), (["Metric", "Value"], single)):
+    tables = ((["Metric", *_STATISTICS], spread), (["Metric", "Value"], single))
+    for section in sections:
+        if section[0] not in [header for header, _ in tables]:
+            faults.add(name, f"has a table of {len(section[0])} columns under {','.join(section[0][:2])}…, as no run writes")
+        for title in (row[0] for row in section[1:] if len(row) != len(section[0])):
+            faults.add(name, f"{title}: has another number of cells than its header", kind="cells and headers")
+    for header, stats in tables:
         body = next((section[1:] for section in sections if section[0] == header), [])
         if len(body) != len(stats):
             faults.add(name, f"has {len(body)} rows under {','.join(header[:2])}…, the JSON {len(stats)} such metrics")

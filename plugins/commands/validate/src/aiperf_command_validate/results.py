@@ -14,14 +14,16 @@ from typing import Any, BinaryIO
 
 from aiperf import AiperfError
 from aiperf.results import FinishedRun, metrics_of, open_run
+from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.loading import load
 from aiperf.sdk.registry import InstalledPlugins
 from aiperf_rows.row_files import opened
 from msgspec import Struct
 
-from aiperf_command_validate import agreement, journal, parquet, recomputed
+from aiperf_command_validate import agreement, inventory, journal, parquet, recomputed
 from aiperf_command_validate import slices as time_slices
 from aiperf_command_validate.faults import Fault, Faults
+from aiperf_command_validate.inventory import RepeatedKeyError, unique
 from aiperf_command_validate.ledger import Ledger
 from aiperf_command_validate.records import Records, compare_raw
 from aiperf_command_validate.schemas import Check
@@ -153,6 +155,8 @@ class _Checks:
                 journal.compare(self.run.directory, expected, self.faults)
             if inputs is not None:
                 journal.inputs(self.run, inputs, self.name("inputs.json"), self.faults)
+        except BadJournal as error:
+            self.faults.add("journal", f"gives no report: {error}")
         except AiperfError as error:
             self.notes.append(f"the files were not compared with the journal: {error}")
         except OSError as error:
@@ -163,19 +167,11 @@ class _Checks:
         return self.run.file(kind).name
 
     def presence(self) -> None:
-        run, level, marker = self.run, self.run.level, self.run.marker
-        for kind in _BY_LEVEL.get(level or "", ()) if self._has_rows() else ():
-            if not run.has(kind):
-                self.faults.add(self.name(kind), f"is missing; export level {level} has it")
-        if marker is None:
-            if run.ours:
-                self.faults.add(".aiperf_results_ready.json", "is missing: the export never came to its end")
-            return
-        if marker.get("partial"):
-            self.faults.add(".aiperf_results_ready.json", "says that an exporter failed: results are not whole")
-        for name in marker.get("files", ()):
-            if not (run.directory / name).exists():
-                self.faults.add(name, "is missing; the run wrote it")
+        run = self.run
+        inventory.level_files(run, _BY_LEVEL.get(run.level or "", ()) if self._has_rows() else (), self.faults)
+        inventory.marker(run, self.faults)
+        if run.ours and run.has_journal:
+            inventory.journal_files(run, self.faults)
 
     def _has_rows(self) -> bool:
         """Whether the run's reducer makes rows of per-request files."""
@@ -192,7 +188,10 @@ class _Checks:
         name = self.name(kind)
         self.files[name] = None
         try:
-            content = json.loads(self.run.target.file(kind).read_bytes())
+            content = json.loads(self.run.target.file(kind).read_bytes(), object_pairs_hook=unique)
+        except RepeatedKeyError as error:
+            self.faults.add(name, str(error))
+            return None
         except ValueError as error:
             self.faults.add(name, f"is not JSON: {error}")
             return None
@@ -227,7 +226,10 @@ class _Checks:
                     self.faults.add(name, "is cut in the middle of its last line", number)
                     break
                 try:
-                    content = json.loads(line, parse_constant=_no_constant)
+                    content = json.loads(line, parse_constant=_no_constant, object_pairs_hook=unique)
+                except RepeatedKeyError as error:
+                    self.faults.add(name, str(error), number, kind="repeated keys")
+                    continue
                 except ValueError as error:
                     self.faults.add(name, f"is not JSON: {error}", number, kind="not JSON")
                     continue

@@ -104,7 +104,7 @@ def table(slices: Sequence[Slice], rows: list[list[str]], name: str, faults: Fau
         return
     for line, (row, (start, unit, stat, value)) in enumerate(zip(rows[1:], expected, strict=True), 2):
         told = [*row, *[""] * len(_HEADER)]
-        if (told[1], told[4], told[5]) != (start, unit, stat) or told[6] != f"{value:.2f}":
+        if len(row) != len(_HEADER) or (told[1], told[4], told[5]) != (start, unit, stat) or told[6] != f"{value:.2f}":
             faults.add(name, "is another row than the JSON's", line, kind="other rows than the JSON")
 
 
