@@ -4,28 +4,52 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from program import heed_endings
 
 _EXCUSED = pytest.StashKey[list[Path]]()
+_LEAST_IDLE, _LOOK_S = 0.75, 0.3
+"""On a machine with fewer of its processors idle, looked at for so long, tests marked ``timing`` are skipped."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 # A change is judged by what it changes, not by the luck of a draw.  `--hypothesis-profile=default` looks for new examples.
-settings.register_profile("repeatable", derandomize=True)
+# How long an example takes says how busy the machine is: neither a deadline nor the check for slow data judges it.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    heed_endings()
     config.addinivalue_line("markers", "traceback: provokes a bug on purpose, so the logs of its runs may contain a traceback")
     config.stash[_EXCUSED] = []
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     # A command of an earlier test may have taken the logger from the root, whose handlers collect what a test logs.
     logging.getLogger("aiperf").propagate = True
+    if item.get_closest_marker("timing") is not None and (share := _idle_share()) < _LEAST_IDLE:
+        pytest.skip(f"the machine is busy: {share:.0%} of it is idle, and times are judged from {_LEAST_IDLE:.0%} on")
+
+
+def _idle_share() -> float:
+    """How much of the processors was idle while this process slept; 1 where the system doesn't tell."""
+    before = _processor_times()
+    time.sleep(_LOOK_S)
+    spent = [after - earlier for earlier, after in zip(before, _processor_times(), strict=True)]
+    return spent[3] / sum(spent) if any(spent) else 1.0
+
+
+def _processor_times() -> list[int]:
+    """user, nice, system, idle and so on, in ticks of 10 ms; see proc_stat(5)."""
+    try:
+        return [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    except OSError:
+        return [0] * 8
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -226,7 +226,7 @@ class Stage:
         over = time.monotonic() + PATIENCE_S
         while self.running.survivors() and time.monotonic() < over:
             time.sleep(0.02)
-        reader.join(1)
+        reader.join(PATIENCE_S)
         return Done(code, b"".join(out).decode(), (self.folder / "stderr.txt").read_text(), self.artifacts)
 
     def kill_all(self) -> None:

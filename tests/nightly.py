@@ -28,6 +28,7 @@ from threading import Lock
 
 import fault_table
 import kill_table
+from program import heed_endings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
@@ -219,6 +220,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--page-only", action="store_true")
     given = parser.parse_args(words)
+    heed_endings()
     results = Results()
     if not given.page_only:
         run(results, given.jobs, given.only, given.keep)

@@ -15,6 +15,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+_IGNORED = "TESTS_IGNORE_SIGNALS"
+"""A variable: the signals that the tests, not their programs, ignore."""
+
+
+def heed_endings() -> None:
+    """Let the programs that this process starts be ended by SIGHUP and SIGINT, where it was started with them ignored.
+
+    That is so under ``nohup`` and behind ``&`` of a script.  This process still ignores them: a handler is for itself alone,
+    and a program it starts has the default.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) == signal.SIG_IGN or number.name in os.environ.get(_IGNORED, ""):
+            os.environ[_IGNORED] = f"{os.environ.get(_IGNORED, '')} {number.name}"  # a worker of pytest-xdist has the default
+            signal.signal(number, lambda number, frame: None)
+
 
 @dataclass(frozen=True)
 class Done:
@@ -86,10 +101,19 @@ class Running:
 
     def __init__(self, process: subprocess.Popen[str], artifacts: Path) -> None:
         self.process, self.artifacts = process, artifacts
+        self._said = ""
 
     def interrupt(self) -> None:
         """Ctrl-C: a terminal signals all processes in the foreground, children included."""
         os.killpg(self.process.pid, signal.SIGINT)
+
+    def hears(self, text: str) -> None:
+        """Wait until standard error has *text*."""
+        assert self.process.stderr is not None
+        while text not in self._said:
+            piece = os.read(self.process.stderr.fileno(), 1 << 16)
+            assert piece, f"it ended without {text!r}: {self._said}"
+            self._said += piece.decode(errors="replace")
 
     def terminate(self) -> None:
         self.process.terminate()
@@ -120,7 +144,8 @@ class Running:
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             out, err = self.process.communicate()
-            raise AssertionError(f"the command did not end in {seconds} s\n{out}\n{err}") from None
+            raise AssertionError(f"the command did not end in {seconds} s\n{out}\n{self._said}{err}") from None
+        err = self._said + err
         assert "Traceback" not in out + err, err
         return Done(self.process.returncode, out, err, self.artifacts)
 

@@ -33,7 +33,7 @@ def scarce(words: list[str], limit: int) -> subprocess.CompletedProcess[str]:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    done = subprocess.run(words, preexec_fn=limited, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(words, preexec_fn=limited, capture_output=True, text=True, timeout=180, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -42,7 +42,7 @@ def test_a_full_disk_stops_the_load_with_a_partial_report(tmp_path: Path) -> Non
     with running(first_token_ms=5, decode_ms=1, decode_batch_us=0, truth_log=100) as simulator:
         words = [
             *PROGRAM, "profile", "--model", "sim", "--url", simulator.url, "--streaming", "--tokenizer", "builtin",
-            "--concurrency", "4", "--benchmark-duration", "60", "--isl", "10", "--osl", "20", "--num-dataset-entries", "5",
+            "--concurrency", "4", "--benchmark-duration", "600", "--isl", "10", "--osl", "20", "--num-dataset-entries", "5",
             "--export-level", "summary", "--artifact-dir", str(tmp_path), "--ui", "none",
         ]  # fmt: skip
         done = scarce(words, LIMIT)
@@ -64,7 +64,7 @@ def assert_all_but_one(done: subprocess.CompletedProcess[str], directory: Path) 
 
 def test_a_disk_full_during_export_is_reported_and_a_report_recovers(tmp_path: Path) -> None:
     with running(first_token_ms=5, decode_ms=1, truth_log=100) as simulator:
-        assert subprocess.run(raw_run(simulator.url, tmp_path), capture_output=True, timeout=50, check=False).returncode == 0
+        assert subprocess.run(raw_run(simulator.url, tmp_path), capture_output=True, timeout=180, check=False).returncode == 0
         raw = tmp_path / "profile_export_raw.jsonl"
         before = raw.read_bytes()
         plugin_options = max(path.stat().st_size for path in tmp_path.rglob("*") if path != raw)
@@ -78,7 +78,7 @@ def test_a_disk_full_during_export_is_reported_and_a_report_recovers(tmp_path: P
     assert_all_but_one(scarce([*PROGRAM, "report", str(tmp_path)], limit), tmp_path)
     assert raw.read_bytes() == before, "no half of a file in its place"
 
-    assert subprocess.run([*PROGRAM, "report", str(second)], capture_output=True, timeout=50, check=False).returncode == 0
+    assert subprocess.run([*PROGRAM, "report", str(second)], capture_output=True, timeout=180, check=False).returncode == 0
     assert len((second / raw.name).read_text().splitlines()) == 10
 
 
@@ -101,12 +101,12 @@ def test_a_disk_without_any_space_left_still_gives_a_report(tmp_path: Path, leve
     with running(first_token_ms=5, decode_ms=1, decode_batch_us=0, truth_log=100) as simulator:
         words = [
             *PROGRAM, "profile", "--model", "sim", "--url", simulator.url, "--streaming", "--tokenizer", "builtin",
-            "--concurrency", "4", "--benchmark-duration", "60", "--isl", "10", "--osl", "20", "--num-dataset-entries", "5",
+            "--concurrency", "4", "--benchmark-duration", "600", "--isl", "10", "--osl", "20", "--num-dataset-entries", "5",
             "--export-level", level, "--artifact-dir", str(disk / "run"), "--ui", "none",
         ]  # fmt: skip
         done = subprocess.run(
             ["unshare", "-rm", "sh", "-c", SMALL_DISK, "sh", str(disk), str(out), *words],
-            env={**os.environ, "DISK": str(disk)}, capture_output=True, text=True, timeout=110, check=False,
+            env={**os.environ, "DISK": str(disk)}, capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
     if done.returncode in (1, 77) and not (out / "run").exists():
         pytest.skip("this user can't mount a file system")
@@ -120,7 +120,7 @@ def test_a_disk_without_any_space_left_still_gives_a_report(tmp_path: Path, leve
     assert not records.exists()
     assert ("aiperf report" in done.stderr) == (level == "records"), "how to get the files that had no room"
 
-    again = subprocess.run([*PROGRAM, "report", str(out / "run")], capture_output=True, text=True, timeout=50, check=False)
+    again = subprocess.run([*PROGRAM, "report", str(out / "run")], capture_output=True, text=True, timeout=180, check=False)
     assert "Traceback" not in again.stderr
     if level == "records":
         assert len(records.read_text().splitlines()) >= results["request_count"]["avg"], "nothing observed is lost"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,7 +85,7 @@ def behind_the_summary(aiperf: Program, simulator: Simulator, late: Path, *more:
     (late / "wait").touch()
     run = begin(aiperf, simulator, *more)
     try:
-        wait_for(lambda: (run.artifacts / "profile_export_aiperf.json").exists() and bool(held(late)), 30)
+        wait_for(lambda: (run.artifacts / "profile_export_aiperf.json").exists() and bool(held(late)))
         assert not (run.artifacts / "late.txt").exists()
         yield run
     finally:
@@ -108,7 +107,7 @@ def test_the_summary_is_printed_before_the_files_are_complete(aiperf: Program, s
             printed += run.process.stdout.readline()
         assert "Late: " not in printed and "JSON Export" not in printed
         assert not (run.artifacts / ".aiperf_results_ready.json").exists()
-    done = run.end(60)
+    done = run.end()
     assert done.code == 0, done.err
     complete(done)
     assert f"Late: {done.artifacts}/late.txt" in done.out
@@ -123,7 +122,7 @@ def test_a_process_that_is_killed_then_costs_no_row(aiperf: Program, simulator: 
     (late / victim).write_text(f"Path('{late}/{victim}').unlink(); os.kill(os.getpid(), signal.SIGKILL)")
     with behind_the_summary(aiperf, simulator, late) as run:
         pass
-    done = run.end(60)
+    done = run.end()
     assert done.code == 0, done.err
     complete(done)
 
@@ -131,7 +130,7 @@ def test_a_process_that_is_killed_then_costs_no_row(aiperf: Program, simulator: 
 def test_of_a_run_that_is_killed_then_a_report_makes_the_files(aiperf: Program, simulator: Simulator, late: Path) -> None:
     with behind_the_summary(aiperf, simulator, late) as run:
         run.process.kill()
-        run.process.wait(30)
+        run.process.wait(60)
     wait_for(lambda: run.survivors() == [])
     assert not any((run.artifacts / name).exists() for name in (*LATE, ".aiperf_results_ready.json"))
     assert aiperf("report", run.artifacts).code == 0
@@ -141,7 +140,7 @@ def test_of_a_run_that_is_killed_then_a_report_makes_the_files(aiperf: Program, 
 def test_ctrl_c_then_lets_the_files_be_completed(aiperf: Program, simulator: Simulator, late: Path) -> None:
     with behind_the_summary(aiperf, simulator, late) as run:
         run.interrupt()
-    done = run.end(60)
+    done = run.end()
     assert done.code == 130
     complete(done)
 
@@ -149,9 +148,9 @@ def test_ctrl_c_then_lets_the_files_be_completed(aiperf: Program, simulator: Sim
 def test_a_second_ctrl_c_then_names_the_files_that_are_missing(aiperf: Program, simulator: Simulator, late: Path) -> None:
     with behind_the_summary(aiperf, simulator, late) as run:
         run.interrupt()
-        time.sleep(0.5)  # two signals that wait together are one
+        run.hears("aiperf: stopping")  # two signals that wait together are one
         run.interrupt()
-        done = run.end(60)
+        done = run.end()
     assert done.code == 130
     assert "aiperf report" in done.err
     assert all(name in done.last_words for name in LATE), done.err
@@ -167,7 +166,7 @@ def test_an_exporter_that_fails_then_makes_the_run_fail(
     (late / process).write_text("1 // 0")
     with behind_the_summary(aiperf, simulator, late) as run:
         pass
-    done = run.end(60)
+    done = run.end()
     assert done.code == 1
     assert done.err.count("exporters:late of acme-late 1.0 failed: ZeroDivisionError") == 1, done.err
     assert len(done.lines("profile_export.jsonl")) == REQUESTS
@@ -181,7 +180,7 @@ def test_a_disk_that_is_full_then_costs_the_files_and_not_the_summary(
     (late / "reducer").write_text("raise OSError(28, 'No space left on device')")
     with behind_the_summary(aiperf, simulator, late) as run:
         pass
-    done = run.end(60)
+    done = run.end()
     assert done.code == 1
     assert "can't be written: No space left on device" in done.err and "aiperf report" in done.err
     assert done.json()["request_count"]["avg"] == REQUESTS
@@ -193,7 +192,7 @@ def test_a_disk_that_is_full_then_costs_the_files_and_not_the_summary(
 
 
 def test_two_workers_have_all_rows_in_order(aiperf: Program, simulator: Simulator, late: Path) -> None:
-    done = begin(aiperf, simulator, "--workers", "2").end(60)
+    done = begin(aiperf, simulator, "--workers", "2").end()
     assert done.code == 0, done.err
     complete(done)
     assert len(held(late)) >= 1

@@ -63,17 +63,17 @@ def child_of(pid: int, module: str, *, but: int = 0) -> int:
     return found[0]
 
 
-def wait_for(condition: object, seconds: float = 30) -> None:
+def wait_for(condition: object, seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < until, "it never came to that"
         time.sleep(0.02)
 
 
-def streaming(server: object) -> None:
+def streaming(server: object, directory: Path) -> None:
     """Wait until every stream is well under way."""
     wait_for(lambda: server.summary()["in_flight"] == STREAMS)  # type: ignore[attr-defined]
-    time.sleep(0.8)
+    wait_for(lambda: journaled_chunks(directory) > STREAMS * 40)
 
 
 def journaled_chunks(directory: Path) -> int:
@@ -109,7 +109,7 @@ def test_without_its_builder_a_run_ends_and_tells_what_was_never_sent(
     server: object, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     run = start(server, tmp_path, "--request-rate", "40", *words, tokens=1, requests=20_000, isl=2000)
-    wait_for(lambda: server.summary()["requests"] > 13, 120)  # type: ignore[attr-defined]
+    wait_for(lambda: server.summary()["requests"] > 13)  # type: ignore[attr-defined]
     os.kill(child_of(run.pid, " profile "), signal.SIGKILL)
     _, said = run.communicate(timeout=120)
     assert run.returncode == 1
@@ -122,11 +122,12 @@ def test_without_its_builder_a_run_ends_and_tells_what_was_never_sent(
     assert [path.name for path in tmp_path.glob("*inputs*")] == []  # half a file is none
 
 
+@pytest.mark.timing  # what it has not written yet is counted in frames of 50 ms
 def test_a_killed_worker_loses_at_most_the_frames_not_yet_written(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, "--export-level", "raw")
-    streaming(server)
+    streaming(server, tmp_path)
     os.kill(child_of(run.pid, "aiperf.worker.process"), signal.SIGKILL)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=180)
     assert run.returncode == 1
     assert "Traceback" not in said, said
     assert "worker 0 was killed by SIGKILL" in said
@@ -148,9 +149,9 @@ def test_a_killed_worker_of_several_is_replaced_and_its_loss_named(
 ) -> None:
     monkeypatch.setenv("AIPERF_WORKERS", "3")
     run = start(server, tmp_path, "--workers-max", "3", tokens=100, requests=5 * STREAMS)
-    streaming(server)
+    streaming(server, tmp_path)
     os.kill(child_of(run.pid, "aiperf.worker.process"), signal.SIGKILL)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=180)
     assert run.returncode == 1 and "Traceback" not in said, said
     assert "was killed by SIGKILL; what it had in flight is counted as unfinished, and another one goes on" in said
 
@@ -166,14 +167,13 @@ def test_a_killed_worker_of_several_is_replaced_and_its_loss_named(
 
 def test_a_killed_reducer_loses_nothing(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, tokens=100, requests=3 * STREAMS)
-    streaming(server)
+    streaming(server, tmp_path)
     first = child_of(run.pid, "aiperf.run.reducer_process")
     os.kill(first, signal.SIGKILL)
-    wait_for(lambda: server.summary()["requests"] > STREAMS)  # type: ignore[attr-defined]
-    time.sleep(0.5)
+    wait_for(lambda: server.summary()["requests"] > 2 * STREAMS)  # type: ignore[attr-defined]
     # The one that took over, after it reduced some.
     os.kill(child_of(run.pid, "aiperf.run.reducer_process", but=first), signal.SIGKILL)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=180)
     assert run.returncode == 0, said
     results = json.loads((tmp_path / "profile_export_aiperf.json").read_text())
     assert results["request_count"]["avg"] == 3 * STREAMS
@@ -184,7 +184,7 @@ def test_a_killed_reducer_loses_nothing(server: object, tmp_path: Path) -> None:
 
 def test_a_killed_parent_loses_nothing_that_was_observed(server: object, tmp_path: Path) -> None:
     run = start(server, tmp_path, tokens=100)
-    streaming(server)
+    streaming(server, tmp_path)
     worker, reducer = child_of(run.pid, "aiperf.worker.process"), child_of(run.pid, "aiperf.run.reducer_process")
     run.kill()
     run.communicate()

@@ -173,6 +173,7 @@ def test_r10_rate_with_a_ceiling(aiperf: Program, simulator: Simulator) -> None:
     assert 40 < report["request_count"]["avg"] < 130, "80 are due on average"
 
 
+@pytest.mark.timing
 def test_r11_kv_cache_timing_per_user(aiperf: Program, simulator: Simulator) -> None:
     done = run(aiperf, simulator, R11, user_centric_rate=10, num_users=4, session_turns_mean=3, benchmark_duration=2.05)
     assert done.code == 0, done.err
@@ -274,6 +275,7 @@ def test_r18_cancellation(aiperf: Program) -> None:
     assert report["request_count"]["avg"] == 60 - cancelled[499]
 
 
+@pytest.mark.timing
 def test_r19_prefill_limit_and_ramps(aiperf: Program) -> None:
     smaller = {"concurrency": 10, "prefill_concurrency": 2, "concurrency_ramp_duration": 1.5, "request_count": 60}
     with running(first_token_ms=40, decode_ms=5, tokens=30) as slow:

@@ -301,6 +301,49 @@ def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:
     assert found == []
 
 
+LEAST_S = 60
+"""A limit that is there against hanging; up to a second is a look, and no limit."""
+METHODS = ("end", "join", "wait", "result", "communicate", "settimeout")
+CLOCKS = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time", "time_ns")
+
+
+def limits(path: Path) -> Iterator[str]:
+    """What in a file of tests fails on a machine that is busy, marked ``timing`` or not."""
+    tree = ast.parse(filled_in(path))
+    timed = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any("timing" in ast.unparse(mark) for mark in node.decorator_list)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            given = [each.value for each in node.keywords if each.arg == "timeout"]
+            if name == "wait_for" or (name in METHODS and isinstance(node.func, ast.Attribute) and len(node.args) == 1):
+                given += node.args
+            numbers = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, int | float)]
+            if len(numbers) == 1 and 1 < numbers[0] < LEAST_S:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: {name} waits for {numbers[0]} s"
+            if name == "settings":
+                words = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                if words.get("deadline", "None") != "None" or "too_slow" not in words.get("suppress_health_check", "too_slow"):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: hypothesis judges the time of an example"
+        elif isinstance(node, ast.Assert) and node not in timed:
+            for each in ast.walk(node.test):
+                if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub) and any(
+                    isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] in CLOCKS
+                    for part in (each.left, each.right)
+                ):  # fmt: skip
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: asserts how long something took"
+
+
+def test_no_test_has_a_limit_in_wall_time_but_against_hanging() -> None:
+    files = [path for path in committed() if path.suffix == ".py" and {"tests", "testing"} & set(path.parts)]
+    assert len(files) > 300
+    assert [fault for path in files if "real" not in path.parts for fault in limits(path)] == []
+
+
 def test_a_room_of_the_reducer_imports_only_from_rooms_below_it() -> None:
     assert {path.parent.name for path in REDUCER.glob("*/__init__.py")} == set(REDUCER_ROOMS)
     found = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from program import Program, wait_for
@@ -53,9 +51,7 @@ def test_ctrl_c_ends_the_wait_at_once(aiperf: Program) -> None:
     with running(ready_after_s=600) as simulator:
         run = aiperf.start(*START, "--url", simulator.url, "--wait-for-model-timeout", 500, "--wait-for-model-interval", 400)
         wait_for(lambda: asked(simulator) > 0)
-        begun = time.monotonic()
         run.interrupt()
-        done = run.end()
+        done = run.end(180)  # nobody waits for the next look at the server
     assert done.code == 130
-    assert time.monotonic() - begun < 30, "nobody waits for the next look at the server"
     assert run.survivors() == []

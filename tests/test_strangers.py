@@ -694,12 +694,12 @@ class CallServer:
         self.server = Server(pause_s=pause_s)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(60)
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
 
 
 @pytest.fixture

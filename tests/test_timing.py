@@ -207,11 +207,14 @@ SECONDS = ["--benchmark-duration", "2"]
 
 
 @pytest.mark.parametrize(("words", "until"), [
-    (["--concurrency", "20", "--request-count", "40"], "last answer"),
+    pytest.param(["--concurrency", "20", "--request-count", "40"], "last answer", marks=pytest.mark.timing),
     (["--concurrency", "20", *SECONDS], "duration"),
     (["--request-rate", "12", "--arrival-pattern", "constant", *SECONDS], "duration"),
     (["--user-centric-rate", "12", "--num-users", "4", "--session-turns-mean", "2", *SECONDS], "duration"),
-    (["--fixed-schedule", "--custom-dataset-type", "mooncake_trace", "--input-file", "trace.jsonl"], "last arrival"),
+    pytest.param(
+        ["--fixed-schedule", "--custom-dataset-type", "mooncake_trace", "--input-file", "trace.jsonl"], "last arrival",
+        marks=pytest.mark.timing,
+    ),
 ])  # fmt: skip
 @pytest.mark.parametrize("steady", [{"first_token_ms": 250}], indirect=True)
 def test_the_sent_rate_is_the_servers_own_count(aiperf: Program, steady: Simulator, words: list[str], until: str) -> None:

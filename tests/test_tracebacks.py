@@ -35,8 +35,11 @@ def test_marked(tmp_path):
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     (folder / "test_logs.py").write_text(TESTS)
-    command = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(folder / "base"), *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    command = [
+        sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", "-o", f"pythonpath={ROOT / 'tests'}",
+        "--basetemp", str(folder / "base"), *words,
+    ]  # fmt: skip
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
 
 
 def test_a_traceback_in_a_log_fails_the_session_with_its_place(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_nor_does_the_installed_command(hostile: Path, aiperf: Program, simulato
 def test_nor_does_a_plugin_process(hostile: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.chdir(hostile)
     process = SideProcess(module)
-    process.end(30)
+    process.end(60)
     process.close()
     assert (process.poll(), imported(hostile)) == (0, "")
 

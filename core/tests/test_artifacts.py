@@ -119,7 +119,7 @@ class Meets(Rows):
     begun: ClassVar[threading.Barrier] = threading.Barrier(2)
 
     def join(self, parts):
-        self.begun.wait(20)
+        self.begun.wait(60)
         return super().join(parts)
 
 

@@ -90,7 +90,7 @@ def opened(name: str, told: Path, *, in_process: bool = False) -> Display:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)

@@ -42,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
-        self.server.together.wait(30)
+        self.server.together.wait(60)
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Type", "text/html" if self.path == "/page" else "image/tiff")
         self.end_headers()

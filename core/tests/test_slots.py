@@ -58,7 +58,7 @@ def test_who_waits_for_a_shared_slot_is_called_when_one_frees() -> None:
 
         waiter.notify(call)
         loop.call_soon(holder.give)
-        result = await asyncio.wait_for(woken, 5)
+        result = await asyncio.wait_for(woken, 60)
         os.close(fd)
         return bool(result)
 

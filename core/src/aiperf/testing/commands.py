@@ -9,7 +9,7 @@ from typing import ClassVar
 from aiperf.sdk.command import Command
 from aiperf.testing.manifests import check_row
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 
 
 class CommandContract:

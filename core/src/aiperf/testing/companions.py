@@ -18,7 +18,7 @@ from aiperf.testing.manifests import check_row
 from aiperf.testing.plans import sample_plan
 
 _KEY = "a-key-of-the-run"
-_WAIT_S = 30.0
+_WAIT_S = 60.0
 _PHASES = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst", turns=9))
 
 

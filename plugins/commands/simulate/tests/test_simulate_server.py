@@ -38,7 +38,7 @@ def chat(words="hello there", **fields):
 @contextmanager
 def connected(simulator):
     url = urlsplit(simulator.url)
-    with socket.create_connection((url.hostname, url.port), timeout=10) as sock:
+    with socket.create_connection((url.hostname, url.port), timeout=60) as sock:
         yield sock
 
 
@@ -52,7 +52,7 @@ def wire(body, path="/v1/chat/completions", **headers):
 def post(simulator, body, path="/v1/chat/completions", *, fault=None, method="POST", **headers):
     """Status, headers and body of one request on a connection of its own."""
     url = urlsplit(simulator.url)
-    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=10)
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     try:
         if fault:
             headers["X-Simulate"] = fault
@@ -83,8 +83,8 @@ def deltas(found, field="content"):
 
 
 def eventually(look, wanted):
-    """Wait, at most 5 s, until *look* gives *wanted*; the server learns of a closed connection when it reads."""
-    for _ in range(500):
+    """Wait, at most 60 s, until *look* gives *wanted*; the server learns of a closed connection when it reads."""
+    for _ in range(6_000):
         if (seen := look()) == wanted:
             break
         time.sleep(0.01)
@@ -502,7 +502,7 @@ def test_tls_serves_the_same(tmp_path):
         url = urlsplit(simulator.url)
         context = ssl.create_default_context(cafile=str(cert))
         context.check_hostname = False
-        connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=10, context=context)
+        connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=60, context=context)
         connection.request("POST", "/v1/chat/completions", json.dumps(chat(max_tokens=30, stream=True)))
         assert len(deltas(events(connection.getresponse().read()))) == 30
         connection.close()

@@ -61,7 +61,7 @@ def models(*names: str) -> bytes:
     return answer(json.dumps({"data": [{"id": name} for name in names]}).encode())
 
 
-async def waited(plan: Plan, mode: str, *, timeout_s: float = 5.0, headers: dict[str, str] | None = None) -> None:
+async def waited(plan: Plan, mode: str, *, timeout_s: float = 60.0, headers: dict[str, str] | None = None) -> None:
     """Wait as a run does.
 
     Raises:
@@ -76,7 +76,7 @@ async def waited(plan: Plan, mode: str, *, timeout_s: float = 5.0, headers: dict
     made.close()
 
 
-def unready(*scripts: Sequence[Step], mode: str = "inference", timeout_s: float = 0.3) -> str:
+def unready(*scripts: Sequence[Step], mode: str = "inference", timeout_s: float = 1.0) -> str:
     async def go() -> str:
         async with Scripted(*scripts) as server:
             with pytest.raises(AiperfError) as caught:
@@ -142,7 +142,7 @@ def test_a_server_that_is_not_ready_at_first_is_asked_again(caplog: pytest.LogCa
 
     assert asyncio.run(go()) == ["/v1/models"] * 4
     said = caplog.text
-    assert "its list of models is answered with 503 Service Unavailable (0 of 5 s)" in said
+    assert "its list of models is answered with 503 Service Unavailable (0 of 60 s)" in said
     assert "it lists other, not m" in said
     assert "is ready after" in said
 
@@ -170,7 +170,7 @@ def test_without_a_list_of_models_the_server_must_answer_with_2xx() -> None:
 ])  # fmt: skip
 def test_when_the_time_is_up_the_last_reason_is_said(scripts: list[list[Step]], mode: str, said: str) -> None:
     found = unready(*scripts, mode=mode)
-    assert found.startswith("not ready within 0.3 s: ")
+    assert found.startswith("not ready within 1 s: ")
     assert said in found
     assert "--wait-for-model-timeout" in found
 

@@ -391,7 +391,7 @@ SCALARS = st.one_of(
 VALUES = st.recursive(SCALARS, lambda below: st.one_of(st.lists(below, max_size=3), st.dictionaries(KEYS, below, max_size=5)))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @drawn(st.dictionaries(KEYS, VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=8))
 def test_whatever_is_in_it_is_read_or_refused(tmp_path: Path, top: dict[str, object], benchmark: dict[str, object]) -> None:
     read = filled(tmp_path, json.dumps(top | {"benchmark": benchmark}))

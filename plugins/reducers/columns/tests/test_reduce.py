@@ -861,7 +861,7 @@ def test_columns_go_on_in_another_file_when_one_is_full(
     assert outcome_of(made) == undisturbed
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.integers(1, 12), max_size=20), st.booleans())
 def test_how_it_was_cut_into_batches_changes_no_number(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: tuple[bytes, dict[str, Any]], cuts: list[int], again: bool

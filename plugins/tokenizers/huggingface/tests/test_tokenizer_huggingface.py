@@ -229,7 +229,7 @@ class Hub(BaseHTTPRequestHandler):
     def reply(self, *, body: bool) -> None:
         self.asked.append(f"{self.command} {self.path}")
         if self.silent is not None:
-            self.silent.wait(20)
+            self.silent.wait(60)
         content = self.files.get(self.path)
         if self.error is not None or content is None:
             status, code = self.error or (404, "EntryNotFound")
