@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from aiperf import AiperfError, BadDataset, Conversation, Dataset, Turn, UsageError
-from aiperf import rows as rows_of
 from aiperf.registry.registry import Registry
 from aiperf.sdk.descriptor import Descriptor
 from aiperf.testing import CommandContract, check_row
@@ -17,6 +16,7 @@ from aiperf_command_validate.faults import MOST, Faults
 from aiperf_command_validate.results import check
 from aiperf_command_validate.schemas import schemas
 from aiperf_command_validate.values import Values
+from aiperf_rows.row_files import rows as rows_of
 
 WALL = 1_795_188_652_000_000_000
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
