@@ -21,7 +21,7 @@ import sys, time
 from pathlib import Path
 from aiperf.planning import configure, problems, kernel_options
 from aiperf.registry.registry import Registry
-from aiperf.sdk.tools import data_source
+from aiperf.parts.tools import data_source
 registry = Registry.discover()
 registry.all("datasets")
 registry.hooks()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from aiperf.registry.registry import Registry
 from aiperf.rundir import journal
+from aiperf.sdk import raw_values
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.metric import Metric, Needs, RunMetric
 from aiperf.sdk.options import EncodedOptions
@@ -23,7 +24,7 @@ from aiperf.testing.journals import CLOCK, Plain, Recording
 from aiperf_dialects.spec_decode import SERVER_TIMING, SPEC_DECODE
 from aiperf_reducer_columns.reduce.reducer import Reduction, groupings
 from aiperf_reducer_columns.report.report import write_summary
-from aiperf_reducer_columns.statistics import fold, raw_values
+from aiperf_reducer_columns.statistics import fold
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.pipeline import Pipeline

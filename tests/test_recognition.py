@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from aiperf import AiperfError
+from aiperf.parts.tools import format_of
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
-from aiperf.sdk.tools import format_of
 from aiperf_hook_recognition import recognition
 
 MESSAGES = {"messages": [{"role": "user", "content": "a"}]}

@@ -32,14 +32,14 @@ FORBIDDEN = (
 )  # fmt: skip
 
 DOORS = ("aiperf", "aiperf.results", "aiperf.testing")
-"""What a plugin may import, beside the modules of ``aiperf.sdk``."""
+"""What a plugin may import, beside the modules of ``aiperf.sdk`` and, for parts of the program, of ``aiperf.parts``."""
 TOP = "(top)"
 ROOMS = (
-    TOP, "sdk", "registry", "processes", "rundir", "planning", "prepare", "worker", "run", "cli", "testing",
+    TOP, "sdk", "registry", "processes", "rundir", "planning", "prepare", "worker", "run", "cli", "parts", "testing",
 )  # fmt: skip
 """The kernel's rooms, ground floor first."""
 REDUCER = ROOT / "plugins" / "reducers" / "columns" / "src" / "aiperf_reducer_columns"
-REDUCER_ROOMS = ("statistics", "reduce", "report", "results")
+REDUCER_ROOMS = ("statistics", "reduce", "report")
 """Those of the largest package."""
 
 
@@ -227,8 +227,9 @@ def test_packages_import_promised_names_alone(folder: str) -> None:
 
 def promised(module: str, name: str) -> bool:
     """Whether a plugin may import the name, or (name "") the module."""
-    if module not in DOORS and not module.startswith("aiperf.sdk."):
-        return f"{module}.{name}" in DOORS or (module == "aiperf.sdk" and (KERNEL / "sdk" / f"{name}.py").is_file())
+    if module not in DOORS and not module.startswith(("aiperf.sdk.", "aiperf.parts.")):
+        room = KERNEL / module.partition(".")[2]
+        return f"{module}.{name}" in DOORS or (room.name in ("sdk", "parts") and (room / f"{name}.py").is_file())
     return not name or name in importlib.import_module(module).__all__
 
 

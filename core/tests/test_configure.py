@@ -15,11 +15,11 @@ from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Settings
 from aiperf.registry.option_specs import validate
 from aiperf.registry.registry import Registry
+from aiperf.registry.specs import specs
 from aiperf.rundir.journal import RunClock, load_run, save_run
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf.sdk.options import Options, option
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
-from aiperf.testing.specs import specs
 from msgspec.structs import replace
 
 FAKES = '''
@@ -852,7 +852,7 @@ def test_a_plugin_that_cannot_check_its_options_is_reported() -> None:
 
 
 def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from aiperf.testing.specs import specs
+    from aiperf.registry.specs import specs
 
     needy = row("datasets", "synthetic", options_model="x:y", options=specs(Needy))
     monkeypatch.setattr(Registry, "load_options_model", lambda self, one: Needy)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from _pytest.outcomes import Failed
 from aiperf import Plan, Summary
-from aiperf.sdk import journal
+from aiperf.parts import journal
 from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.reducer import Live, Reducer, ReducerJob, RunningReduction, plugins_used
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummary

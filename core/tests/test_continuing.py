@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.errors import BadTokenizer
+from aiperf.parts.segments import ShardReader, observations
 from aiperf.prepare.tokenizers import ChatCounter
 from aiperf.registry.third_party import load
 from aiperf.rundir.store import Store, StoreWriter
@@ -28,7 +29,6 @@ from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
 from aiperf_dialects.prompts import chat_of, prompt_of
 from aiperf_reducer_columns.reduce.prompts import Prompts
-from aiperf_reducer_columns.reduce.shard_reader import ShardReader, observations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worker_fakes import FakeTransport, make_engine, make_plan

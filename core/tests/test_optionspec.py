@@ -13,8 +13,8 @@ from aiperf.planning.kernel_options import KernelOptions
 from aiperf.registry import option_specs
 from aiperf.registry.option_specs import validate
 from aiperf.registry.registry import Registry
+from aiperf.registry.specs import specs
 from aiperf.sdk.options import After, EncodedOptions, Finite, Options, Word, option, undecodable
-from aiperf.testing.specs import specs
 
 
 class Colour(Enum):

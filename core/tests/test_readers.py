@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
+from aiperf.parts.segments import Read
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Reader
 from aiperf.sdk.framing import JsonArray, Lines
 from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
 from aiperf.testing.journals import Plain, event
 from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT, Answer, read_answer
-from aiperf_reducer_columns.reduce.shard_reader import Read
 from worker_fakes import FakeTransport, Spoken, make_engine, make_plan
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiperf.rundir.samples import SampleWriter, sample_path
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.samples import SampleWriter, sample_path
 from aiperf.sdk.series import Line, Moment, Series, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
 from aiperf.sdk.telemetry import Point, SeriesDeclaration, SeriesKind, SeriesTable

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from aiperf import Capabilities, Conversation, DatasetContext, Turn
+from aiperf.parts.tools import data_source
 from aiperf.registry.registry import Registry
-from aiperf.sdk.tools import data_source
 from aiperf_tokenizer_builtin.vocabulary import ranks
 
 REFERENCE = os.environ.get("AIPERF_REFERENCE", "")

@@ -3,7 +3,7 @@
 >>> run = open_run("artifacts/my-run")
 >>> run.number("request_latency", "p99"), run.column("time_to_first_token")
 
-The names come from the package that made the results, so they are loaded when they are used, as in the door ``aiperf`` itself.
+The names are those of the library ``aiperf-results``, and loaded when they are used, as in the door ``aiperf`` itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiperf.doors import door
 
 __all__ = ["FinishedRun", "Table", "TelemetrySeries", "metrics_of", "open_run", "open_runs"]
 
-__getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, "aiperf_reducer_columns.results"))
+__getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, "aiperf_results"))
 
 if TYPE_CHECKING:
-    from aiperf_reducer_columns.results import FinishedRun, Table, TelemetrySeries, metrics_of, open_run, open_runs
+    from aiperf_results import FinishedRun, Table, TelemetrySeries, metrics_of, open_run, open_runs

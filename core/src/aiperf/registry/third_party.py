@@ -15,7 +15,7 @@ from aiperf.sdk.descriptor import PluginRef
 
 log = logging.getLogger(__name__)
 
-_MOVED = "aiperf has no such name: docs/plugins.md, \"What moved\", tells where it is now"
+_MOVED = " (docs/plugins.md, \"What moved\", has the table of names that moved)"
 
 
 def load(plugin: PluginRef, *hints: str) -> Any:
@@ -40,8 +40,8 @@ def _loaded(how: Callable[[PluginRef], Any], plugin: PluginRef, hints: tuple[str
         raise PluginError(f"{plugin} can't be imported: {error}", *hints) from None
     except ImportError as error:
         log.debug("traceback:", exc_info=error)
-        moved = (_MOVED,) if (error.name or "").partition(".")[0] == "aiperf" else ()
-        raise PluginError(f"{plugin} can't be imported: {error}", *moved, *hints) from error
+        moved = _MOVED if (error.name or "").partition(".")[0] == "aiperf" else ""
+        raise PluginError(f"{plugin} can't be imported: {error}{moved}", *hints) from error
     except (Exception, SystemExit) as error:  # a module of a plugin may raise anything while it is imported
         raise failure(plugin, "can't be imported", error) from error
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
     Ints: TypeAlias = NDArray[np.int64]
-else:  # the names alone must not load numpy (aiperf.doors.on_demand)
+else:  # the names alone must not load numpy
     Floats = Ints = Any
 
 ABSENT = float("nan")
@@ -72,7 +72,7 @@ class Row(JournalColumns):
 
     shard: Annotated[float, "", "number of the shard (worker) that sent it"] = ABSENT
     request: Annotated[float, "", "number of the request in its shard"] = ABSENT
-    outcome: Annotated[float, "", "index into :data:`aiperf.sdk.journal.OUTCOMES`"] = ABSENT
+    outcome: Annotated[float, "", "index into :data:`aiperf.parts.journal.OUTCOMES`"] = ABSENT
     fault: Annotated[float, "", "how an ``error`` failed: 0 failed, 1 the answer began and was cut, 2 it was empty"] = ABSENT
     status: Annotated[float, "", "HTTP status; absent if none came"] = ABSENT
     due_ns: Annotated[float, "ns", "when the arrival was due; absent where nothing was scheduled (burst)"] = ABSENT
@@ -124,11 +124,38 @@ GRADE_COLUMNS = ("graded", "correct", "unparsed", "score")
 of :class:`aiperf.sdk.grader.Grade`."""
 POLL_GAP = "poll_gap_ns"
 """A column of batches of endpoints with ``follow`` alone: time between the starts of the last two exchanges of a polled request
-(ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`aiperf.sdk.journal.Leg`."""
+(ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails."""
 ANSWER_TEXTS = ("reasoning", "answer")
 """Texts of the answers, of batches of a run with an exporter that wants them; None where a request has none."""
+
+
+class Leg(Struct, frozen=True, omit_defaults=True):
+    """One of several exchanges of a request; a list of them, as JSON, is the text ``legs`` of a batch.
+
+    Instants are in ns since the run's start, None where it never came that far.
+    polled: it began after a wait, to ask again.
+    """
+
+    started_ns: int
+    ended_ns: int
+    first_byte_ns: int | None = None
+    status: int | None = None
+    polled: bool = False
+
+
+class WireTrace(Struct, frozen=True, omit_defaults=True):
+    """One exchange as it was on the wire: the text ``trace`` of a batch, as JSON.
+
+    request_headers, response_headers, trailers: secrets redacted.  reads: (ns since the run's start, body bytes) of each.
+    """
+
+    request_headers: dict[str, str] = {}
+    reason: str | None = None
+    response_headers: dict[str, str] = {}
+    reads: tuple[tuple[int, int], ...] = ()
+    trailers: dict[str, str] = {}
 
 
 class Ragged(Struct, frozen=True):
@@ -236,7 +263,7 @@ class RecordBatch:
     """Finished requests as columns, in completion order.
 
     *columns* are the kernel's.  *texts* have a string or None per request: those of :data:`TEXTS`; with ``--export-http-trace``
-    also ``trace`` (JSON of :class:`aiperf.sdk.journal.Trace`), with a grader also ``grade``, and :data:`ANSWER_TEXTS` where an
+    also ``trace`` (JSON of :class:`WireTrace`), with a grader also ``grade``, and :data:`ANSWER_TEXTS` where an
     exporter has ``answers``.
     *valid* marks requests that count for latency and throughput; the rest failed.
 
@@ -319,7 +346,7 @@ class Scored(RecordBatch):
 
 
 __all__ = [
-    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "TEXTS", "BatchTexts",
-    "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Ragged", "RecordBatch", "Row", "Scored", "UsageColumns",
-    "integers", "ragged",
+    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "TEXTS",
+    "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row",
+    "Scored", "UsageColumns", "WireTrace", "integers", "ragged",
 ]  # fmt: skip

@@ -1,14 +1,120 @@
-"""Values of each request for analyses, beside the folds: in the package that reduces journals."""
+"""Values of each request for analyses, beside the folds.
+
+Numbers beyond a bound go to a file.  Lists may have many millions of elements: at most :data:`LISTED` are kept over all
+reducers together.  Where there are more, none is kept: the number of reducers changes no result.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from aiperf.doors import door
+import msgspec
+import numpy as np
+
+from aiperf.sdk.columns import Column, Floats, Ints, Ragged, RecordBatch
+
+HELD_ROWS = 16_384
+"""Requests in memory; more go to a file."""
+LISTED = 1_000_000
+"""Elements of lists that are kept, at most."""
+
+
+class RawValueCollector:
+    """Collects the values for one analysis in one phase of one reducer.  *path*: its file."""
+
+    def __init__(self, path: Path, names: Sequence[str], lists: Sequence[str]) -> None:
+        self._path, self._names, self._lists = path, tuple(names), tuple(lists)
+        self._rows: list[Floats] = []
+        self._held = 0
+        self._ragged: dict[str, list[Ragged]] = {name: [] for name in lists}
+        self._listed = 0
+
+    def add(self, batch: RecordBatch, values: Mapping[str, Column]) -> None:
+        """Add the requests of a batch that were sent; *values*: of metrics, by tag."""
+        sent = np.flatnonzero(~np.isnan(batch["started_ns"])).astype(np.int64)
+
+        def sent_column(name: str) -> Column:
+            column = values[name] if name in values else batch.column(name)
+            return column.take(sent) if isinstance(column, Ragged) else column[sent]
+
+        self._rows.append(np.stack([np.asarray(sent_column(name), dtype=np.float64) for name in self._names], axis=1))
+        self._held += len(sent)
+        if self._held > HELD_ROWS:
+            self._spill()
+        for name in self._lists if self._listed <= LISTED else ():
+            lists = sent_column(name)
+            assert isinstance(lists, Ragged)
+            self._ragged[name].append(lists)
+            self._listed += len(lists.values)
+        if self._listed > LISTED:
+            self._ragged.clear()
+
+    def dump(self) -> bytes:
+        """The state as bytes; the numbers are in the file."""
+        self._spill()
+        return msgspec.msgpack.encode((str(self._path), self._names, self._lists, self._listed, self._packed()))
+
+    def _spill(self) -> None:
+        with self._path.open("ab") as file:
+            for rows in self._rows:
+                file.write(rows.tobytes())
+        self._rows, self._held = [], 0
+
+    def _packed(self) -> dict[str, tuple[bytes, bytes]]:
+        """Lengths (int64) and values (float64) of each list column."""
+        packed = {}
+        for name, parts in self._ragged.items():
+            lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(part.offsets) for part in parts)])
+            packed[name] = lengths.tobytes(), np.concatenate([np.empty(0), *(part.values for part in parts)]).tobytes()
+        return packed
+
+
+class RawValues:
+    """The values for one analysis of one phase from all reducers, request by request, in no particular order.
+
+    Times are in ns since the run's start; NaN is absent.
+    """
+
+    def __init__(self, states: Sequence[bytes]) -> None:
+        kind = tuple[str, tuple[str, ...], tuple[str, ...], int, dict[str, tuple[bytes, bytes]]]
+        collected = [msgspec.msgpack.decode(state, type=kind) for state in states]
+        self._lists: dict[str, tuple[Ints, Floats] | None] = {}
+        self._names = collected[0][1]
+        row_bytes = len(self._names) * np.dtype(np.float64).itemsize
+        self._files = [(path, Path(path).stat().st_size // row_bytes) for path, *_ in collected]
+        few = sum(listed for _, _, _, listed, _ in collected) <= LISTED
+        for name in collected[0][2]:
+            packed = [ragged[name] for _, _, _, _, ragged in collected] if few else []
+            lengths = [np.frombuffer(part, dtype=np.int64) for part, _ in packed]
+            values = [np.frombuffer(part, dtype=np.float64) for _, part in packed]
+            self._lists[name] = (np.concatenate(lengths), np.concatenate(values)) if few else None
+
+    def __len__(self) -> int:
+        """The number of requests."""
+        return sum(count for _, count in self._files)
+
+    def rows(self, begin: int, end: int) -> dict[str, Floats]:
+        """The columns of the requests from number *begin* on, before number *end*: for an analysis whose memory has a bound."""
+        width, tables = len(self._names), [np.empty((0, len(self._names)))]
+        for path, count in self._files:
+            first, last = max(begin, 0), min(end, count)
+            if first < last:
+                table = np.fromfile(path, np.float64, (last - first) * width, offset=first * width * tables[0].itemsize)
+                tables.append(table.reshape(-1, width))
+            begin, end = begin - count, end - count
+        return dict(zip(self._names, np.concatenate(tables).T, strict=True))
+
+    def column(self, name: str) -> Floats:
+        """A value per request."""
+        column = np.empty(len(self))
+        for at in range(0, len(column), HELD_ROWS):
+            column[at : at + HELD_ROWS] = self.rows(at, at + HELD_ROWS)[name]
+        return column
+
+    def lists(self, name: str) -> tuple[Ints, Floats] | None:
+        """A list per request, as (lengths, all values one after the other); None where there are too many."""
+        return self._lists[name]
+
 
 __all__ = ["HELD_ROWS", "LISTED", "RawValueCollector", "RawValues"]
-
-__getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, "aiperf_reducer_columns.statistics.raw_values"))
-
-if TYPE_CHECKING:
-    from aiperf_reducer_columns.statistics.raw_values import HELD_ROWS, LISTED, RawValueCollector, RawValues

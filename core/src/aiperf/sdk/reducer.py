@@ -35,7 +35,7 @@ class Live(Struct):
 class ReducerJob(Struct, frozen=True):
     """A reducer's part of a run: the shards whose number modulo ``plan.run.reducers`` is *index*.
 
-    plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.sdk.journal.RunClock`.
+    plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.parts.journal.RunClock`.
     say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
     called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
     """

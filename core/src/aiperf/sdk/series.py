@@ -1,6 +1,6 @@
 """The contract of series: what becomes of the samples of telemetry sources.
 
-A companion takes samples, one process a source, and writes them to the journal (:mod:`aiperf.sdk.samples`).  A plugin of this
+A companion takes samples, one process a source, and writes them to the journal (:mod:`aiperf.parts.samples`).  A plugin of this
 category makes statistics of each series by phase and by time slice; it may fold the samples beside the load, in the process of
 the source.  A run uses one plugin: the pinned one, else that with the highest priority, else a third party's.
 """

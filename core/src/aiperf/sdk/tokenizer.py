@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from aiperf.doors import door
 from aiperf.errors import BadTokenizer
 
 
@@ -94,10 +93,4 @@ class TokenizerSource(Protocol):
     def open(self, name: str) -> Tokenizer: ...
 
 
-__all__ = ["ChatCounter", "ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind", "open_tokenizer"]
-
-__getattr__ = door(__name__, {"prepare.tokenizers": "ChatCounter open_tokenizer"})
-"""These come from a room above this one, so they are loaded when they are used."""
-
-if TYPE_CHECKING:
-    from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
+__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind"]

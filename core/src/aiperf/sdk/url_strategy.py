@@ -1,17 +1,9 @@
-"""The contract of URL strategies: which of several URLs a session uses.
-
-``RoundRobin``, ``LeastInFlight`` and ``Weighted`` are in the package ``aiperf-schedule-standard`` and loaded from there.
-"""
+"""The contract of URL strategies: which of several URLs a session uses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
-
-from aiperf.doors import door
-
-if TYPE_CHECKING:
-    from aiperf_schedule_standard.url_strategies import LeastInFlight, RoundRobin, Weighted
+from typing import ClassVar
 
 
 class UrlStrategy:
@@ -34,6 +26,4 @@ class UrlStrategy:
         raise NotImplementedError(f"{type(self).__name__} must define choose()")
 
 
-__all__ = ["LeastInFlight", "RoundRobin", "UrlStrategy", "Weighted"]
-
-__getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, "aiperf_schedule_standard.url_strategies"))
+__all__ = ["UrlStrategy"]

@@ -59,7 +59,7 @@ def check_row(category: str, plugin: Any) -> manifest.Row:
     if row.options_model is None:
         assert not row.options + row.option_groups, f"{row.category}:{row.name} lists options without a model"
         return row
-    from aiperf.testing.specs import specs
+    from aiperf.registry.specs import specs
 
     groups = {name: specs(_class(name)) for name in row.option_groups} | read.option_groups
     written, declared = manifest.with_groups(row, groups), specs(_class(row.options_model))

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from aiperf.rundir.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.sdk.series import FailedSample, Line, Moment, Series, SourceHeader, Window
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind

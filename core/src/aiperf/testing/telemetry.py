@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from aiperf.rundir.samples import SampleWriter, read_samples
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.samples import SampleWriter, read_samples
 from aiperf.sdk.series import Moment, Sample, SeriesHeader, SourceHeader
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
 from aiperf.testing.manifests import check_row

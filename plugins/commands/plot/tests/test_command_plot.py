@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from aiperf import AiperfError, Axis, Figure, Plot, PlotRun, PluginError, Series, UsageError
 from aiperf.registry.registry import Registry
-from aiperf.results import open_runs
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.caption import caption_of
 from aiperf_command_plot.pictures import picture
+from aiperf_results import open_runs
 
 
 class TestItKeepsTheContract(CommandContract):

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 import yaml
 from aiperf.errors import ConfigErrors
+from aiperf.parts.tools import specs, validate
 from aiperf.sdk.descriptor import OptionSpec
-from aiperf.sdk.tools import specs, validate
 from aiperf_command_simulate.faults import FaultError, Faults, Odds, draw, parse, parse_odds
 from aiperf_command_simulate.options import SimulateOptions
 from aiperf_command_simulate.scenario import scenario

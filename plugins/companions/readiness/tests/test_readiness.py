@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from aiperf.errors import AiperfError, ConfigError
+from aiperf.parts.tools import specs, validate
 from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import HttpRequest, Media, Turn
 from aiperf.sdk.plan import Plan, Secrets, TlsPlan
-from aiperf.sdk.tools import specs, validate
 from aiperf.testing.journals import plan_for
 from aiperf.testing.plans import sample_ref
 from aiperf.testing.server import Certificate, Cut, Expect, Scripted, Send, Sleep, Step, answer

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf.errors import AiperfError
+from aiperf.parts.samples import SampleWriter, read_samples, sample_path
 from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.hooks import hookimpl
 from aiperf.sdk.options import EncodedOptions, Options
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets, TlsPlan
-from aiperf.sdk.samples import SampleWriter, read_samples, sample_path
 from aiperf.sdk.series import (
     FailedSample,
     Line,
@@ -257,7 +257,7 @@ def test_a_series_that_changes_is_named_once_and_goes_on(
 
 
 def test_one_source_has_a_bounded_number_of_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiperf_companion_telemetry.samples.MOST_SERIES", 3)
+    monkeypatch.setattr("aiperf.rundir.samples.MOST_SERIES", 3)
     monkeypatch.setattr(Thermometer, "sample", lambda self: [Point("p", 1.0, labels={"pid": str(pid)}) for pid in range(9)])
     bench = Bench(tmp_path / "samples")
     bench.tell(Edge(0, BEGIN))

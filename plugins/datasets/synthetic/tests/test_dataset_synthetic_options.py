@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from aiperf.registry.option_specs import validate
-from aiperf.testing.specs import specs
+from aiperf.registry.specs import specs
 from aiperf_dataset_synthetic.lengths import Pair, pairs
 from aiperf_dataset_synthetic.options import SyntheticOptions
 from aiperf_dataset_synthetic.ranges import ratios, window

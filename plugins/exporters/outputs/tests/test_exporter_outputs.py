@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 from aiperf import Metric, RecordBatch, Target, Unit
-from aiperf.sdk.journal import CANCELLED, ERROR
+from aiperf.parts.journal import CANCELLED, ERROR
 from aiperf.testing.batches import sample_batch, scored
 from aiperf_exporter_outputs import Outputs, OutputsOptions
 from aiperf_exporter_outputs.contract import OutputsContract

@@ -9,7 +9,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: the parque
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: the parquet exporters need it")
 
 from aiperf import Metric, RecordBatch, Target, Unit, ragged  # noqa: E402
-from aiperf.sdk.journal import CANCELLED, OUTCOMES  # noqa: E402
+from aiperf.parts.journal import CANCELLED, OUTCOMES  # noqa: E402
 from aiperf.testing.batches import sample_batch, scored  # noqa: E402
 from aiperf.testing.manifests import check_row  # noqa: E402
 from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402

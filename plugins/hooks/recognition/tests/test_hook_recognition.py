@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from aiperf import Dataset, hookimpl
+from aiperf.parts.hooks import Hooks
 from aiperf.sdk.descriptor import Descriptor, PluginRef
-from aiperf.sdk.loading import Hooks
 from aiperf.sdk.recognition import Recognition
 from aiperf_hook_recognition import FileRecognition
 from aiperf_hook_recognition.contract import FileRecognitionContract

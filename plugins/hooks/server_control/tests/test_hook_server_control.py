@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from aiperf import AiperfError
+from aiperf.parts.tools import specs, validate
 from aiperf.sdk.fetch import FetchError
-from aiperf.sdk.tools import specs, validate
 from aiperf_hook_server_control import ServerControl
 from aiperf_hook_server_control.contract import ServerControlContract
 from aiperf_hook_server_control.options import ServerControlOptions

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from aiperf import Needs, RecordBatch
 from aiperf.sdk.columns import ragged
+from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.testing import AnalysisContract
 from aiperf.testing.manifests import check_row
 from aiperf_metric_concurrency import EffectiveConcurrency, TokenFlow
@@ -11,7 +12,6 @@ from aiperf_metric_concurrency.curves import Curve, ratio, spans, steps, weighte
 from aiperf_metric_concurrency.pieces import pieces_of
 from aiperf_metric_concurrency.spread import Spread
 from aiperf_reducer_columns.statistics import raw_values
-from aiperf_reducer_columns.statistics.raw_values import RawValueCollector, RawValues
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,8 +4,8 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch, RunMetric, Unit, UsageError
+from aiperf.parts.tools import specs, validate
 from aiperf.sdk.columns import ragged
-from aiperf.sdk.tools import specs, validate
 from aiperf.testing import MetricContract
 from aiperf.testing.batches import columns_of
 from aiperf.testing.manifests import check_row

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
+from aiperf.parts.segments import Read
 from aiperf.rundir.journal import MESSAGE
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.model import Delta
 from aiperf.testing.journals import Plain, event
 from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer, read_trailers
-from aiperf_reducer_columns.reduce.shard_reader import Read
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from aiperf.parts.journal import COMPLETED, ERROR
 from aiperf.processes import control
 from aiperf.sdk.columns import RecordBatch
-from aiperf.sdk.journal import COMPLETED, ERROR
 from aiperf.sdk.transport import Exchange, Shape
 from aiperf.testing.batches import absent, sample_batch
 from aiperf.worker.stalls import Stalls

@@ -28,6 +28,7 @@ from aiperf.sdk.metric import (
     Totals,
     Unit,
 )
+from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.summary import Result
 from aiperf.testing.batches import assert_same, sample_batch
 from aiperf.testing.journals import Plain, plan_for
@@ -36,7 +37,6 @@ from aiperf_reducer_columns.statistics import fold
 from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer, catalogue, needs_of
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 from aiperf_reducer_columns.statistics.pipeline import Pipeline
-from aiperf_reducer_columns.statistics.raw_values import RawValues
 from aiperf_reducer_columns.statistics.totals import Analyses, PhaseTotals, merged_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -665,7 +665,7 @@ def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monk
     assert not isinstance(latency, Ragged)
     slowest = float(batch["n"][np.nanargmax(np.where(batch.valid, latency, np.nan))])
     pieces = len(batch.lists("chunk_ns").values)
-    monkeypatch.setattr("aiperf_reducer_columns.statistics.raw_values.HELD_ROWS", 5)
+    monkeypatch.setattr("aiperf.sdk.raw_values.HELD_ROWS", 5)
     for parts in ((batch,), (batch.select(batch["n"] % 2 == 0), batch.select(batch["n"] % 2 == 1))):
         whole, part = analysed(tmp_path, metrics, *parts).results(0, [(10.0, 30.0), (15.0, 20.0)])
         assert whole["slowest"].stats == {"avg": slowest}
@@ -675,7 +675,7 @@ def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monk
 @pytest.mark.parametrize("parts", [1, 2])
 def test_lists_beyond_the_budget_are_kept_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
     batch = sample_batch()
-    monkeypatch.setattr("aiperf_reducer_columns.statistics.raw_values.LISTED", len(batch.lists("chunk_ns").values) - 1)
+    monkeypatch.setattr("aiperf.sdk.raw_values.LISTED", len(batch.lists("chunk_ns").values) - 1)
     halves = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), parts)]
     (found,) = analysed(tmp_path, listing(Latency(), Spread()), *halves).results(0, [(0.0, 1.0)])
     assert found["pieces"].stats["avg"] == -1

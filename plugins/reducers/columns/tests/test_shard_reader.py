@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from aiperf.parts.segments import ShardReader
 from aiperf.rundir import journal
 from aiperf.testing.journals import CLOCK, Recording
-from aiperf_reducer_columns.reduce.shard_reader import ShardReader
 
 MS = 1_000_000
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import msgspec
 import pytest
 from aiperf.redaction import shown_headers
-from aiperf_reducer_columns.reduce.rows import Trace, traced
+from aiperf.sdk.columns import WireTrace
+from aiperf_reducer_columns.reduce.rows import traced
 
 
-def read(text: str) -> Trace:
-    return msgspec.json.decode(text, type=Trace)
+def read(text: str) -> WireTrace:
+    return msgspec.json.decode(text, type=WireTrace)
 
 
 def test_a_trace_has_both_heads_and_every_read() -> None:
     head = {"reason": "OK", "headers": [("Via", "a"), ("Set-Cookie", "id=1"), ("Via", "b")]}
     found = read(traced({"headers": {"A": "b"}}, head, [(5, 10), (9, 1)]))
-    assert found == Trace({"A": "b"}, "OK", {"Via": "a, b", "Set-Cookie": "<redacted>"}, ((5, 10), (9, 1)))
+    assert found == WireTrace({"A": "b"}, "OK", {"Via": "a, b", "Set-Cookie": "<redacted>"}, ((5, 10), (9, 1)))
 
 
 def test_what_never_came_to_it_is_empty() -> None:
-    assert read(traced(None, None, [])) == Trace()
+    assert read(traced(None, None, [])) == WireTrace()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from aiperf.sdk.samples import SampleWriter, folds_path, read_samples, sample_path
+from aiperf.parts.samples import SampleWriter, folds_path, read_samples, sample_path
 from aiperf.sdk.series import Moment, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind

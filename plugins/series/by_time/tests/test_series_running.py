@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from aiperf.sdk.samples import SampleWriter, folds_path, read_samples, sample_files, sample_path
+from aiperf.parts.samples import SampleWriter, folds_path, read_samples, sample_files, sample_path
 from aiperf.sdk.series import Moment, SourceHeader, Window
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aiperf import AiperfError, BadDataset, UsageError
+from aiperf.parts.tools import format_of
 from aiperf.sdk.registry import InstalledPlugins
-from aiperf.sdk.tools import format_of
 from aiperf.sdk.trace import Trace
 
 _BLOCK_TOKENS = 512

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 from aiperf import Command, UsageError
+from aiperf.parts.tools import Subcommand
 from aiperf.sdk.configuration import Option
-from aiperf.sdk.tools import Subcommand
 
 from aiperf_command_completion.words import Words
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
-from aiperf.results import open_runs
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
 from aiperf.sdk.registry import canonical
+from aiperf_results import open_runs
 
 from aiperf_command_plot.options import PlotOptions
 

@@ -92,7 +92,7 @@ def _report(registry: InstalledPlugins, words: list[str], options: Any) -> Repor
 
 
 def _options(registry: InstalledPlugins) -> Report:
-    from aiperf.sdk.tools import table, width
+    from aiperf.parts.tools import table, width
 
     from aiperf_command_plugins import option_page
 
@@ -100,7 +100,7 @@ def _options(registry: InstalledPlugins) -> Report:
 
 
 def _variables(registry: InstalledPlugins) -> Report:
-    from aiperf.sdk.tools import table, width
+    from aiperf.parts.tools import table, width
 
     from aiperf_command_plugins import variable_page
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 from aiperf import AiperfError
+from aiperf.parts.hooks import Hooks
+from aiperf.parts.tools import specs, without_flags
 from aiperf.sdk.registry import CATEGORIES, Descriptor, InstalledPlugins
-from aiperf.sdk.tools import Hooks, specs, without_flags
 
 
 def faults(registry: InstalledPlugins, plugins: Iterable[Descriptor]) -> list[tuple[Descriptor, str]]:

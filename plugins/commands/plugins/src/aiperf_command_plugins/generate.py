@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import yaml
 from aiperf import Options, PluginError, UsageError
+from aiperf.parts.tools import FILE_NAME, ManifestError, read, read_row, specs
 from aiperf.sdk.registry import OptionSpec
-from aiperf.sdk.tools import FILE_NAME, ManifestError, read, read_row, specs
 
 
 def manifest_path(where: Path) -> Path:

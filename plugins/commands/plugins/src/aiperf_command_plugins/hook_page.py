@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 
 from aiperf import PluginError, UsageError
+from aiperf.parts.hooks import Hooks
+from aiperf.parts.tools import width, wrapped
 from aiperf.sdk import hooks
 from aiperf.sdk.registry import Descriptor, InstalledPlugins
-from aiperf.sdk.tools import Hooks, width, wrapped
 
 from aiperf_command_plugins.report import Report
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aiperf import PluginError, UsageError
+from aiperf.parts.tools import known_plugins, package_lines, table, trouble_lines, width
 from aiperf.sdk.registry import CATEGORIES, Descriptor, InstalledPlugins, singular
-from aiperf.sdk.tools import known_plugins, package_lines, table, trouble_lines, width
 
 from aiperf_command_plugins.report import Report
 

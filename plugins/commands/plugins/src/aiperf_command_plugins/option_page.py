@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aiperf.parts.tools import FIRST, KernelOptions, by_heading, options_schema
 from aiperf.sdk.registry import Descriptor, InstalledPlugins, OptionSpec
-from aiperf.sdk.tools import FIRST, KernelOptions, by_heading, options_schema
 
 _HEAD = """\
 # Options

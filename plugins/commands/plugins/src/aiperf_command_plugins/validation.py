@@ -5,8 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from aiperf import UsageError
+from aiperf.parts.tools import known_plugins
 from aiperf.sdk.registry import Descriptor, InstalledPlugins
-from aiperf.sdk.tools import known_plugins
 
 from aiperf_command_plugins import contracts
 from aiperf_command_plugins.checks import faults

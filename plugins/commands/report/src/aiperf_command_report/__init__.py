@@ -93,8 +93,8 @@ class Report(Command[ReportOptions]):
 
     def _report(self, directory: Path, options: Any) -> bool:
         """Whether every file was written, of a whole journal."""
-        from aiperf.sdk import reporting
-        from aiperf.sdk.reporting import report
+        from aiperf.parts import reporting
+        from aiperf.parts.reporting import report
 
         _check(directory)
         try:
@@ -151,7 +151,7 @@ def _make(directory: Path) -> None:
 
 def _json(summary: Summary, plan: Plan, target: Target) -> str:
     """The summary as the run's json exporter writes it."""
-    from aiperf.sdk import reporting
+    from aiperf.parts import reporting
 
     chosen = [ref for ref in plan.plugins.exporters if ref.name == "json"]
     if not chosen:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from aiperf import Definition, Readings, RecordBatch
-from aiperf.results import open_run
 from aiperf.sdk.columns import Floats
+from aiperf_results import open_run
 from msgspec import Struct
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 from aiperf import AiperfError, Definition, PluginError, atomic
+from aiperf.parts.loading import made
 from aiperf.sdk.command import PluginOptions
-from aiperf.sdk.reporting import made
 
 from aiperf_command_report.comparison import Numbers, Spread, compare
 

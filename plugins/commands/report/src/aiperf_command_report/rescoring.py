@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiperf import ConfigError, Plan, PluginError
+from aiperf.parts.loading import made
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.grader import timeout_s
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import ExportLevel
-from aiperf.sdk.reporting import made
 
 _NS_PER_S = 1_000_000_000
 _CATEGORIES = ("metrics", "exporters", "verdicts")

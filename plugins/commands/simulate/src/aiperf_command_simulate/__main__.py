@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+from aiperf.parts.tools import specs, validate
 from aiperf.sdk.errors import AiperfError, ConfigErrors
-from aiperf.sdk.tools import specs, validate
 
 from aiperf_command_simulate import Simulate
 from aiperf_command_simulate.options import SimulateOptions

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from aiperf.results import metrics_of
+from aiperf_results import metrics_of
 
 from aiperf_command_validate import outcomes, recomputed
 from aiperf_command_validate.faults import Faults

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError, BadDataset, Capabilities, DatasetContext
+from aiperf.parts.tools import data_source
 from aiperf.sdk.descriptor import canonical
 from aiperf.sdk.registry import InstalledPlugins, PluginRef
-from aiperf.sdk.tools import data_source
 from msgspec import Struct
 
 ANY_FORMAT = "dataset"

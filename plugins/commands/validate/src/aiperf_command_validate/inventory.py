@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from aiperf.parts.journal import load_end
+from aiperf.parts.reporting import READY_FILE
 from aiperf.results import FinishedRun
 from aiperf.sdk.errors import BadJournal
-from aiperf.sdk.journal import load_end
-from aiperf.sdk.reporting import READY_FILE
 
 from aiperf_command_validate.faults import Faults
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError, Plan
-from aiperf.results import FinishedRun
-from aiperf.sdk import reporting
+from aiperf.parts import reporting
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.registry import InstalledPlugins
+from aiperf_results import FinishedRun
 
 from aiperf_command_validate import differences
 from aiperf_command_validate.differences import Difference

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from aiperf.results import metrics_of
 from aiperf.sdk.model import names
+from aiperf_results import metrics_of
 
 from aiperf_command_validate.faults import Faults
 from aiperf_command_validate.ledger import Ledger

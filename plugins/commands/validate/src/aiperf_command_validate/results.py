@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aiperf import AiperfError
-from aiperf.results import FinishedRun, metrics_of, open_run
+from aiperf.parts.loading import load
 from aiperf.sdk.errors import BadJournal
-from aiperf.sdk.loading import load
 from aiperf.sdk.registry import InstalledPlugins
+from aiperf_results import FinishedRun, metrics_of, open_run
 from aiperf_rows.row_files import opened
 from msgspec import Struct
 

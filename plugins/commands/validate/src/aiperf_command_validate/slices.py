@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from aiperf.results import metrics_of
+from aiperf_results import metrics_of
 
 from aiperf_command_validate import recomputed
 from aiperf_command_validate.faults import Faults

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from aiperf import AiperfError, ConfigError, __version__
+from aiperf.parts.loading import load, why
 from aiperf.sdk.endpoint import Endpoint, completed, encoded
 from aiperf.sdk.environment import ip_version
 from aiperf.sdk.framing import accept
 from aiperf.sdk.headers import merged
-from aiperf.sdk.loading import load, why
 from aiperf.sdk.model import Conversation, join_url, names
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.transport import tls_context

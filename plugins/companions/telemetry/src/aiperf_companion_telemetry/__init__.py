@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 from aiperf import PhasePlan
+from aiperf.parts.processes import SideProcess, fate
+from aiperf.parts.samples import sample_path
 from aiperf.sdk.companion import Companion, CompanionContext
-from aiperf.sdk.processes import SideProcess, fate
 from aiperf.sdk.telemetry import TelemetryContext
 
 from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, SourceStart, SourceTrouble, decode_reply
-from aiperf_companion_telemetry.samples import sample_path
 
 log = logging.getLogger("aiperf.companions.telemetry")
 

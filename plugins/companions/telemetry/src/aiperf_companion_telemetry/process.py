@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from aiperf.parts.hooks import Hooks
+from aiperf.parts.loading import isolated, load, why
+from aiperf.parts.processes import Inbox, ignore_endings, scrub_output, send_reply
+from aiperf.parts.samples import SampleWriter, folds_path
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
-from aiperf.sdk.loading import Hooks, isolated, load, why
-from aiperf.sdk.processes import Inbox, ignore_endings, scrub_output, send_reply
 from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
 from aiperf.sdk.telemetry import Absent, Point, TelemetrySource
 
@@ -28,7 +30,6 @@ from aiperf_companion_telemetry.messages import (
     SourceTrouble,
     decode_message,
 )
-from aiperf_companion_telemetry.samples import SampleWriter, folds_path
 
 log = logging.getLogger(__name__)
 

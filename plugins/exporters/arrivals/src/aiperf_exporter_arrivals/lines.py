@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
-from aiperf.sdk.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
 from msgspec import Meta, Struct
 
 from aiperf_exporter_arrivals import RECORD_LINE

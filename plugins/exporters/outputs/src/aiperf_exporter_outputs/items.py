@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
+from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR
 from aiperf.sdk.columns import ANSWER_TEXTS
-from aiperf.sdk.journal import CANCELLED, COMPLETED, ERROR
 from aiperf_exporter_records.columns import COUNTED, Numbers, metadata, scaled
 from msgspec import Struct
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 from aiperf import Target
-from aiperf.sdk.journal import request_id
+from aiperf.parts.journal import request_id
 from aiperf.testing import Recording, SummaryExporterContract
 
 from aiperf_exporter_raw import RawRecords

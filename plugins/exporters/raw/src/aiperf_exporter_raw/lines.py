@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 from aiperf import STREAMED, AiperfError, Target
+from aiperf.parts.journal import OUTCOMES, Store
+from aiperf.parts.segments import Observation, observations
 from aiperf.sdk.errors import BadJournal, BadResponse
-from aiperf.sdk.journal import OUTCOMES, Observation, Store, observations
 from aiperf.sdk.sse import Splitter
 from aiperf.sdk.transport import MESSAGES
 from msgspec import Struct

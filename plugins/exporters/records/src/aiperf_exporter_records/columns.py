@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
+from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
 from aiperf.sdk.columns import Floats
-from aiperf.sdk.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
 from msgspec.structs import astuple
 
 from aiperf_exporter_records.traces import NEEDED as TRACED

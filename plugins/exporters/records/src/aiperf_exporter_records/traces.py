@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 from aiperf import Column, RecordBatch, Target, integers
-from aiperf.sdk.journal import Trace
+from aiperf.sdk.columns import WireTrace
 from numpy.typing import NDArray
 
 from aiperf_exporter_records.shape import TraceData
@@ -29,7 +29,7 @@ NEEDED = (
 )  # fmt: skip
 """Columns that this takes."""
 
-_decode = msgspec.json.Decoder(Trace).decode
+_decode = msgspec.json.Decoder(WireTrace).decode
 
 
 def traces(batch: RecordBatch, values: Mapping[str, Column], target: Target) -> list[TraceData | None]:
@@ -76,7 +76,7 @@ def _stamps(batch: RecordBatch, wall_ns: int) -> dict[str, list[int | None]]:
 
 
 def _trace(kind: str, text: str | None, known: dict[str, int | None], wall_ns: int) -> TraceData:
-    said = Trace() if text is None else _decode(text)
+    said = WireTrace() if text is None else _decode(text)
     return TraceData(
         trace_type=kind,
         request_headers=said.request_headers or None,

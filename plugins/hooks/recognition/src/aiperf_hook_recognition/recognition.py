@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset
+from aiperf.parts.loading import isolated, load
 from aiperf.sdk.descriptor import Descriptor, canonical
-from aiperf.sdk.loading import isolated, load
 from aiperf.sdk.model import names
 from aiperf.sdk.recognition import Recognition
 from aiperf_rows.row_files import head, is_table, rows, tables

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiperf import AiperfError, Plan
-from aiperf.sdk.loading import load
+from aiperf.parts.loading import load
 from aiperf.sdk.reducer import Reducer, ReducerJob, RunningReduction
 
 if TYPE_CHECKING:
     from aiperf import Endpoint, Summary
+    from aiperf.parts.journal import RunClock
     from aiperf.sdk.descriptor import PluginRef
-    from aiperf.sdk.journal import RunClock
 
 
 class Columns(Reducer[None]):
@@ -32,7 +32,7 @@ class Columns(Reducer[None]):
 
     def preload(self, plan: Plan) -> None:
         """Import modules and read the tokenizer's table."""
-        from aiperf.sdk.tokenizer import open_tokenizer
+        from aiperf.parts.tokenizers import open_tokenizer
 
         from aiperf_reducer_columns import running as _imported  # noqa: F401
 

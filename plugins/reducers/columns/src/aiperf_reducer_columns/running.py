@@ -7,7 +7,7 @@ import gc
 import os
 import time
 
-from aiperf.sdk.journal import load_end
+from aiperf.parts.journal import load_end
 from aiperf.sdk.reducer import Live, ReducerJob, RunningReduction
 
 from aiperf_reducer_columns import imported

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aiperf.sdk.errors import BadJournal
-from aiperf.sdk.journal import RunClock, hold, load_end, load_run, numbered
+from aiperf.parts.journal import RunClock, hold, load_end, load_run, numbered
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.reducer import Live, Reducer, ReducerJob, RunningReduction
 from aiperf.sdk.summary import Summary

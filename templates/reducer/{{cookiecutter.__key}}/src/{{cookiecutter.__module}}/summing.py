@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-from aiperf.sdk.journal import RunClock, RunEnd
+from aiperf.parts.journal import RunClock, RunEnd
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.redaction import private

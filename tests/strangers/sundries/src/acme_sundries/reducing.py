@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 from aiperf import Plan, Result, Summary
-from aiperf.sdk import journal
+from aiperf.parts import journal
 from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.reducer import Reducer, ReducerJob, RunningReduction, plugins_used
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, PhaseSummary

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from itertools import chain, compress, product, repeat
 from typing import Any, TypeAlias
 
+from aiperf.parts.journal import MESSAGE
+from aiperf.parts.loading import why
+from aiperf.parts.segments import Read
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
-from aiperf.sdk.journal import MESSAGE
-from aiperf.sdk.loading import why
 from aiperf.sdk.model import Delta
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import END_MARKER
@@ -32,7 +33,6 @@ from aiperf_reducer_columns.reduce.envelopes import (
     tells,
 )
 from aiperf_reducer_columns.reduce.event_columns import events_by_column
-from aiperf_reducer_columns.reduce.shard_reader import Read
 from aiperf_reducer_columns.reduce.usage import merged_usage
 
 TEXT, REASONING, TOOL, ITEM, MARKED, SHARED = 1, 2, 4, 8, 16, 32

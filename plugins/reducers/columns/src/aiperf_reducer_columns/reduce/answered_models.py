@@ -8,9 +8,8 @@ from contextlib import suppress
 from itertools import product
 
 import msgspec
-from aiperf.sdk.journal import COMPLETED
-
-from aiperf_reducer_columns.reduce.shard_reader import JournalRequest
+from aiperf.parts.journal import COMPLETED
+from aiperf.parts.segments import JournalRequest
 
 _NAME = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.){1,500}")')
 """In text that was generated, the quotes of this would be escaped."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import msgspec
-from aiperf.sdk.processes import fate
+from aiperf.parts.processes import fate
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.batches import StoredBatch

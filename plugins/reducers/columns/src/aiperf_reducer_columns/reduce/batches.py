@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.journal import Store
+from aiperf.parts.segments import News, Position, ShardEvent
 from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, BatchTexts, Column, Floats, Ints, RecordBatch, Row
 from aiperf.sdk.errors import BadJournal
-from aiperf.sdk.journal import Store
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
 from msgspec import Struct
@@ -26,7 +27,6 @@ from aiperf_reducer_columns.reduce.answer import Answer
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
 from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
-from aiperf_reducer_columns.reduce.shard_reader import News, Position, ShardEvent
 from aiperf_reducer_columns.reduce.usage import Usage
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import CUT
@@ -52,9 +52,9 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     numbers: float64 of the columns *names*, one column after the other.  stamps, kinds: of each piece of content, its instant
     (int64 ns since the run's start) and the bits of ``reduce/answer.py``; lengths: pieces per request (int64); since: of each
     marked piece, when the socket was last seen empty before it.
-    errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.sdk.journal.Trace`, where the run keeps them;
+    errors: ErrorDetails as JSON, by row; traces: likewise :class:`aiperf.sdk.columns.WireTrace`, where the run keeps them;
     grades: of requests with something to grade.  further: float64 of each of the endpoint's ``numbers``.
-    legs: :class:`aiperf.sdk.journal.Leg` of each exchange of a request as JSON, where the endpoint has several.
+    legs: :class:`aiperf.sdk.columns.Leg` of each exchange of a request as JSON, where the endpoint has several.
     answers: reasoning and text of each answer with either, where an exporter wants them; None where none does.
     texts: each of the endpoint's ``texts``, by row.
     models: the model asked for and the model that answered, of some answers.

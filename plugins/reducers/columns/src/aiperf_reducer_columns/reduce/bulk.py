@@ -12,11 +12,12 @@ from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.journal import Store
+from aiperf.parts.segments import READ_BYTES, JournalRequest
 from aiperf.sdk.columns import ABSENT, NUMBERS, Floats, Ints, JournalColumns
 from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
-from aiperf.sdk.journal import Store
 from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.transport import END_MARKER, RECONNECTED, REUSED, STREAMED
@@ -25,7 +26,6 @@ from msgspec.structs import astuple
 from aiperf_reducer_columns.reduce.answer import ITEM, MARKED, REASONING, SHARED, TEXT, TOOL
 from aiperf_reducer_columns.reduce.batches import Rows
 from aiperf_reducer_columns.reduce.envelopes import read_envelopes
-from aiperf_reducer_columns.reduce.shard_reader import READ_BYTES, JournalRequest
 from aiperf_reducer_columns.reduce.usage import Usage, merged_usage, plain_counts, read_usage
 
 _BETWEEN = b"\n\ndata: "

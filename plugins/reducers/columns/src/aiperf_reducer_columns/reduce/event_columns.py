@@ -11,10 +11,9 @@ from itertools import chain, pairwise, repeat
 from operator import itemgetter
 from typing import TypeAlias
 
+from aiperf.parts.segments import Read
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
 from aiperf.sdk.sse import MOST_EVENT_BYTES, Event, Messages
-
-from aiperf_reducer_columns.reduce.shard_reader import Read
 
 _Columns: TypeAlias = tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None
 _OTHERS, _LONG = 8, 400

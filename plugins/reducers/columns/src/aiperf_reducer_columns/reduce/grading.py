@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from aiperf.parts.journal import Store
+from aiperf.parts.loading import failure, load, why
 from aiperf.sdk.columns import GRADE_COLUMNS, Column
 from aiperf.sdk.grader import Case, Grade, Grader, takes_case
-from aiperf.sdk.journal import Store
-from aiperf.sdk.loading import failure, load, why
 from aiperf.sdk.plan import Plan
 from msgspec import Struct
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from aiperf.parts.segments import Read
 from aiperf.sdk.errors import BadResponse
 from aiperf.sdk.redaction import without_secrets
 
 from aiperf_reducer_columns.reduce.encodings import decoder
-from aiperf_reducer_columns.reduce.shard_reader import Read
 
 _MOST_BYTES = 1 << 28
 """Of an answer, decoded: a few bytes can stand for a gigabyte."""

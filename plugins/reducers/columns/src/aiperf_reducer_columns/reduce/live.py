@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
 from aiperf.sdk.columns import Floats
 
 

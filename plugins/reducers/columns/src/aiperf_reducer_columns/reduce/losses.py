@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from aiperf.parts.segments import ShardReader
 from aiperf.sdk.model import names
-
-from aiperf_reducer_columns.reduce.shard_reader import ShardReader
 
 
 def lacking(columns: Sequence[str], version: str) -> str:

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.hooks import Hooks
+from aiperf.parts.loading import isolated
+from aiperf.parts.reporting import exporters, part_path, target_for
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.exporter import BatchExporter
-from aiperf.sdk.loading import Hooks, isolated
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.reporting import exporters, part_path, target_for
 
 from aiperf_reducer_columns.reduce.rows import Report
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
+from aiperf.parts.journal import Store
+from aiperf.parts.segments import JournalRequest
+from aiperf.parts.tokenizers import ChatCounter
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.errors import BadTokenizer
-from aiperf.sdk.journal import Store
-from aiperf.sdk.tokenizer import ChatCounter
-
-from aiperf_reducer_columns.reduce.shard_reader import JournalRequest
 
 
 class Prompts:

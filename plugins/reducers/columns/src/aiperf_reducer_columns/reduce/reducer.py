@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.journal import Store
+from aiperf.parts.loading import load
+from aiperf.parts.segments import JournalRequest, Position, ShardEvent, ShardReader
 from aiperf.sdk.columns import NUMBERS, RecordBatch
-from aiperf.sdk.journal import Store
-from aiperf.sdk.loading import load
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import private
 from msgspec import Struct
@@ -30,7 +31,6 @@ from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, Stor
 from aiperf_reducer_columns.reduce.losses import lacking, lost_columns, lost_frames
 from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.rows import RowMaker
-from aiperf_reducer_columns.reduce.shard_reader import JournalRequest, Position, ShardEvent, ShardReader
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets, Samples
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, Grouped, Grouping

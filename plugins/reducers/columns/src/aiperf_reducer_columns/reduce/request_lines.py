@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from aiperf.parts.journal import COMPLETED, OUTCOMES
 from aiperf.sdk.columns import RecordBatch
-from aiperf.sdk.journal import COMPLETED, OUTCOMES
 
 TRACE, DEBUG = 5, 10
 _MOST = 20

@@ -8,19 +8,20 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
-from aiperf.sdk import journal
-from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Row
+from aiperf.parts import journal
+from aiperf.parts.journal import Store
+from aiperf.parts.loading import failure, load, why
+from aiperf.parts.segments import JournalRequest
+from aiperf.parts.tokenizers import ChatCounter, open_tokenizer
+from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Leg, Row, WireTrace
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.sdk.framing import is_stream
-from aiperf.sdk.journal import Store
-from aiperf.sdk.loading import failure, load, why
 from aiperf.sdk.model import HIDDEN, STILL_COMING, ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import scrubbed, shown_headers
-from aiperf.sdk.tokenizer import ChatCounter, count_behind, open_tokenizer
+from aiperf.sdk.tokenizer import count_behind
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
-from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.answer import MARKED, Answer, read_answer, read_trailers
 from aiperf_reducer_columns.reduce.answered_models import AnsweredModels
@@ -31,7 +32,6 @@ from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, r
 from aiperf_reducer_columns.reduce.live import LiveMeans
 from aiperf_reducer_columns.reduce.prompts import Prompts
 from aiperf_reducer_columns.reduce.several_answers import Choices
-from aiperf_reducer_columns.reduce.shard_reader import JournalRequest
 from aiperf_reducer_columns.reduce.usage import Usage, read_usage
 from aiperf_reducer_columns.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
@@ -369,19 +369,6 @@ def _shortened(message: str) -> str:
     return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}… ({len(message):,} characters)"
 
 
-class Leg(Struct, frozen=True, omit_defaults=True):
-    """One of several exchanges of a request: instants in ns since the run's start, None where it never came that far.
-
-    polled: it began after a wait, to ask again.
-    """
-
-    started_ns: int
-    ended_ns: int
-    first_byte_ns: int | None = None
-    status: int | None = None
-    polled: bool = False
-
-
 def _legs(request: JournalRequest, zero_ns: int) -> list[Leg]:
     """Those that the journal has; the last ends with the request's answer, whose stamps are better."""
     legs = [
@@ -400,19 +387,6 @@ def _poll_gap(legs: list[Leg]) -> float:
     return next(gaps, ABSENT)
 
 
-class Trace(Struct, frozen=True, omit_defaults=True):
-    """One exchange.
-
-    request_headers, response_headers, trailers: secrets redacted.  reads: (ns since the run's start, body bytes) of each.
-    """
-
-    request_headers: dict[str, str] = {}
-    reason: str | None = None
-    response_headers: dict[str, str] = {}
-    reads: tuple[tuple[int, int], ...] = ()
-    trailers: dict[str, str] = {}
-
-
 def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Values of one name, joined by commas (RFC 9110, 5.3)."""
     fields: dict[str, str] = {}
@@ -425,8 +399,8 @@ def traced(
     request: dict[str, Any] | None, head: dict[str, Any] | None, reads: Iterable[tuple[int, int]],
     trailers: Iterable[tuple[str, str]] = (),
 ) -> str:  # fmt: skip
-    """A :class:`Trace` as JSON, from the journal's texts ``request`` and ``head`` (None where the exchange broke off)."""
+    """A :class:`WireTrace` as JSON, from the journal's texts ``request`` and ``head`` (None where the exchange broke off)."""
     reason, fields = (None, ()) if head is None else (head["reason"], head["headers"])
     sent = request["headers"] if request is not None else {}
-    trace = Trace(sent, reason, shown_headers(_joined(fields)), tuple(reads), shown_headers(_joined(trailers)))
+    trace = WireTrace(sent, reason, shown_headers(_joined(fields)), tuple(reads), shown_headers(_joined(trailers)))
     return msgspec.json.encode(trace).decode()

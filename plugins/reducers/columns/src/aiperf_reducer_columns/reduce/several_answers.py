@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aiperf.parts.loading import why
 from aiperf.sdk.endpoint import Endpoint, Reader
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
-from aiperf.sdk.loading import why
 from aiperf.sdk.model import HIDDEN, Delta
 
 from aiperf_reducer_columns.reduce.answer import Answer

@@ -18,13 +18,13 @@ from pathlib import Path
 from types import TracebackType
 
 import msgspec
+from aiperf.parts.journal import Store
+from aiperf.parts.loading import made, why
+from aiperf.parts.processes import SideProcess, fate, ignore_endings, send_reply
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.grader import Case, Grade, Grader, takes_case
-from aiperf.sdk.journal import Store
-from aiperf.sdk.loading import made, why
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.processes import SideProcess, fate, ignore_endings, send_reply
 from aiperf.sdk.redaction import private
 from msgspec import Struct
 from msgspec.structs import replace

@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.hooks import REQUEST_PREPARED
+from aiperf.parts.segments import ShardEvent
 from aiperf.sdk.columns import Ints
 from aiperf.sdk.driver import PRECISE_TIMERS
-from aiperf.sdk.loading import REQUEST_PREPARED
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Summary
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
 
-from aiperf_reducer_columns.reduce.shard_reader import ShardEvent
 from aiperf_reducer_columns.statistics.fold import Buckets, Merged, statistics
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.journal import Store, read_ints
+from aiperf.parts.loading import isolated, load
+from aiperf.parts.reporting import exporters, part_path, target_for
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.errors import AiperfError, BadJournal
 from aiperf.sdk.exporter import BatchExporter
-from aiperf.sdk.journal import Store, read_ints
-from aiperf.sdk.loading import isolated, load
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.redaction import private, without_secrets
 from aiperf.sdk.reducer import plugins_used
-from aiperf.sdk.reporting import exporters, part_path, target_for
 from aiperf.sdk.series import MOST_SLICES, Window
 from msgspec.structs import replace
 

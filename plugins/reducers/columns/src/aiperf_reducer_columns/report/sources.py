@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from aiperf.sdk.loading import isolated, load
+from aiperf.parts.loading import isolated, load
+from aiperf.parts.samples import folds_path, read_samples, sample_files
 from aiperf.sdk.plan import PluginPlan
 from aiperf.sdk.series import Window
 from aiperf.sdk.summary import SourceSummary
-from aiperf_companion_telemetry.samples import folds_path, read_samples, sample_files
 
 _NO_SERIES = "telemetry has no statistics: no plugin of the category series is in use; aiperf-series-by-time is one"
 

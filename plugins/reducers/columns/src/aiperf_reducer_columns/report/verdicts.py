@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import msgspec
+from aiperf.parts.loading import isolated, left_out, load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
-from aiperf.sdk.loading import isolated, left_out, load
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.summary import Measurement, Summary

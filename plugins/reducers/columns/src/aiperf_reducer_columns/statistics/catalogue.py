@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aiperf.parts.loading import isolated, left_out, load
+from aiperf.parts.registry import strongest
 from aiperf.sdk import environment
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.errors import ConfigError, PluginError, UsageError
-from aiperf.sdk.loading import isolated, left_out, load, strongest
 
 from aiperf.sdk.metric import (  # isort: skip
     Aggregation, Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginFold, PluginUnit, RunMetric, Unit,

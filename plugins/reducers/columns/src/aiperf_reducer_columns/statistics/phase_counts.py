@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
 from aiperf.sdk.columns import Ints, RecordBatch
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.summary import ErrorCount

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from aiperf.sdk import journal
+from aiperf.parts import journal
 from aiperf.sdk.columns import BOUND_COLUMNS, POLL_GAP, Bounds, Column, Floats, Ragged, RecordBatch
 from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, Over
+from aiperf.sdk.raw_values import RawValueCollector
 from msgspec.structs import astuple
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
@@ -18,7 +19,6 @@ from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, SLACK, S
 from aiperf_reducer_columns.statistics.grouped import Grouped, Grouping, Groups
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 from aiperf_reducer_columns.statistics.plugin_folds import FoldState, PluginFolds
-from aiperf_reducer_columns.statistics.raw_values import RawValueCollector
 
 _FAILED_OUTCOMES = (journal.ERROR, journal.CANCELLED)
 LATE, SLIP, HELD, ARRIVAL, TURNAROUND, POLLS = "·late", "·slip", "·held", "·arrival", "·turnaround", "·polls"

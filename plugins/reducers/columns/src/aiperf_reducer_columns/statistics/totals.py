@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
+from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.summary import Result, SeriesSummary
 from msgspec.structs import replace
 
@@ -18,7 +19,6 @@ from aiperf_reducer_columns.statistics.grouped import MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import Tally
 from aiperf_reducer_columns.statistics.pipeline import CENSORED, SEEN
 from aiperf_reducer_columns.statistics.plugin_folds import FoldResult
-from aiperf_reducer_columns.statistics.raw_values import RawValues
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats

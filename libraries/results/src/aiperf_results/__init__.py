@@ -4,8 +4,8 @@
 >>> run.number("request_latency", "p99"), run.column("time_to_first_token")
 """
 
-from aiperf_reducer_columns.results.finished_run import FinishedRun, metrics_of, open_run, open_runs
-from aiperf_reducer_columns.results.table import Table
-from aiperf_reducer_columns.results.telemetry import TelemetrySeries
+from aiperf_results.finished_run import FinishedRun, metrics_of, open_run, open_runs
+from aiperf_results.table import Table
+from aiperf_results.telemetry import TelemetrySeries
 
 __all__ = ["FinishedRun", "Table", "TelemetrySeries", "metrics_of", "open_run", "open_runs"]

@@ -9,17 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aiperf.sdk import journal
+from aiperf.parts import journal
+from aiperf.parts.journal import set_aside
+from aiperf.parts.registry import Registry
+from aiperf.parts.reporting import READY_FILE, target_for
 from aiperf.sdk.errors import AiperfError, BadJournal
 from aiperf.sdk.exporter import Target
-from aiperf.sdk.journal import set_aside
-from aiperf.sdk.loading import Registry
 from aiperf.sdk.plot import PlotRun
-from aiperf.sdk.reporting import READY_FILE, target_for
 from msgspec.structs import replace
 
-from aiperf_reducer_columns.results.table import Table, arrivals, requests
-from aiperf_reducer_columns.results.telemetry import TelemetrySeries, of_journal, of_reference
+from aiperf_results.table import Table, arrivals, requests
+from aiperf_results.telemetry import TelemetrySeries, of_journal, of_reference
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, RecordBatch
@@ -211,7 +211,7 @@ class FinishedRun(PlotRun):
         Raises:
             BadJournal: The directory has no journal of this version, or the journal has no data set.
         """
-        from aiperf.sdk.journal import Store
+        from aiperf.parts.journal import Store
 
         store, models = Store(self._journal), range(len(self.plan.target.models))
         for entry in store.readable():

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
+
 from aiperf.sdk.series import FailedSample, Line, Moment, Sample, SeriesHeader, SourceHeader, Value
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
-from msgspec.structs import replace
 
 MOST_SERIES = 10_000
 """Series of one source; further ones are left out."""

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from aiperf.parts.samples import read_samples, sample_files
 from aiperf.sdk.series import Sample, SeriesHeader, SourceHeader
-from aiperf_companion_telemetry.samples import read_samples, sample_files
 from msgspec import Struct
 
-from aiperf_reducer_columns.results.table import lines
+from aiperf_results.table import lines
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, Ints

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
-from aiperf.sdk import journal
-from aiperf.sdk.columns import Ints
-from aiperf.sdk.journal import Store
 from msgspec import Struct
+
+from aiperf.rundir import journal
+from aiperf.rundir.store import Store
+from aiperf.sdk.columns import Ints
 
 STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
