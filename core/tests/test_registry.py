@@ -152,7 +152,7 @@ def test_equal_options_of_two_packages_are_shared() -> None:
         plugin("ours", "datasets", "synthetic", options=(ISL,)),
         plugin("acme", "datasets", "random", options=(OptionSpec("length", ("--isl",), "Other words.", "int"),)),
     )
-    assert [each.options[0].flags for each in found.all("datasets")] == [("--isl",)] * 2 and found.problems == ()
+    assert [each.options[0].flags for each in found.all("datasets")] == [("--isl",)] * 2 and found.losses == ()
 
 
 FILE = OptionSpec("file", ("--isl", "--acme-file"), "A file.", "path")
@@ -182,10 +182,10 @@ def test_a_flag_goes_to_ours_then_to_priority_else_to_nobody(
     candidates += [plugin("ours", "datasets", "synthetic", options=(ISL,))] if ours else []
     candidates += [plugin("bolt", "exporters", "bolt", options=(TEXT,), priority=bolt)] if bolt is not None else []
     found = registry(*candidates)
-    assert found.broken == [] and sentence in found.problems
+    assert found.broken == [] and sentence in found.losses
     plugins = {each.distribution: each for category in ("datasets", "exporters") for each in found.all(category)}
     assert {name: each.options[0].flags if each.options else None for name, each in plugins.items()} == owners
-    assert found.choosing(pins={}, disabled=[]).problems == found.problems, "nothing is said twice"
+    assert found.choosing(pins={}, disabled=[]).losses == found.losses, "nothing is said twice"
 
 
 @pytest.mark.parametrize("flag", ["-u", "--url", "--config", "-f", "--help", "--plugin", "--disable-plugin"])
@@ -195,7 +195,7 @@ def test_a_plugin_cannot_take_a_kernel_flag_declared_alike_or_not(flag: str) -> 
     found = Registry([plugin("acme", options=(mine, kernel))], kernel_options=(kernel,))
     (kept,) = found.descriptor("endpoints", "chat").options
     assert kept.flags == ("--user",) and found.broken == []
-    (sentence,) = found.problems
+    (sentence,) = found.losses
     assert sentence.startswith("endpoints:chat of acme 1.0 works without ") and flag in sentence
     assert sentence.endswith(": aiperf itself has them")
 
@@ -206,7 +206,7 @@ def test_a_plugin_cannot_take_a_place_in_files_that_is_anothers() -> None:
     found = Registry([plugin("acme", options=(mine,))], kernel_options=kernel)
     (kept,) = found.descriptor("endpoints", "chat").options
     assert (kept.flags, kept.place) == (("--my-urls",), "")
-    assert found.problems == ("endpoints:chat of acme 1.0 works without endpoint.urls: aiperf itself has it",)
+    assert found.losses == ("endpoints:chat of acme 1.0 works without endpoint.urls: aiperf itself has it",)
 
 
 def test_options_of_subcommands_are_their_own() -> None:

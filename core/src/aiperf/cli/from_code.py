@@ -113,7 +113,7 @@ def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Va
         raise AiperfError("aiperf.profile works in the main thread only: it handles signals", "elsewhere run aiperf profile")
     settings, registry = _settings(shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
     with _unchanged(settings) as signals, contextlib.suppress(Interruption):
-        for problem in registry.problems:
+        for problem in (*registry.problems, *registry.losses):
             log.warning("%s", problem)
         main.warn_of_broken(registry, partial(log.warning, "%s"))
         return execute(settings, registry, signals, fleet, console=console)[0]

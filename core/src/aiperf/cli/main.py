@@ -145,7 +145,7 @@ def _main(words: list[str], registry: Registry | None) -> int:
     if scan.help:
         print(command.help(scan.topics, terminal=sys.stdout.isatty()), end="")
         return 0
-    for problem in registry.problems:
+    for problem in (*registry.problems, *(registry.losses if command.grouped else ())):
         warn(problem)
     scan.shown.insert(0, name)
     return checked(command, scan, file, errors, command.prepare)()

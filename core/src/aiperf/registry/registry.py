@@ -59,9 +59,11 @@ class Registry:
         self.disabled = tuple(plugin for plugin in candidates if (plugin.category, plugin.name) in off)
         """Plugins that are switched off."""
         enabled = [plugin for plugin in candidates if (plugin.category, plugin.name) not in off]
-        self._named, self._broken, lost = resolve(enabled, chosen, self.kernel_options)
-        self.problems = (*self._unreadable, *lost)
-        """Sentences on packages that cannot be read, or should not be installed, and on names and flags that nobody got."""
+        self.problems = self._unreadable
+        """Sentences on packages that cannot be read, or should not be installed, and on aliases that nobody got."""
+        self._named, self._broken, losses = resolve(enabled, chosen, self.kernel_options)
+        self.losses = tuple(losses)
+        """Sentences on packages that work without some of their flags, which belong to others."""
         self._aliases = self._claim_aliases()
         self._hooks: Hooks | None = None
 
