@@ -33,8 +33,8 @@ from aiperf.sdk.columns import NUMBERS
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.transport import STREAMED
-from aiperf.testing.journals import plan_for
 from aiperf_reducer_columns.reduce.batches import StoredBatch
+from aiperf_testing.journals import plan_for
 
 CLOCK = RunClock(5_000_000_000_007, 1_700_000_000_000_000_123)
 MS = 1_000_000

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiperf.testing.server import answer, chunk, chunked_head
+from aiperf_testing.server import answer, chunk, chunked_head
 
 ANSWERED, IN_FLIGHT, CLIENT_GONE = "answered", "in flight", "client gone"
 TOKENS = 6

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aiperf.testing.server import Certificate, answer, chunk, chunked_head
+from aiperf_testing.server import Certificate, answer, chunk, chunked_head
 from command_lines import Did, Given, run
 from msgspec import json
 from wrong_servers import WrongServer

@@ -19,8 +19,6 @@ from aiperf.sdk.metric import Metric, Needs, RunMetric
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Replay
 from aiperf.sdk.summary import Summary
-from aiperf.testing.batches import busy_batch
-from aiperf.testing.journals import CLOCK, Plain, Recording
 from aiperf_dialects.spec_decode import SERVER_TIMING, SPEC_DECODE
 from aiperf_reducer_columns.reduce.reducer import Reduction, groupings
 from aiperf_reducer_columns.report.report import write_summary
@@ -28,6 +26,8 @@ from aiperf_reducer_columns.statistics import fold
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.pipeline import Pipeline
+from aiperf_testing.batches import busy_batch
+from aiperf_testing.journals import CLOCK, Plain, Recording
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

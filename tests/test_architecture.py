@@ -10,8 +10,8 @@ import pytest
 from requirements import ROOT
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
-PATHS = sorted(set(re.findall(r"`((?:core|plugins|templates|tests|docs|benchmarks)/[\w./{}-]*)`", TEXT)))
-TESTS = sorted(set(re.findall(r"`((?:core|plugins|tests)/[\w./-]+\.py)::(\w+)`", TEXT)))
+PATHS = sorted(set(re.findall(r"`((?:core|libraries|plugins|templates|tests|docs|benchmarks)/[\w./{}-]*)`", TEXT)))
+TESTS = sorted(set(re.findall(r"`((?:core|libraries|plugins|tests)/[\w./-]+\.py)::(\w+)`", TEXT)))
 COMMITS = sorted(set(re.findall(r"commit ([0-9a-f]{7,})", TEXT)))
 ROOMS = sorted(set(re.findall(r"^\| `(\w+)` \| ", TEXT, re.MULTILINE)))
 

@@ -577,7 +577,7 @@ def sections() -> dict[str, list[str]]:
 def functions(name: str) -> set[str]:
     """The test functions of the file of that name, methods of contracts too."""
     (path,) = [*ROOT.glob(f"*/tests/{name}"), *ROOT.glob(f"tests/{name}"), *ROOT.glob(f"plugins/*/*/tests/{name}"),
-               *ROOT.glob(f"core/src/aiperf/testing/{name}")]  # fmt: skip
+               *ROOT.glob(f"libraries/testing/src/aiperf_testing/{name}")]  # fmt: skip
     return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
 
 

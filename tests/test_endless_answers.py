@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiperf.testing.server import chunk, chunked_head
+from aiperf_testing.server import chunk, chunked_head
 from program import Program
 
 PIECES = {

@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 
-from aiperf.testing.server import Certificate
+from aiperf_testing.server import Certificate
 
 
 class WrongServer:

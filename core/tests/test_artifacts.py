@@ -28,7 +28,7 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions, Options, option
 from aiperf.sdk.reducer import Reducer
 from aiperf.sdk.summary import Arrivals, DeliveredLoad
-from aiperf.testing.plans import sample_plan, sample_ref
+from aiperf_testing.plans import sample_plan, sample_ref
 
 
 class Fine(SummaryExporter):

@@ -25,9 +25,12 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan, Replay
-from aiperf.testing.plans import sample_plan, sample_ref
-from aiperf_schedule_standard.samplers import random, shuffle
+from aiperf_testing.plans import sample_plan, sample_ref
 from msgspec.structs import replace
+
+_samplers = pytest.importorskip("aiperf_schedule_standard.samplers")
+random = _samplers.random
+shuffle = _samplers.shuffle
 
 FAKES = '''
 import time

@@ -12,7 +12,7 @@ from aiperf.errors import BadDataset
 from aiperf.sdk.cache_bust import CacheBust, marked, marker, marker_tokens
 from aiperf.sdk.model import Conversation, Message, Turn
 from aiperf.sdk.plan import PhasePlan
-from aiperf.testing.plans import sample_plan
+from aiperf_testing.plans import sample_plan
 from worker_fakes import SPOKEN, make_engine, make_plan
 
 PHASES = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst"))

@@ -18,7 +18,7 @@ from aiperf.sdk.companion import Companion, Waiting
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf.sdk.options import Options, option
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
-from aiperf.testing.plans import sample_plan, sample_ref
+from aiperf_testing.plans import sample_plan, sample_ref
 
 TOLD: list[str] = []
 PHASE = PhasePlan("profiling", "profiling", 1, "burst")

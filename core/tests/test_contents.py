@@ -14,7 +14,7 @@ from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
 from aiperf.sdk.model import Answers
 from aiperf.sdk.plan import TargetPlan
-from aiperf.testing.plans import sample_plan
+from aiperf_testing.plans import sample_plan
 
 TARGET = TargetPlan(models=("m",), urls=("http://h",), path="/", streaming=True, timeout_ns=1, extra={"a": 1, "b": 1})
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]}

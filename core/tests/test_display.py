@@ -17,7 +17,7 @@ from aiperf.run import steps
 from aiperf.run.display import Display, Elsewhere, display
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.ui import NoUi, Snapshot, Step, Ui
-from aiperf.testing.plans import sample_ref
+from aiperf_testing.plans import sample_ref
 
 FAKES = '''
 import os

@@ -14,7 +14,7 @@ from aiperf.errors import PluginError
 from aiperf.registry.samplers import sampler_of
 from aiperf.sdk import draws
 from aiperf.sdk.draws import BLOCK, shuffled, uniform, uniforms
-from aiperf.testing.plans import sample_plan, sample_ref
+from aiperf_testing.plans import sample_plan, sample_ref
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -18,8 +18,8 @@ from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan, Secrets
 from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Shape
-from aiperf.testing.plans import sample_ref
 from aiperf.worker.requests import Requests
+from aiperf_testing.plans import sample_ref
 from worker_fakes import ECHOED, SPOKEN, FakeTransport, make_engine, make_plan
 
 

@@ -14,10 +14,10 @@ from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.summary import ErrorCount, Summary
 from aiperf.sdk.verdict import Finding, FindingLevel
-from aiperf.testing.journals import plan_for
-from aiperf.testing.plans import sample_ref
-from aiperf.testing.server import Expect, Scripted, Send, Sleep, Step, answer
-from aiperf.testing.summaries import sample_summary
+from aiperf_testing.journals import plan_for
+from aiperf_testing.plans import sample_ref
+from aiperf_testing.server import Expect, Scripted, Send, Sleep, Step, answer
+from aiperf_testing.summaries import sample_summary
 from msgspec.structs import replace
 
 

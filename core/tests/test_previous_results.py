@@ -10,7 +10,7 @@ from aiperf.errors import BadJournal
 from aiperf.rundir.artifacts import READY_FILE
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, recover, set_aside
-from aiperf.testing.plans import sample_plan
+from aiperf_testing.plans import sample_plan
 
 FILES = {"aiperf.json": "{prefix_aiperf}.json", "raw.jsonl": "{prefix}_raw.jsonl", "inputs.json": "inputs.json"}
 

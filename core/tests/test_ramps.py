@@ -12,11 +12,14 @@ from aiperf.errors import PluginError
 from aiperf.prepare.due_times import levels_ns, ramp_of, with_limits
 from aiperf.rundir.int_files import read_ints
 from aiperf.sdk.plan import PhasePlan, Plan
-from aiperf.testing.journals import plan_for
-from aiperf.testing.plans import sample_ref
-from aiperf_schedule_standard.ramps import exponential, linear
+from aiperf_testing.journals import plan_for
+from aiperf_testing.plans import sample_ref
 from hypothesis import given
 from hypothesis import strategies as st
+
+_ramps = pytest.importorskip("aiperf_schedule_standard.ramps")
+exponential = _ramps.exponential
+linear = _ramps.linear
 
 S = 10**9
 CURVES = """

@@ -14,10 +14,16 @@ from aiperf.redaction import private, redact, scrubbed, secret_fields, shown_fie
 from aiperf.rundir import journal
 from aiperf.sdk.exporter import Target
 from aiperf.sdk.model import ErrorDetails
-from aiperf.testing.journals import CLOCK, Recording
-from aiperf_reducer_columns.reduce.batches import read_batches
-from aiperf_reducer_columns.reduce.reducer import Reducer
-from aiperf_reducer_columns.reduce.rows import ERROR_CHARACTERS
+from aiperf_testing.journals import CLOCK, Recording
+
+_rows = pytest.importorskip("aiperf_reducer_columns.reduce.rows")
+ERROR_CHARACTERS = _rows.ERROR_CHARACTERS
+
+_reducer = pytest.importorskip("aiperf_reducer_columns.reduce.reducer")
+Reducer = _reducer.Reducer
+
+_batches = pytest.importorskip("aiperf_reducer_columns.reduce.batches")
+read_batches = _batches.read_batches
 
 KEY = "sk-0123456789"
 MS = 1_000_000

@@ -14,8 +14,8 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import Plan
 from aiperf.testing import ShardEngineContract
-from aiperf.testing.journals import plan_for
-from aiperf.testing.plans import sample_ref
+from aiperf_testing.journals import plan_for
+from aiperf_testing.plans import sample_ref
 
 
 class TestLocalKeepsTheContract(ShardEngineContract):

@@ -12,7 +12,7 @@ from aiperf.prepare.build import Encoder
 from aiperf.prepare.templates import Templates
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.model import Conversation, HttpRequest, Media, Turn
-from aiperf.testing.plans import sample_plan
+from aiperf_testing.plans import sample_plan
 
 
 class Plain(Endpoint[None]):

@@ -14,10 +14,16 @@ from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.schedule import ScheduleContext, SessionStarts
-from aiperf.testing.journals import plan_for
-from aiperf_schedule_standard.replay import FixedSchedule
-from aiperf_schedule_standard.samplers import sequential
-from aiperf_schedule_standard.user_centric import UserCentric
+from aiperf_testing.journals import plan_for
+
+_user_centric = pytest.importorskip("aiperf_schedule_standard.user_centric")
+UserCentric = _user_centric.UserCentric
+
+_samplers = pytest.importorskip("aiperf_schedule_standard.samplers")
+sequential = _samplers.sequential
+
+_replay = pytest.importorskip("aiperf_schedule_standard.replay")
+FixedSchedule = _replay.FixedSchedule
 
 MS = 10**6
 KINDS = {"fixed_schedule": FixedSchedule, "user_centric": UserCentric}

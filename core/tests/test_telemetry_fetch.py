@@ -14,7 +14,7 @@ import pytest
 from aiperf.sdk.fetch import Fetched, FetchError, Servers
 from aiperf.sdk.plan import TargetPlan, TlsPlan
 from aiperf.sdk.telemetry import TelemetryContext
-from aiperf.testing.server import Certificate, Cut, Expect, Received, Scripted, Send, Step, UntilClosed, answer
+from aiperf_testing.server import Certificate, Cut, Expect, Received, Scripted, Send, Step, UntilClosed, answer
 
 KEY = {"Authorization": "Bearer hunter2"}
 PAGE: Sequence[Step] = (Expect(), Send(answer(b"up 1", content_type="text/plain")))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from aiperf.sdk.url_strategy import UrlStrategy
-from aiperf.testing.plans import sample_plan, sample_ref
 from aiperf.worker.url_balance import UrlBalance
+from aiperf_testing.plans import sample_plan, sample_ref
 
 
 class Last(UrlStrategy):

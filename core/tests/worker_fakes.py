@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from aiperf.registry.hooks import Prepare
 from aiperf.rundir.outline import Outline
 from aiperf.rundir.shapes import StoredShape
@@ -18,12 +19,14 @@ from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange
-from aiperf.testing.plans import sample_plan
 from aiperf.worker.clock import Timer
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
-from aiperf_driver_standard.burst import BurstDriver
+from aiperf_testing.plans import sample_plan
+
+_burst = pytest.importorskip("aiperf_driver_standard.burst")
+BurstDriver = _burst.BurstDriver
 
 ENDPOINT = PluginRef("endpoints", "bare", "aiperf.sdk.endpoint:Endpoint", "aiperf-core", "0")
 ECHOED = PluginRef("endpoints", "echoed", "worker_fakes:Echoed", "aiperf-core", "0")

@@ -18,7 +18,7 @@ from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.series import Moment, SourceHeader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
-from aiperf.testing.plans import sample_plan, sample_ref
+from aiperf_testing.plans import sample_plan, sample_ref
 
 LATENCY = {"unit": "ms", "avg": 2.0, "p99": 3.0}
 

@@ -38,9 +38,9 @@ from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.testing import CommandContract
-from aiperf.testing.plans import sample_plan, sample_ref
 from aiperf_command_report import Report
 from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_testing.plans import sample_plan, sample_ref
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
 KILLED = 1

@@ -17,13 +17,13 @@ from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import HttpRequest, Media, Turn
 from aiperf.sdk.plan import Plan, Secrets, TlsPlan
-from aiperf.testing.journals import plan_for
-from aiperf.testing.plans import sample_ref
-from aiperf.testing.server import Certificate, Cut, Expect, Scripted, Send, Sleep, Step, answer
 from aiperf_companion_readiness import Readiness
 from aiperf_companion_readiness.contract import ReadinessContract
 from aiperf_companion_readiness.options import ReadinessOptions, ReadyMode
 from aiperf_companion_readiness.wait import questions
+from aiperf_testing.journals import plan_for
+from aiperf_testing.plans import sample_ref
+from aiperf_testing.server import Certificate, Cut, Expect, Scripted, Send, Sleep, Step, answer
 
 
 class TestItKeepsTheContract(ReadinessContract):

@@ -27,12 +27,12 @@ from aiperf.sdk.series import (
     SourceHeader,
 )
 from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
-from aiperf.testing.journals import plan_for
-from aiperf.testing.plans import sample_ref
 from aiperf_companion_telemetry import Telemetry
 from aiperf_companion_telemetry.contract import TelemetryContract
 from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, Reply, SourceStart, SourceTrouble
 from aiperf_companion_telemetry.process import SourceProcess
+from aiperf_testing.journals import plan_for
+from aiperf_testing.plans import sample_ref
 
 S = 1_000_000_000
 SEEN: list[Any] = []

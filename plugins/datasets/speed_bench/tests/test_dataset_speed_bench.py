@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf.testing.manifests import row_of
 from aiperf_dataset_speed_bench import SpeedBench
 from aiperf_dataset_speed_bench.contract import SpeedBenchContract, question
 from aiperf_dataset_speed_bench.options import SpeedBenchOptions
+from aiperf_testing.manifests import row_of
 
 CHAT = Capabilities(system_message=True, multi_turn=True)
 

@@ -10,10 +10,10 @@ import pytest
 from aiperf import BadResponse, Delta, HttpRequest, Media, Message, Metric, RecordBatch, Turn
 from aiperf.sdk.sse import MOST_EVENT_BYTES
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import sample_batch
 from aiperf_endpoint_ollama import Ollama
 from aiperf_endpoint_ollama.contract import OllamaContract, OllamaVerdictContract, line
 from aiperf_endpoint_ollama.metrics import EvalDuration, LoadDuration, PromptEvalDuration, TotalDuration, TruncatedPromptCount
+from aiperf_testing.batches import sample_batch
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 

@@ -8,9 +8,9 @@ import jsonschema
 import numpy as np
 from aiperf import Metric, RecordBatch, Target, Unit
 from aiperf.parts.journal import CANCELLED, ERROR
-from aiperf.testing.batches import sample_batch, scored
 from aiperf_exporter_outputs import Outputs, OutputsOptions
 from aiperf_exporter_outputs.contract import OutputsContract
+from aiperf_testing.batches import sample_batch, scored
 
 WALL = 1_700_000_000_000_000_000
 

@@ -10,12 +10,12 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: th
 
 from aiperf import Metric, RecordBatch, Target, Unit, ragged  # noqa: E402
 from aiperf.parts.journal import CANCELLED, OUTCOMES  # noqa: E402
-from aiperf.testing.batches import sample_batch, scored  # noqa: E402
-from aiperf.testing.manifests import check_row  # noqa: E402
 from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402
 from aiperf_exporter_parquet.chunks import _ROW  # noqa: E402
 from aiperf_exporter_parquet.contract import ChunkTableContract, RequestTableContract  # noqa: E402
 from aiperf_exporter_records import Records  # noqa: E402
+from aiperf_testing.batches import sample_batch, scored  # noqa: E402
+from aiperf_testing.manifests import check_row  # noqa: E402
 
 WALL = 1_700_000_000_000_000_000
 class Tokens(Metric):

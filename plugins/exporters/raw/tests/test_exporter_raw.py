@@ -5,12 +5,12 @@ import jsonschema
 import pytest
 from aiperf import AiperfError, Target
 from aiperf.rundir.journal import ERROR, request_id
-from aiperf.testing.journals import CLOCK, Recording
-from aiperf.testing.manifests import check_row
-from aiperf.testing.summaries import sample_summary
 from aiperf_exporter_raw import RawRecords
 from aiperf_exporter_raw.contract import RawContract
 from aiperf_exporter_raw.shape import schema
+from aiperf_testing.journals import CLOCK, Recording
+from aiperf_testing.manifests import check_row
+from aiperf_testing.summaries import sample_summary
 
 SCHEMA = json.loads(files("aiperf_exporter_raw").joinpath("profile_export_raw.schema.json").read_text())
 FILES = {"jsonl": "{prefix}.jsonl", "raw.jsonl": "{prefix}_raw.jsonl"}

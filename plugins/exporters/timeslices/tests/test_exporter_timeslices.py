@@ -7,8 +7,8 @@ import pytest
 from aiperf import Result, Summary, Target
 from aiperf.sdk.summary import SeriesSummary, Slice, SourceSummary
 from aiperf.testing import SummaryExporterContract
-from aiperf.testing.summaries import sample_summary
 from aiperf_exporter_timeslices import SlicesCsv, SlicesJson
+from aiperf_testing.summaries import sample_summary
 
 LATENCY = Result("request_latency", "Request Latency", "ms", {"avg": 4.6259, "p50": 4.1, "min": 3.0, "count": 20})
 RATE = Result("request_throughput", "Request Throughput", "requests/sec", {"avg": 42.27})

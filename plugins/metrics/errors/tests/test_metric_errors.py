@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from aiperf import Aggregation, Over, RecordBatch
 from aiperf.testing import MetricContract
-from aiperf.testing.manifests import check_row
 from aiperf_metric_errors import ContextOverflowCount, ErrorRequestCount, RequestErrorRate
+from aiperf_testing.manifests import check_row
 
 
 class TestTheErrorCountKeepsTheContract(MetricContract):

@@ -7,11 +7,11 @@ from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch, R
 from aiperf.parts.tools import specs, validate
 from aiperf.sdk.columns import ragged
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of
-from aiperf.testing.manifests import check_row
 from aiperf_metric_goodput import GoodputMetrics
 from aiperf_metric_goodput.options import GoodputOptions
 from aiperf_metric_goodput.slos import Slo, read_slos
+from aiperf_testing.batches import columns_of
+from aiperf_testing.manifests import check_row
 
 ABSENT = float("nan")
 MS = 1e6

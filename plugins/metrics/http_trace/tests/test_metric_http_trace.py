@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from aiperf import RecordBatch
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of, sample_batch
-from aiperf.testing.manifests import check_row
 from aiperf_metric_http_trace import (
     HttpBlocked,
     HttpChunksReceived,
@@ -22,6 +20,8 @@ from aiperf_metric_http_trace import (
     HttpTotal,
     HttpWaiting,
 )
+from aiperf_testing.batches import columns_of, sample_batch
+from aiperf_testing.manifests import check_row
 from hypothesis import given
 from hypothesis import strategies as st
 

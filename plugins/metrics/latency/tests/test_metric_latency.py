@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from aiperf import Metric, Needs, Ragged, RecordBatch, ragged
 from aiperf.testing import MetricContract, RunMetricContract
-from aiperf.testing.batches import columns_of
-from aiperf.testing.manifests import check_row
 from aiperf_metric_latency import (
     CreditToStartLatency,
     DecodeDuration,
@@ -25,6 +23,8 @@ from aiperf_metric_latency import (
     TimeToSecondToken,
 )
 from aiperf_metric_latency.replay import ReplayDegraded, ReplayLagP50, ReplayLagP90, ReplayLagP99
+from aiperf_testing.batches import columns_of
+from aiperf_testing.manifests import check_row
 
 MS = 1e6
 ABSENT = float("nan")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch, Unit
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of
-from aiperf.testing.manifests import check_row
 from aiperf_metric_media import AudioDuration, ImageLatency, ImageThroughput, InverseRealTimeFactor, NumImages
+from aiperf_testing.batches import columns_of
+from aiperf_testing.manifests import check_row
 
 ABSENT = float("nan")
 

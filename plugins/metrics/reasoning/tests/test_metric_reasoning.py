@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from aiperf import Metric, Needs, RecordBatch, Unit
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of
-from aiperf.testing.manifests import check_row
 from aiperf_metric_reasoning import (
     OverallThinkingEfficiency,
     ReasoningTokenCount,
     ThinkingEfficiency,
     TotalReasoningTokens,
 )
+from aiperf_testing.batches import columns_of
+from aiperf_testing.manifests import check_row
 
 ABSENT = float("nan")
 

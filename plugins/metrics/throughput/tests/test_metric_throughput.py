@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from aiperf import Aggregation, Over, RecordBatch, RunMetric
 from aiperf.testing import MetricContract
-from aiperf.testing.manifests import check_row
 from aiperf_metric_throughput import (
     BenchmarkDuration,
     CompletedRequestCount,
@@ -16,6 +15,7 @@ from aiperf_metric_throughput import (
     RequestThroughput,
     TotalTokenThroughput,
 )
+from aiperf_testing.manifests import check_row
 
 PER_REQUEST = (RequestCount, MinRequestTimestamp, MaxResponseTimestamp)
 DERIVED = (

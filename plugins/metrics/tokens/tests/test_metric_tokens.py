@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of
-from aiperf.testing.manifests import check_row
 from aiperf_metric_tokens import (
     ErrorInputSequenceLength,
     InputSequenceLength,
@@ -18,6 +16,8 @@ from aiperf_metric_tokens import (
     TotalOsl,
     TotalOutputTokens,
 )
+from aiperf_testing.batches import columns_of
+from aiperf_testing.manifests import check_row
 
 ABSENT = float("nan")
 PER_REQUEST = (

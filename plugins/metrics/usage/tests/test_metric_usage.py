@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from aiperf import Aggregation, ConfigError, Metric, Needs, RecordBatch, RunMetric, Unit
 from aiperf.testing import MetricContract
-from aiperf.testing.batches import columns_of
-from aiperf.testing.manifests import check_row
 from aiperf_metric_usage import (
     OverallUsagePromptCacheReadPct,
     UsageCompletionTokens,
@@ -18,6 +16,8 @@ from aiperf_metric_usage import (
     UsageReasoningTokens,
     UsageReasoningTokensDifference,
 )
+from aiperf_testing.batches import columns_of
+from aiperf_testing.manifests import check_row
 
 ABSENT = float("nan")
 EVERY = {each.name: each.load() for each in entry_points(group="aiperf.metrics") if "metric_usage" in each.value}

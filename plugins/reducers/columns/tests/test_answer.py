@@ -12,8 +12,8 @@ from aiperf.rundir.journal import MESSAGE
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.model import Delta
-from aiperf.testing.journals import Plain, event
 from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer, read_trailers
+from aiperf_testing.journals import Plain, event
 from hypothesis import given
 from hypothesis import strategies as st
 

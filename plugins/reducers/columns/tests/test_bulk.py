@@ -17,12 +17,12 @@ from aiperf.sdk.framing import Lines
 from aiperf.sdk.metric import Unit
 from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
-from aiperf.testing.journals import CLOCK, Plain, Recording, Words
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce.batches import StoredBatch, stored_batches
 from aiperf_reducer_columns.reduce.bulk import BulkRows
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.reduce.rows import RowMaker, TokenCounts
+from aiperf_testing.journals import CLOCK, Plain, Recording, Words
+from aiperf_testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -11,9 +11,9 @@ import pytest
 from aiperf.errors import BadResponse
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.model import Delta
-from aiperf.testing.journals import Plain
 from aiperf_reducer_columns.reduce.answer import read_answer
 from aiperf_reducer_columns.reduce.envelopes import read_envelopes
+from aiperf_testing.journals import Plain
 from hypothesis import given
 from hypothesis import strategies as st
 

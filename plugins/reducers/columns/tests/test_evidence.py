@@ -15,10 +15,6 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, WorkerEvent, WorkerTime
-from aiperf.testing.batches import sample_batch
-from aiperf.testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
-from aiperf.testing.journals import plan_for
-from aiperf.testing.summaries import sample_summary
 from aiperf_reducer_columns.report.evidence import (
     arrivals,
     asked_rate,
@@ -31,6 +27,10 @@ from aiperf_reducer_columns.report.evidence import (
 )
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import KINDS, PhaseCounts
+from aiperf_testing.batches import sample_batch
+from aiperf_testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
+from aiperf_testing.journals import plan_for
+from aiperf_testing.summaries import sample_summary
 
 
 def measured(tmp_path: Path, side: Any = (), **given: Any) -> Measurement:

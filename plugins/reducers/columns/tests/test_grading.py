@@ -23,11 +23,11 @@ from aiperf.sdk.grader import Case, Grade, Grader
 from aiperf.sdk.model import Conversation, Delta, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
-from aiperf.testing.journals import CLOCK, Plain, Recording, event, plan_for
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce.batches import batches
 from aiperf_reducer_columns.reduce.reducer import Outlets, Reducer
 from aiperf_reducer_columns.report.report import report, write_summary
+from aiperf_testing.journals import CLOCK, Plain, Recording, event, plan_for
+from aiperf_testing.plans import sample_ref
 
 MS = 1_000_000
 QUESTIONS = Conversation(

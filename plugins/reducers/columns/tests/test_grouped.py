@@ -14,14 +14,14 @@ from aiperf.rundir import journal
 from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Ragged, RecordBatch, ragged
 from aiperf.sdk.metric import Aggregation, Metric, MetricDeclaration, Needs, RunMetric, Totals, Unit
 from aiperf.sdk.summary import Result
-from aiperf.testing.batches import busy_batch, sample_batch
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.statistics import fold
 from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, Grouping, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import Tally, kinds
 from aiperf_reducer_columns.statistics.pipeline import Pipeline
 from aiperf_reducer_columns.statistics.totals import merged_folds, parts, survival
+from aiperf_testing.batches import busy_batch, sample_batch
+from aiperf_testing.plans import sample_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,9 +11,9 @@ from aiperf.parts.journal import COMPLETED, ERROR
 from aiperf.processes import control
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.transport import Exchange, Shape
-from aiperf.testing.batches import absent, sample_batch
 from aiperf.worker.stalls import Stalls
 from aiperf_reducer_columns.reduce.request_lines import DEBUG, TRACE, RequestLines
+from aiperf_testing.batches import absent, sample_batch
 
 S = 1_000_000_000
 

@@ -14,8 +14,6 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.metric import Analysis, MetricDeclaration, PluginFold, PluginUnit, RunMetric, Totals
 from aiperf.sdk.summary import Result, SeriesSummary, Summary
 from aiperf.testing import EndpointContract, MetricContract, sample_batch
-from aiperf.testing.journals import CLOCK, Plain, Recording, event, plan_for
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce.batches import stored_batches
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.report.report import report, write_summary
@@ -24,6 +22,8 @@ from aiperf_reducer_columns.statistics.grouped import BySlice
 from aiperf_reducer_columns.statistics.pipeline import Pipeline
 from aiperf_reducer_columns.statistics.plugin_folds import MergedFolds
 from aiperf_reducer_columns.statistics.totals import PhaseTotals
+from aiperf_testing.journals import CLOCK, Plain, Recording, event, plan_for
+from aiperf_testing.plans import sample_ref
 from test_conformance import verdicts
 
 MS = 1_000_000

@@ -19,11 +19,11 @@ from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.metric import PluginUnit
 from aiperf.sdk.model import Conversation, Turn
 from aiperf.sdk.summary import Summary
-from aiperf.testing.journals import CLOCK, Plain, Recording, event
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce.batches import batch_of, read_batches
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.report.report import write_summary
+from aiperf_testing.journals import CLOCK, Plain, Recording, event
+from aiperf_testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

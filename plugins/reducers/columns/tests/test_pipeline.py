@@ -30,14 +30,14 @@ from aiperf.sdk.metric import (
 )
 from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.summary import Result
-from aiperf.testing.batches import assert_same, sample_batch
-from aiperf.testing.journals import Plain, plan_for
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.statistics import fold
 from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer, catalogue, needs_of
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 from aiperf_reducer_columns.statistics.pipeline import Pipeline
 from aiperf_reducer_columns.statistics.totals import Analyses, PhaseTotals, merged_folds
+from aiperf_testing.batches import assert_same, sample_batch
+from aiperf_testing.journals import Plain, plan_for
+from aiperf_testing.plans import sample_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -526,7 +526,7 @@ def test_metrics_that_cannot_be_had_are_named_with_package_and_version(
 
     (tmp_path / "quits_when_imported.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(str(tmp_path))
-    values = {"gone": "aiperf_no_such:Gone", "odd": "aiperf.testing.journals:Words", "quits": "quits_when_imported:Metric"}
+    values = {"gone": "aiperf_no_such:Gone", "odd": "aiperf_testing.journals:Words", "quits": "quits_when_imported:Metric"}
     refs = tuple(sample_ref("metrics", value, name=name) for name, value in values.items())
     warnings = catalogue(plan_for(tmp_path, metrics=refs), Plain).warnings
     assert warnings == [

@@ -28,8 +28,6 @@ from aiperf.sdk.model import HIDDEN, Conversation, Delta, Turn
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
-from aiperf.testing.journals import CLOCK, Plain, Recording, event
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce import batches as stored_batches
 from aiperf_reducer_columns.reduce import outlets, rows
 from aiperf_reducer_columns.reduce.answer import MARKED
@@ -38,6 +36,8 @@ from aiperf_reducer_columns.reduce.batches import StoredBatch, batch_of, read_ba
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
 from aiperf_reducer_columns.reduce.reducer import Reducer, saved_reductions
 from aiperf_reducer_columns.report.report import write_summary
+from aiperf_testing.journals import CLOCK, Plain, Recording, event
+from aiperf_testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -24,12 +24,12 @@ from aiperf.sdk.metric import Metric, RunMetric, Totals, Unit
 from aiperf.sdk.model import Delta
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
-from aiperf.testing.journals import CLOCK, Plain, Recording, Words, event
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce import batches
 from aiperf_reducer_columns.reduce.batches import StoredBatch, read_batches
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.report.report import report
+from aiperf_testing.journals import CLOCK, Plain, Recording, Words, event
+from aiperf_testing.plans import sample_ref
 
 MS = 10**6
 PROFILING = PhasePlan("profiling", "profiling", 0, "burst")

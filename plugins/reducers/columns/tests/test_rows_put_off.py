@@ -19,12 +19,12 @@ from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.metric import Metric, Unit
 from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
-from aiperf.testing.journals import CLOCK, Recording, event
-from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce import batches as stored_batches
 from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.report.report import write_summary
+from aiperf_testing.journals import CLOCK, Recording, event
+from aiperf_testing.plans import sample_ref
 
 REQUESTS = 40
 

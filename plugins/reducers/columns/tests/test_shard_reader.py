@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from aiperf.parts.segments import ShardReader
 from aiperf.rundir import journal
-from aiperf.testing.journals import CLOCK, Recording
+from aiperf_testing.journals import CLOCK, Recording
 
 MS = 1_000_000
 

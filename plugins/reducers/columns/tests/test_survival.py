@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.sdk.summary import Result, survivors
-from aiperf.testing.summaries import sample_summary
 from aiperf_reducer_columns.statistics.fold import PERCENTILES, adjusted, statistics
 from aiperf_reducer_columns.statistics.totals import kaplan_meier
+from aiperf_testing.summaries import sample_summary
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -13,12 +13,12 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions, Options
 from aiperf.sdk.summary import Summary
 from aiperf.sdk.verdict import Evidence, Finding, FindingLevel, Verdict
-from aiperf.testing.journals import Recording, event
-from aiperf.testing.plans import sample_ref
-from aiperf.testing.summaries import sample_summary
-from aiperf.testing.verdicts import sample_evidence
 from aiperf_reducer_columns.report.report import report
 from aiperf_reducer_columns.report.verdicts import concluded
+from aiperf_testing.journals import Recording, event
+from aiperf_testing.plans import sample_ref
+from aiperf_testing.summaries import sample_summary
+from aiperf_testing.verdicts import sample_evidence
 from msgspec.structs import replace
 
 MS = 10**6

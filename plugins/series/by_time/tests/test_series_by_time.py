@@ -14,10 +14,10 @@ from aiperf.sdk.series import Moment, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
 from aiperf.testing import SeriesContract
-from aiperf.testing.plans import sample_ref
 from aiperf_series_by_time import ByTime
 from aiperf_series_by_time.levels import Levels
 from aiperf_series_by_time.windows import Windows
+from aiperf_testing.plans import sample_ref
 
 S = 1_000_000_000
 

@@ -12,9 +12,9 @@ from aiperf.parts.samples import SampleWriter, folds_path, read_samples, sample_
 from aiperf.sdk.series import Moment, SourceHeader, Window
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
-from aiperf.testing.plans import sample_ref
 from aiperf_series_by_time import ByTime
 from aiperf_series_by_time.stored import RunningFold, read_folds
+from aiperf_testing.plans import sample_ref
 
 S = 1_000_000_000
 

@@ -6,8 +6,8 @@ import pytest
 import uvloop
 from aiperf import NO_STAMP
 from aiperf.testing import HttpTransportContract
-from aiperf.testing.server import Expect, Scripted, Send, Step, answer
-from aiperf.testing.transports import Stage, play
+from aiperf_testing.server import Expect, Scripted, Send, Step, answer
+from aiperf_testing.transports import Stage, play
 from aiperf_transport_aiohttp import AiohttpTransport
 from aiperf_transport_aiohttp.proxies import proxy_for
 from yarl import URL

@@ -14,7 +14,7 @@ import pytest
 import uvloop
 from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, TransportSettings
-from aiperf.testing.server import (
+from aiperf_testing.server import (
     Certificate,
     Cut,
     Expect,
@@ -29,7 +29,7 @@ from aiperf.testing.server import (
     chunk,
     chunked_head,
 )
-from aiperf.testing.transports import Scene, Stage, play
+from aiperf_testing.transports import Scene, Stage, play
 from aiperf_transport_sockets import KernelTransport
 from aiperf_transport_sockets.connection import SO_TIMESTAMPNS
 

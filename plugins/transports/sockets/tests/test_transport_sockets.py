@@ -11,9 +11,9 @@ import pytest
 import uvloop
 from aiperf.registry.registry import Registry
 from aiperf.testing import HttpTransportContract, TransportContract
-from aiperf.testing.manifests import check_row
-from aiperf.testing.server import UntilClosed
-from aiperf.testing.transports import OK, Stage, play
+from aiperf_testing.manifests import check_row
+from aiperf_testing.server import UntilClosed
+from aiperf_testing.transports import OK, Stage, play
 from aiperf_transport_sockets import KernelTransport
 
 

@@ -8,14 +8,14 @@ import pytest
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan, Plan, TlsPlan
 from aiperf.sdk.summary import STATISTICS, Result
-from aiperf.testing.journals import CLOCK, Recording, event, plan_for
-from aiperf.testing.summaries import sample_summary
-from aiperf.testing.verdicts import sample_evidence
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.report.evidence import arrivals, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
+from aiperf_testing.journals import CLOCK, Recording, event, plan_for
+from aiperf_testing.summaries import sample_summary
+from aiperf_testing.verdicts import sample_evidence
 from aiperf_verdict_advice import Advice
 from aiperf_verdict_advice.contract import AdviceContract
 from msgspec.structs import replace

@@ -13,14 +13,14 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Measurement, Quantiles, Result
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
-from aiperf.testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
-from aiperf.testing.journals import Recording, event, plan_for
-from aiperf.testing.summaries import sample_summary
 from aiperf_reducer_columns.report.evidence import arrivals, delivered, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
 from aiperf_reducer_columns.report.verdicts import concluded, findings
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import KINDS, PhaseCounts
+from aiperf_testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
+from aiperf_testing.journals import Recording, event, plan_for
+from aiperf_testing.summaries import sample_summary
 from aiperf_verdict_measurement.contract import OwnPartContract
 from msgspec.structs import replace
 

@@ -39,7 +39,7 @@ class Verdict(Struct, frozen=True):
 
 
 def available() -> bool:
-    return find_spec("pytest") is not None
+    return all(find_spec(module) is not None for module in ("pytest", "aiperf_testing"))
 
 
 def check(registry: InstalledPlugins, plugins: Sequence[Descriptor], limit_s: float = LIMIT_S) -> Verdict:
@@ -86,7 +86,7 @@ def _followed(folder: Path, limit_s: float) -> Iterator[CheckReport]:
 
     with (folder / "output").open("w+b") as output, (folder / _REPORTS).open("rb") as lines:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "aiperf.testing.reporting", "-p", "no:cacheprovider", "-p", "no:terminal",
+            [sys.executable, "-m", "pytest", "-p", "aiperf_testing.reporting", "-p", "no:cacheprovider", "-p", "no:terminal",
              "--noconftest", "-c", str(folder / "pytest.ini"), f"--basetemp={folder / 'made'}", "test_subjects.py"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=_environment(folder),
             start_new_session=True,

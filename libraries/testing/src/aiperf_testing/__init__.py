@@ -1,0 +1,179 @@
+"""The conformance suite: a plugin's tests subclass the contract of its category.
+
+It needs pytest, unlike the kernel.  Each module is imported when a name of it is first used, because pytest imports this
+package at every start for its plugin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aiperf_testing.arrivals import ArrivalsContract
+    from aiperf_testing.batches import absent, sample_batch, scored
+    from aiperf_testing.commands import CommandContract
+    from aiperf_testing.companions import CompanionContract
+    from aiperf_testing.configurations import ConfigurationContract
+    from aiperf_testing.datasets import DatasetContract
+    from aiperf_testing.definitions import DefinitionContract
+    from aiperf_testing.drivers import DriverContract
+    from aiperf_testing.endpoints import EndpointContract
+    from aiperf_testing.engines import ShardEngineContract
+    from aiperf_testing.exporters import BatchExporterContract, DatasetExporterContract
+    from aiperf_testing.graders import Case, GraderContract
+    from aiperf_testing.hooks import HooksContract
+    from aiperf_testing.journals import Recording, Words
+    from aiperf_testing.manifests import check_row
+    from aiperf_testing.metrics import (
+        AnalysisContract,
+        MetricContract,
+        MetricFamilyContract,
+        RunMetricContract,
+    )
+    from aiperf_testing.plots import PlotContract, sample_runs
+    from aiperf_testing.ramps import RampContract
+    from aiperf_testing.reducers import ReducerContract
+    from aiperf_testing.samplers import SamplerContract
+    from aiperf_testing.schedules import ScheduleContract
+    from aiperf_testing.series import SeriesContract
+    from aiperf_testing.server import Expect, Scripted, Send, answer
+    from aiperf_testing.summaries import SummaryExporterContract, sample_summary
+    from aiperf_testing.telemetry import TelemetryContract
+    from aiperf_testing.tokenizers import TokenizerContract
+    from aiperf_testing.transports import HttpTransportContract, Stage, TransportContract
+    from aiperf_testing.trials import CheckReport, Subjects, write_subjects
+    from aiperf_testing.uis import UiContract
+    from aiperf_testing.url_strategies import UrlStrategyContract
+    from aiperf_testing.verdicts import VerdictContract, sample_evidence
+
+_WHERE = {
+    "arrivals": ("ArrivalsContract",),
+    "batches": (
+        "absent",
+        "sample_batch",
+        "scored",
+    ),
+    "commands": ("CommandContract",),
+    "companions": ("CompanionContract",),
+    "configurations": ("ConfigurationContract",),
+    "datasets": ("DatasetContract",),
+    "definitions": ("DefinitionContract",),
+    "drivers": ("DriverContract",),
+    "endpoints": ("EndpointContract",),
+    "engines": ("ShardEngineContract",),
+    "exporters": (
+        "BatchExporterContract",
+        "DatasetExporterContract",
+    ),
+    "graders": (
+        "Case",
+        "GraderContract",
+    ),
+    "hooks": ("HooksContract",),
+    "journals": ("Recording", "Words"),
+    "manifests": ("check_row",),
+    "metrics": (
+        "AnalysisContract",
+        "MetricContract",
+        "MetricFamilyContract",
+        "RunMetricContract",
+    ),
+    "plots": (
+        "PlotContract",
+        "sample_runs",
+    ),
+    "ramps": ("RampContract",),
+    "reducers": ("ReducerContract",),
+    "samplers": ("SamplerContract",),
+    "schedules": ("ScheduleContract",),
+    "series": ("SeriesContract",),
+    "server": (
+        "Expect",
+        "Scripted",
+        "Send",
+        "answer",
+    ),
+    "summaries": (
+        "SummaryExporterContract",
+        "sample_summary",
+    ),
+    "telemetry": ("TelemetryContract",),
+    "tokenizers": ("TokenizerContract",),
+    "transports": (
+        "HttpTransportContract",
+        "Stage",
+        "TransportContract",
+    ),
+    "trials": ("CheckReport", "Subjects", "write_subjects"),
+    "uis": ("UiContract",),
+    "url_strategies": ("UrlStrategyContract",),
+    "verdicts": ("VerdictContract", "sample_evidence"),
+}
+_MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
+
+__all__ = [
+    "AnalysisContract",
+    "ArrivalsContract",
+    "BatchExporterContract",
+    "Case",
+    "CheckReport",
+    "CommandContract",
+    "CompanionContract",
+    "ConfigurationContract",
+    "DatasetContract",
+    "DatasetExporterContract",
+    "DefinitionContract",
+    "DriverContract",
+    "EndpointContract",
+    "Expect",
+    "GraderContract",
+    "HooksContract",
+    "HttpTransportContract",
+    "MetricContract",
+    "MetricFamilyContract",
+    "PlotContract",
+    "RampContract",
+    "Recording",
+    "ReducerContract",
+    "RunMetricContract",
+    "SamplerContract",
+    "ScheduleContract",
+    "Scripted",
+    "Send",
+    "SeriesContract",
+    "ShardEngineContract",
+    "Stage",
+    "Subjects",
+    "SummaryExporterContract",
+    "TelemetryContract",
+    "TokenizerContract",
+    "TransportContract",
+    "UiContract",
+    "UrlStrategyContract",
+    "VerdictContract",
+    "Words",
+    "absent",
+    "answer",
+    "check_row",
+    "sample_batch",
+    "sample_evidence",
+    "sample_runs",
+    "sample_summary",
+    "scored",
+    "write_subjects",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    import pytest
+
+    # Before the import, so that failing checks show the compared values.
+    pytest.register_assert_rewrite(f"{__name__}.{module}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

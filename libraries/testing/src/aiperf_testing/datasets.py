@@ -1,0 +1,122 @@
+"""The contract of data sets: a seed determines the conversations, which stream."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import ClassVar
+
+import msgspec
+from aiperf.prepare.conversations import without_silent_turns
+from aiperf.prepare.first_use import recorded_ms
+from aiperf.sdk.dataset import Dataset
+from aiperf.sdk.model import Conversation
+
+from aiperf_testing.manifests import check_row
+
+_MANY = 5_000_000
+
+
+class DatasetContract:
+    """Subclass with a way to make the data set::
+
+        class TestMineKeepsTheContract(DatasetContract):
+            def make(self, entries, seed):
+                return Mine(options, DatasetContext(entries=entries, seed=seed, …))
+
+    dataset: the registered class, where ``make`` gives another one.
+    drawn: the content depends on the seed.  endless: the data set gives any requested number of entries.
+    """
+
+    dataset: ClassVar[type[Dataset] | None] = None
+    drawn: ClassVar[bool] = True
+    endless: ClassVar[bool] = True
+
+    def make(self, entries: int, seed: int) -> Dataset:
+        """A new data set with *entries* requested conversations."""
+        raise NotImplementedError(f"{type(self).__name__} must define make(entries, seed)")
+
+    def _first(self, count: int, seed: int, entries: int | None = None) -> list[Conversation]:
+        return list(islice(self.make(entries or count, seed), count))
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        made = self.make(1, 1)
+        facts = check_row("datasets", self.dataset or type(made)).capabilities
+        assert not (facts.get("once") and made.preferred_sampling == "random"), "random repeats entries that are used once"
+        names = facts.get("names")
+        if names:
+            name, row = made.context.name, made.context.row
+            assert name in names and row == names[name], "make it with a context whose name and row are some of its manifest's"
+
+    def test_the_same_seed_gives_the_same_conversations(self) -> None:
+        assert self._first(6, 11) == self._first(6, 11)
+
+    def test_going_through_it_twice_gives_the_same_conversations(self) -> None:
+        dataset = self.make(6, 11)
+        assert list(dataset) == list(dataset)
+
+    def test_another_seed_gives_others_where_anything_is_drawn(self) -> None:
+        assert (self._first(6, 11) != self._first(6, 12)) is self.drawn
+
+    def test_an_entry_does_not_depend_on_how_many_there_are(self) -> None:
+        assert self._first(3, 11) == self._first(3, 11, entries=9)[: len(self._first(3, 11))]
+
+    def test_it_streams(self) -> None:
+        assert len(self._first(2, 11, entries=_MANY)) > 0
+
+    def test_as_many_come_as_are_asked_for(self) -> None:
+        assert len(self._first(7, 11, entries=6)) <= 6
+        if self.endless:
+            assert len(self._first(6, 11)) == 6
+
+    def test_its_promise_is_kept(self) -> None:
+        self.check_promise(self.make(6, 11), self._first(_MANY, 11, entries=6))
+
+    @staticmethod
+    def check_promise(dataset: Dataset, conversations: list[Conversation]) -> None:
+        """Fail unless *dataset*, a new one, promises what *conversations* are, or nothing, and then gives these."""
+        promise = dataset.promise()
+        if promise is None:
+            return
+        assert len(conversations) == promise.count
+        at_ms = recorded_ms(promise)
+        for number, conversation in enumerate(conversations):
+            turns = without_silent_turns(conversation).turns
+            promised = promise.turns(number) if callable(promise.turns) else promise.turns
+            assert promised in (None, len(turns)), f"{conversation.id!r} has {len(turns)} turns, not {promised}"
+            if at_ms is not None:
+                assert [turn.timestamp_ms for turn in turns] == [at_ms(number, index) for index in range(len(turns))]
+        if promise.any_order:
+            assert list(dataset.chosen(reversed(range(promise.count)))) == conversations[::-1]
+        else:
+            assert list(dataset) == conversations
+
+    def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
+        conversations = self._first(6, 11)
+        assert conversations
+        assert len({conversation.id for conversation in conversations}) == len(conversations)
+        assert all(conversation.turns for conversation in conversations)
+
+    def test_conversations_send_requests_and_contradict_nothing(self) -> None:
+        for conversation in self._first(3, 11):
+            assert without_silent_turns(conversation).turns, f"every turn of {conversation.id!r} is silent"
+
+    def test_named_texts_are_among_the_texts(self) -> None:
+        for conversation in self._first(3, 11):
+            for turn in conversation.turns:
+                named = [text for name in turn.named for text in turn.texts_of(name)]
+                assert set(named) <= set(turn.texts), "endpoints without fields read Turn.texts, which lacks a named text"
+
+    def test_verbatim_contents_are_json(self) -> None:
+        for conversation in self._first(3, 11):
+            for turn in conversation.turns:
+                verbatim = [message.item for message in (*conversation.opening, *turn.before, *turn.own)]
+                msgspec.json.encode([verbatim, turn.tools, None if isinstance(turn.payload, bytes) else turn.payload])
+
+    def test_media_have_lengths_that_exist(self) -> None:
+        for conversation in self._first(3, 11):
+            for media in (media for turn in conversation.turns for media in turn.media):
+                assert media.seconds is None or media.seconds >= 0, "Media.seconds is a length; None where it is unknown"
+
+    def test_conversations_can_be_stored(self) -> None:
+        for conversation in self._first(3, 11):
+            assert msgspec.msgpack.decode(msgspec.msgpack.encode(conversation), type=Conversation) == conversation

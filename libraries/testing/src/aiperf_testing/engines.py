@@ -1,0 +1,114 @@
+"""The contract of engines: shards start, talk to the run, and end on request."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from aiperf.processes import control
+from aiperf.processes.local import module_command
+from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
+
+from aiperf_testing.manifests import check_row
+
+_PATIENCE_S = 60.0
+
+
+class ShardEngineContract:
+    """Subclass with an engine's class::
+
+        class TestMineKeepsTheContract(ShardEngineContract):
+            engine = Mine
+
+    The contract starts real shards, without a run.
+    """
+
+    engine: ClassVar[type[ShardEngine]]
+    options: ClassVar[Any] = None
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Iterator[Place]:
+        with tempfile.TemporaryDirectory(prefix="aiperf-") as directory:
+            place = Place(type(self).engine(type(self).options), control.Switchboard(f"ipc://{directory}/control"), tmp_path)
+            try:
+                yield place
+            finally:
+                place.close()
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        row = check_row("engines", self.engine)
+        assert row.capabilities.get("shares_memory", False) is self.engine.shares_memory
+
+    def test_a_shard_comes_up_and_ends_when_it_is_let_go(self, place: Place) -> None:
+        shard = place.start(0)
+        assert place.hello() == {0}
+        assert shard.poll() is None
+        assert shard.wait(0.0) is None
+        shard.let_go()
+        shard.let_go()
+        assert shard.wait(_PATIENCE_S) == 0 == shard.poll()
+        shard.kill()
+
+    def test_shards_are_several(self, place: Place) -> None:
+        first, second = place.start(0), place.start(1)
+        assert place.hello(2) == {0, 1}
+        first.kill()
+        assert first.poll() not in (None, 0)
+        assert second.poll() is None
+        second.let_go()
+        assert second.wait(_PATIENCE_S) == 0
+
+    def test_a_shard_that_fails_says_so_in_the_log(self, place: Place) -> None:
+        words = ("-c", "import sys; sys.stderr.write('no luck'); sys.exit(7)")
+        shard = place.engine.start(ShardStart(0, (sys.executable, *words), (), place.log))
+        assert shard.wait(_PATIENCE_S) == 7
+        assert place.log.read_text().startswith("what stood there\n")
+        assert "no luck" in place.log.read_text()
+
+    def test_what_shards_share_is_inherited(self, place: Place) -> None:
+        if not self.engine.shares_memory:
+            pytest.skip("its shards share no memory")
+        read, write = os.pipe()
+        words = ("-c", f"import os; os.write({write}, b'here')")
+        shard = place.engine.start(ShardStart(0, (sys.executable, *words), (write,), place.log))
+        os.close(write)
+        assert shard.wait(_PATIENCE_S) == 0
+        assert os.read(read, 9) == b"here"
+        os.close(read)
+
+
+class Place:
+    """An engine, a control channel, and a log."""
+
+    def __init__(self, engine: ShardEngine, board: control.Switchboard, directory: Path) -> None:
+        self.engine, self._board = engine, board
+        self.log = directory / "aiperf.log"
+        self.log.write_text("what stood there\n")
+        self._shards: list[Shard] = []
+
+    def start(self, index: int) -> Shard:
+        command = module_command("aiperf.worker.process", self._board.address, index, "")
+        self._shards.append(self.engine.start(ShardStart(index, command, (), self.log)))
+        return self._shards[-1]
+
+    def hello(self, count: int = 1) -> set[int]:
+        """The indices of the shards that have started."""
+        started: set[int] = set()
+        until = time.monotonic() + _PATIENCE_S
+        while len(started) < count and time.monotonic() < until:
+            news = self._board.receive(50)
+            if isinstance(news, control.Hello):
+                started.add(news.index)
+        return started
+
+    def close(self) -> None:
+        for shard in self._shards:
+            shard.kill()
+        self.engine.close()
+        self._board.close()

@@ -1,0 +1,126 @@
+"""The contracts of batch and data set exporters: the kernel joins any number of parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from aiperf.sdk.columns import Column, RecordBatch
+from aiperf.sdk.exporter import BatchExporter, DatasetExporter, Target
+from aiperf.sdk.metric import Metric
+from aiperf.sdk.metric import Unit as _Unit
+from aiperf.sdk.model import Conversation, Turn
+
+from aiperf_testing.batches import absent, sample_batch, scored
+from aiperf_testing.manifests import check_exporter_row
+
+
+class _Duration(Metric):
+    tag, title, unit, display = "request_latency", "Request Latency", _Unit.NANOSECONDS, _Unit.MILLISECONDS
+    order = 300
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["last_token_ns"] - batch["started_ns"]
+
+
+class _Gaps(Metric):
+    tag, title, unit, display = "inter_chunk_latency", "Inter Chunk Latency", _Unit.NANOSECONDS, _Unit.MILLISECONDS
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch.lists("gap_ns")
+
+
+class BatchExporterContract:
+    """Subclass with an exporter's class::
+
+        class TestMineKeepsTheContract(BatchExporterContract):
+            exporter = Mine
+    """
+
+    exporter: ClassVar[type[BatchExporter]]
+    options: ClassVar[Any] = None
+    metrics: ClassVar[tuple[Metric, ...]] = (_Duration(), _Gaps())
+
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> Target:
+        return Target(tmp_path, started_wall_ns=1_700_000_000_000_000_000)
+
+    def _made(self, target: Target) -> BatchExporter:
+        return type(self).exporter(target, type(self).options)
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_exporter_row(self.exporter)
+        assert self.exporter.kind in self.exporter.files, "its file is not declared in files"
+
+    def test_no_requests_are_no_rows(self, target: Target) -> None:
+        empty = sample_batch().take(np.empty(0, dtype=np.int64))
+        assert self._made(target).rows(scored(self.metrics, empty)) == b""
+
+    def test_the_same_batch_gives_the_same_bytes(self, target: Target) -> None:
+        first, second = self._made(target), self._made(target)
+        batch = scored(self.metrics, sample_batch())
+        assert first.header() == second.header()
+        rows = first.rows(batch)
+        assert rows, "the exporter writes nothing for the test batch"
+        assert rows == first.rows(batch) == second.rows(scored(self.metrics, sample_batch()))
+
+    def test_parts_of_a_batch_join_to_the_whole(self, target: Target) -> None:
+        batch = sample_batch()
+        parts = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), 3)]
+        joined = b"".join(self._made(target).rows(scored(self.metrics, part)) for part in parts)
+        whole = self._made(target).rows(scored(self.metrics, batch))
+        if self.exporter.join is BatchExporter.join:
+            assert joined == whole
+            return
+        with TemporaryDirectory() as folder:  # its parts have a format of their own: the file counts
+            part, files = Path(folder) / "part", list[bytes]()
+            for data in (joined, whole):
+                part.write_bytes(data)
+                files.append(b"".join(self._made(target).join([part])))
+        assert files[0] == files[1]
+
+    def test_requests_of_which_nothing_is_known_are_written_too(self, target: Target) -> None:
+        self._made(target).rows(scored(self.metrics, absent(sample_batch())))
+
+    def test_it_leaves_the_directory_to_the_kernel(self, target: Target) -> None:
+        exporter = self._made(target)
+        exporter.header(), exporter.rows(scored(self.metrics, sample_batch()))
+        assert list(target.directory.iterdir()) == []
+
+
+class DatasetExporterContract:
+    """Subclass with an exporter's class::
+
+        class TestMineKeepsTheContract(DatasetExporterContract):
+            exporter = Mine
+    """
+
+    exporter: ClassVar[type[DatasetExporter]]
+    options: ClassVar[Any] = None
+
+    def _written(self, target: Path, count: int) -> bytes:
+        made = type(self).exporter(Target(target), type(self).options)
+        entries = (
+            made.entry(Conversation(f"session_{n}", (Turn(texts=("Grüße",)),)), (b'{"n":%d}' % n, b"\xff\x00"), first=n == 0)
+            for n in range(count)
+        )
+        return b"".join([made.header(), *entries, made.footer()])
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_exporter_row(self.exporter)
+        assert self.exporter.kind in self.exporter.files, "its file is not declared in files"
+
+    @pytest.mark.parametrize("count", [0, 1, 5])
+    def test_the_same_conversations_give_the_same_bytes(self, count: int, tmp_path: Path) -> None:
+        assert self._written(tmp_path, count) == self._written(tmp_path, count)
+
+    def test_every_conversation_is_written(self, tmp_path: Path) -> None:
+        sizes = [len(self._written(tmp_path, count)) for count in range(4)]
+        assert sizes == sorted(set(sizes))
+
+    def test_it_leaves_the_directory_to_the_kernel(self, tmp_path: Path) -> None:
+        self._written(tmp_path, 2)
+        assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,118 @@
+"""The contract of series: one result from folds and from samples, and nothing is lost on a bad day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from aiperf.rundir.samples import SampleWriter, folds_path, read_samples, sample_path
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.series import FailedSample, Line, Moment, Series, SourceHeader, Window
+from aiperf.sdk.summary import SourceSummary
+from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
+
+from aiperf_testing.manifests import check_row
+
+_S = 1_000_000_000
+_PHASES = (Window(0, 10 * _S, 12 * _S), Window(1, 13 * _S, 18 * _S + 7))
+_SLICES = tuple(Window(1, at * _S, min(at * _S + _S, 18 * _S + 7)) for at in range(13, 19))
+
+
+class SeriesContract:
+    """Subclass with a plugin's class::
+
+        class TestMineKeepsTheContract(SeriesContract):
+            series = Mine
+    """
+
+    series: ClassVar[type[Series[Any]]]
+    options: ClassVar[Any] = None
+
+    def _summary(
+        self, samples: Path, windows: Sequence[Window] = _PHASES, slices: Sequence[Window] = _SLICES
+    ) -> SourceSummary:
+        made = type(self).series(type(self).options)
+        found = made.summary(folds_path(samples), lambda: read_samples(samples), windows, slices)
+        assert isinstance(found, SourceSummary)
+        return found
+
+    def _sampled(self, folder: Path, phases: Sequence[Window] = _PHASES, *, killed: bool = False) -> Path:
+        """The samples of a source that folds; *killed*: in the last phase."""
+        path = sample_path(folder, 0)
+        running = type(self).series(type(self).options).running(folds_path(path), (1, _S))
+        ref = PluginRef("telemetry", "vitals", "", "acme", "1")
+        writer = SampleWriter(path, SourceHeader(ref, 0.5), running.take)
+        for phase in phases:
+            for at_ns in range(phase.begin_ns - 5, phase.end_ns + _S // 2, _S // 2):
+                writer.add(_points(at_ns / _S), Moment(at_ns, at_ns, 1, phase.phase, missed=at_ns % 2))
+                if at_ns < phase.begin_ns:
+                    running.begin(phase.phase, phase.begin_ns)
+            writer.failed(phase.end_ns + _S // 2, phase.phase, "it rains")
+            if not (killed and phase is phases[-1]):
+                running.end(phase.phase, phase.end_ns)
+        writer.close()
+        if not killed:
+            running.close()
+        return path
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("series", self.series)
+
+    def test_every_series_is_there_by_phase_and_slice(self, tmp_path: Path) -> None:
+        found = self._summary(self._sampled(tmp_path))
+        assert (found.name, found.distribution, found.version, found.interval_s) == ("vitals", "acme", "1", 0.5)
+        assert (found.samples, found.failed, found.missed) == (18, 2, 18)
+        names = {"level", "flow", "wait", "engine", "pace"}
+        for phase in _PHASES:
+            own = [series for series in found.series if series.phase == phase.phase]
+            assert {series.name for series in own} >= names and {series.source for series in own} == {"vitals"}
+            assert all(series.stats and set(map(type, series.stats.values())) == {float} for series in own)
+        assert len(found.slices) == len(_SLICES)
+        assert all({series.name for series in part} >= {"level", "flow", "wait"} for part in found.slices[:-1])
+        assert {series.phase for part in found.slices for series in part} == {1}
+
+    def test_folds_and_samples_have_one_result(self, tmp_path: Path) -> None:
+        samples = self._sampled(tmp_path)
+        folded = self._summary(samples)
+        folds_path(samples).unlink(missing_ok=True)
+        assert self._summary(samples) == folded == self._summary(samples)
+
+    def test_other_windows_are_made_from_the_samples(self, tmp_path: Path) -> None:
+        samples = self._sampled(tmp_path)
+        folded = self._summary(samples, _PHASES[1:], _SLICES[:3])
+        folds_path(samples).unlink(missing_ok=True)
+        assert self._summary(samples, _PHASES[1:], _SLICES[:3]) == folded
+        assert {series.phase for series in folded.series} == {1} and len(folded.slices) == 3
+
+    def test_a_killed_source_has_its_samples(self, tmp_path: Path) -> None:
+        samples = self._sampled(tmp_path, killed=True)
+        killed = self._summary(samples)
+        for path in tmp_path.iterdir():
+            if path != samples:
+                path.unlink()
+        assert self._summary(samples) == killed
+
+    def test_a_file_without_a_line_is_no_source(self, tmp_path: Path) -> None:
+        def none() -> Iterator[Line]:
+            return iter(())
+
+        assert type(self).series(type(self).options).summary(tmp_path / "folds", none, _PHASES, ()) is None
+
+    def test_a_source_whose_samples_all_failed_has_no_series(self, tmp_path: Path) -> None:
+        header = SourceHeader(PluginRef("telemetry", "vitals", "", "acme", "1"), 0.5)
+        lines = (header, FailedSample(11 * _S, 0, "it rains"))
+        made = type(self).series(type(self).options).summary(tmp_path / "folds", lambda: iter(lines), _PHASES, ())
+        assert made is not None and (made.samples, made.failed, made.series) == (0, 1, ())
+
+
+def _points(at_s: float) -> list[Point]:
+    counts = (at_s, 3 * at_s, 4 * at_s)
+    return [
+        Point("level", at_s % 3, unit="m", labels={"where": "roof"}, help="How high"),
+        Point("flow", 5 * at_s, SeriesKind.COUNTER, at_ns=round(at_s * _S) - 9),
+        Point("wait", Histogram((0.1, 1.0, math.inf), counts, 2 * at_s), SeriesKind.HISTOGRAM, "s"),
+        Point("engine", 1, SeriesKind.INFO, labels={"version": "2"}),
+        Point("pace", Digest({0.5: at_s}, 3 * at_s, 4 * at_s), SeriesKind.SUMMARY),
+    ]

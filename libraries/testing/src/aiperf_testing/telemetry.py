@@ -1,0 +1,112 @@
+"""The contract of telemetry sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from aiperf.rundir.samples import SampleWriter, read_samples
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.series import Moment, Sample, SeriesHeader, SourceHeader
+from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+
+from aiperf_testing.manifests import check_row
+
+_SAMPLES = 3
+
+
+class TelemetryContract:
+    """Subclass with a source's class, and something to sample (a recorded exporter, a fake library)::
+
+        class TestMineKeepsTheContract(TelemetryContract):
+            source = Mine
+            options = SimpleNamespace(url="…")
+    """
+
+    source: ClassVar[type[TelemetrySource]]
+    options: ClassVar[Any] = None
+    context: ClassVar[TelemetryContext] = TelemetryContext(("http://127.0.0.1:9",), ("m",))
+
+    def _made(self) -> TelemetrySource:
+        return type(self).source(type(self).options, type(self).context)
+
+    def _started(self) -> TelemetrySource:
+        source = self._made()
+        source.start()
+        return source
+
+    @pytest.fixture
+    def samples(self) -> list[list[Point]]:
+        return self._taken()
+
+    def _taken(self) -> list[list[Point]]:
+        """The samples of one source between start and stop."""
+        source = self._started()
+        try:
+            return [list(source.sample()) for _ in range(_SAMPLES)]
+        finally:
+            source.stop()
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("telemetry", self.source)
+
+    def test_making_it_starts_nothing(self) -> None:
+        """A source is constructed without a start where only its options are read."""
+        self._made()
+
+    def test_it_has_an_interval(self) -> None:
+        assert self._made().interval_s > 0
+
+    def test_there_is_something_in_every_sample(self, samples: list[list[Point]]) -> None:
+        assert all(samples), "a sample is empty"
+        assert all(type(point) is Point for sample in samples for point in sample)
+
+    def test_a_series_stands_once_in_a_sample(self, samples: list[list[Point]]) -> None:
+        for sample in samples:
+            series = [(point.name, tuple(sorted(point.labels.items())), point.at_ns) for point in sample]
+            assert len(series) == len(set(series)), "two values of one name need different labels, or times of their own"
+
+    def test_a_series_keeps_its_kind_and_unit(self, samples: list[list[Point]]) -> None:
+        known: dict[str, tuple[SeriesKind, str]] = {}
+        for point in (point for sample in samples for point in sample):
+            assert known.setdefault(point.name, (point.kind, point.unit)) == (point.kind, point.unit), point.name
+
+    def test_values_are_what_their_kind_says(self, samples: list[list[Point]]) -> None:
+        for point in (point for sample in samples for point in sample):
+            assert isinstance(point.value, Histogram) is (point.kind is SeriesKind.HISTOGRAM), point.name
+            assert isinstance(point.value, Digest) is (point.kind is SeriesKind.SUMMARY), point.name
+            assert point.kind is not SeriesKind.INFO or point.value == 1, point.name
+            assert point.at_ns is None or type(point.at_ns) is int, point.name
+            if isinstance(point.value, Digest):
+                assert all(0 <= quantile <= 1 for quantile in point.value.quantiles), point.name
+            elif isinstance(point.value, Histogram):
+                bounds, counts = point.value.bounds, point.value.counts
+                assert len(bounds) == len(counts) > 0 and bounds[-1] == float("inf"), point.name
+                assert list(bounds) == sorted(set(bounds)) and list(counts) == sorted(counts), point.name
+            else:
+                assert isinstance(point.value, int | float), point.name
+
+    def test_labels_are_texts(self, samples: list[list[Point]]) -> None:
+        for point in (point for sample in samples for point in sample):
+            assert point.name
+            assert all(isinstance(text, str) for text in (*point.labels, *point.labels.values())), point.labels
+
+    def test_its_samples_can_be_kept(self, samples: list[list[Point]], tmp_path: Path) -> None:
+        writer = SampleWriter(tmp_path / "samples", SourceHeader(PluginRef("telemetry", "mine", "", "", ""), 1.0))
+        for at_ns, sample in enumerate(samples):
+            writer.add(sample, Moment(at_ns, at_ns, 0, 0))
+        writer.close()
+        lines = list(read_samples(tmp_path / "samples"))
+        assert len([line for line in lines if isinstance(line, Sample)]) == _SAMPLES
+        digests = {point.name for sample in samples for point in sample if isinstance(point.value, Digest)}
+        parts = {f"{name}{end}" for name in digests for end in ("", "_sum", "_count")}
+        names = {point.name for sample in samples for point in sample if point.finite}
+        assert {line.name for line in lines if isinstance(line, SeriesHeader)} - parts == names - digests
+
+    def test_it_starts_again_after_it_was_stopped(self) -> None:
+        for _ in range(2):
+            source = self._started()
+            list(source.sample())
+            source.stop()
+

@@ -1,0 +1,309 @@
+"""Failures of servers and networks, aborts and large bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic_ns
+
+import pytest
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REFUSED, REUSED
+
+from aiperf_testing.server import (
+    Certificate,
+    Expect,
+    Fin,
+    Reset,
+    Send,
+    Sleep,
+    Step,
+    UntilClosed,
+    answer,
+    chunk,
+    chunked_head,
+)
+from aiperf_testing.transports.stage import EVENTS, OK, PATIENCE_S, OnStage, Stage
+
+
+@contextlib.contextmanager
+def no_file_left() -> Iterator[None]:
+    """No file or socket can be opened in this process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 64, before[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(taken[0]))
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+class FailureTests(OnStage):
+    """Failures of servers and networks, aborts and large bodies."""
+
+    def test_a_refused_connection_is_an_error_that_names_the_server(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+        async def scene(stage: Stage) -> None:
+            exchange, error = await stage.fail(url=f"{url}/v1")
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
+            assert url.rpartition(":")[2] in error.message
+
+        self.play(scene, OK, urls=(url,))
+
+    def test_a_server_that_is_gone_refuses_the_retry(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            stage.server.stop_listening()
+            exchange, error = await stage.fail()
+            assert exchange.flags & RECONNECTED
+            assert (exchange.sent_ns, exchange.sent_end_ns, error.cause) == (0, 0, REFUSED)
+
+        self.play(scene, [*OK, Expect(), Fin()])
+
+    def test_an_exhausted_client_is_no_fault_of_the_server(self) -> None:
+        async def scene(stage: Stage) -> None:
+            with no_file_left():
+                exchange, error = await stage.fail()
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, EXHAUSTED)
+            assert "ulimit -n" in error.message
+            await stage.ask()
+
+        self.play(scene, OK)
+
+    def test_a_silent_handshake_ends_soon(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+
+            async def scene(stage: Stage) -> None:
+                exchange, error = await stage.fail(url=f"{url}/v1")
+                assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
+
+            self.play(scene, OK, urls=(url,), connect_s=0.1)
+
+    @pytest.mark.parametrize("status", [b"000", b"099"])
+    def test_a_status_below_100_is_an_error(self, status: bytes) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert exchange.status == 0
+
+        self.play(scene, [Expect(), Send(b"HTTP/1.1 " + status + b" Odd\r\nContent-Length: 0\r\n\r\n"), UntilClosed()])
+
+    @pytest.mark.parametrize(
+        "begun",
+        [b"HTTP/1.1 200 OK\r\n" + b"X-Field: value\r\n" * 100_000, b"HTTP/1.1 200 OK\r\nX-Field: " + b"v" * 1_000_000],
+        ids=["many headers", "a long header"],
+    )
+    def test_endless_headers_are_an_error(self, begun: bytes) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert exchange.bytes_received == 0
+
+        self.play(scene, [Expect(), Send(begun), UntilClosed()])
+
+    def test_a_head_that_trickles_ends_soon(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, error = await stage.fail()
+            assert exchange.bytes_received == 0
+            assert "0.1 s" in error.message
+
+        pieces: list[Step] = [step for _ in range(600) for step in (Send(b"X-Field: value\r\n"), Sleep(0.02))]
+        self.play(scene, [Expect(), Send(b"HTTP/1.1 200 OK\r\n"), *pieces, UntilClosed()], head_s=0.1)
+
+    def test_a_head_behind_an_interim_answer_may_take_its_time(self) -> None:
+        async def scene(stage: Stage) -> None:
+            assert (await stage.ask()).status == 200
+
+        interim = Send(b"HTTP/1.1 102 Processing\r\n\r\n")
+        self.play(scene, [Expect(), interim, Sleep(0.3), interim, Sleep(0.3), *OK[1:]], head_s=0.2)
+
+    def test_endless_interim_answers_are_an_error(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert (exchange.status, exchange.bytes_received) == (0, 0)
+
+        self.play(scene, [Expect(), Send(b"HTTP/1.1 102 Processing\r\n\r\n" * 20_000), UntilClosed()])
+
+    def test_an_answer_beyond_the_limit_is_an_error(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, error = await stage.fail()
+            assert exchange.bytes_received < 2_000_000
+            assert "100000" in error.message.replace(",", "")
+
+        self.play(scene, [Expect(), Send(answer(b"x" * 20_000_000)), UntilClosed()], most_bytes=100_000)
+
+    def test_a_stream_left_open_behind_its_end_marker_is_over(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = await stage.ask()
+            assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1]
+            assert not (await stage.ask()).flags & REUSED
+
+        self.play(scene, [Expect(), Send(chunked_head() + chunk(EVENTS[0]) + chunk(EVENTS[-1])), UntilClosed()], OK, end_s=0.1)
+
+    def test_a_stream_that_pauses_before_its_end_marker_is_not_over(self) -> None:
+        async def scene(stage: Stage) -> None:
+            for _ in range(2):
+                exchange = await stage.ask()
+                assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1]
+
+        rest = chunk(EVENTS[0]) + chunk(EVENTS[-1]) + chunk()
+        pause: list[Step] = [Send(chunked_head()), Sleep(0.3), Send(rest)]
+        self.play(scene, [Expect(), Send(chunked_head() + rest), Expect(), *pause], end_s=0.1)
+
+    @pytest.mark.parametrize("host", ["a." * 40 + "invalid", "x" * 70 + ".invalid"], ids=["no such name", "no name at all"])
+    def test_a_name_that_cannot_be_resolved_is_every_requests_error(self, host: str) -> None:
+        async def scene(stage: Stage) -> None:
+            for _ in range(2):
+                await stage.fail(url=f"http://{host}:1/v1")
+
+        self.play(scene, OK, urls=(f"http://{host}:1",))
+
+    @pytest.mark.parametrize(
+        "begun",
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", chunked_head() + chunk(EVENTS[0]), b"HTTP/1.1 200 OK\r\nCont"],
+        ids=["by length", "chunked", "in the head"],
+    )
+    @pytest.mark.parametrize("end", [Fin(), Reset()], ids=["FIN", "RST"])
+    def test_an_answer_cut_short_is_an_error(self, begun: bytes, end: Step) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert len(stage.server.requests) == 1
+            assert exchange.bytes_received == len(stage.ear.body(exchange))
+
+        self.play(scene, [Expect(), Send(begun), Sleep(0.01), end])
+
+    @pytest.mark.parametrize("end", [Fin(), Reset()], ids=["FIN", "RST"])
+    def test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried(self, end: Step) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, _ = await stage.fail()
+            assert (exchange.status, exchange.flags & RECONNECTED) == (0, 0)
+            assert len(stage.server.links) == 1
+
+        self.play(scene, [Expect(), end], OK)
+
+    def test_a_reused_connection_that_ends_without_an_answer_is_retried_once(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            before = monotonic_ns()
+            exchange = stage.exchange(b'{"again":1}')
+            stage.transport.send(exchange)
+            assert await stage.over(exchange) is None
+            assert (exchange.status, exchange.flags & (REUSED | RECONNECTED)) == (200, RECONNECTED)
+            assert before <= exchange.started_ns <= exchange.sent_ns
+            assert [got.body for got in stage.server.requests] == [b"{}", b'{"again":1}', b'{"again":1}']
+            assert stage.ear.body(exchange) == b'{"a":1}'
+
+        self.play(scene, [*OK, Expect(), Fin()], OK)
+
+    def test_a_retry_that_fails_is_the_end_of_it(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            exchange, _ = await stage.fail()
+            assert exchange.flags & RECONNECTED
+            assert len(stage.server.links) == 2
+
+        self.play(scene, [*OK, Expect(), Fin()], [Expect(), Fin()], OK)
+
+    @pytest.mark.parametrize("begun", [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"HTTP/1.1 200 OK\r\nCont"])
+    @pytest.mark.parametrize("end", [Fin(), Reset()], ids=["FIN", "RST"])
+    def test_a_reused_connection_that_ends_in_an_answer_is_not_retried(self, begun: bytes, end: Step) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            exchange, _ = await stage.fail()
+            assert exchange.flags & REUSED
+            assert len(stage.server.links) == 1
+
+        self.play(scene, [*OK, Expect(), Send(begun), Sleep(0.01), end], OK)
+
+    @pytest.mark.parametrize("idle_end", ["fin", "reset"])
+    def test_an_idle_connection_that_the_server_closed_does_no_harm(self, idle_end: str) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            link = stage.server.links[0]
+            link.fin() if idle_end == "fin" else link.reset()
+            exchange = await stage.ask()  # before the loop could notice
+            assert (exchange.status, exchange.flags & REUSED) == (200, 0)
+            assert len(stage.server.links) == 2
+
+        self.play(scene, [*OK, Sleep(PATIENCE_S)], OK)
+
+    def test_an_abort_ends_the_exchange_at_once_and_closes_its_connection(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = stage.exchange()
+            stage.transport.send(exchange)
+            await stage.ear.until(lambda: exchange.request in stage.ear.chunks)
+            error = ErrorDetails("too late", type="TimeoutError", code=504)
+            stage.transport.abort(exchange, error)
+            assert stage.ear.ends[exchange.request] == [error]
+            await asyncio.wait_for(stage.server.links[0].closed.wait(), PATIENCE_S)
+            assert not (await stage.ask()).flags & REUSED
+
+        self.play(scene, [Expect(), Send(chunked_head() + chunk(EVENTS[0])), UntilClosed()], OK)
+
+    def test_an_abort_before_the_connection_is_there_ends_the_exchange_too(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = stage.exchange()
+            stage.transport.send(exchange)
+            stage.transport.abort(exchange, None)
+            assert stage.ear.ends[exchange.request] == [None]
+            await stage.ask()
+            assert len(stage.ear.ends[exchange.request]) == 1
+
+        self.play(scene, OK)
+
+    def test_a_large_body_goes_out_whole(self) -> None:
+        body = bytes(range(256)) * 78_125  # 20 MB
+
+        async def scene(stage: Stage) -> None:
+            exchange = await stage.ask(body)
+            assert stage.server.requests[0].body == body
+            assert exchange.sent_ns < exchange.sent_end_ns <= exchange.ack_ns
+
+        self.play(scene, OK)
+
+    def test_a_large_body_comes_in_whole(self) -> None:
+        body = bytes(range(256)) * 78_125
+
+        async def scene(stage: Stage) -> None:
+            exchange = await stage.ask()
+            assert stage.ear.body(exchange) == body
+            assert exchange.bytes_received == len(body)
+            assert (await stage.ask()).flags & REUSED
+
+        self.play(scene, [Expect(), Send(answer(body)), *OK])
+
+    def test_an_answer_that_comes_before_the_request_is_out_is_taken(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = stage.exchange(b"x" * 20_000_000)
+            stage.transport.send(exchange)
+            error = await stage.over(exchange)
+            assert (exchange.status == 413 and error is None) or error is not None
+            assert not (await stage.ask()).flags & REUSED
+
+        self.play(scene, [Send(answer(b"", status=413, reason="Too Large")), UntilClosed()], OK)
+
+    def test_tls_with_an_unknown_certificate_is_an_error(self, certificate: Certificate) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange, error = await stage.fail()
+            assert exchange.status == 0
+            assert "certificate" in f"{error.type} {error.message}".lower()
+
+        self.play(scene, OK, certificate=certificate, tls=TlsPlan())
+
+    def test_a_missing_certificate_file_is_every_requests_error(self, certificate: Certificate, tmp_path: Path) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.fail()
+
+        self.play(scene, OK, certificate=certificate, tls=TlsPlan(ca_file=str(tmp_path / "none.pem")))

@@ -1,0 +1,129 @@
+"""Evidence of a made-up run, and the contract of verdicts."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.summary import Arrivals, Measurement, Quantiles, Result, Summary
+from aiperf.sdk.transport import EXHAUSTED, REFUSED
+from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Verdict, WorkerEvent, WorkerTime
+from msgspec.structs import replace
+
+from aiperf_testing.manifests import check_row
+from aiperf_testing.pipeline import checked
+from aiperf_testing.plans import sample_plan
+from aiperf_testing.summaries import sample_summary
+
+
+def sample_evidence(*results: Result, **changes: Any) -> Evidence:
+    """Evidence of a run of 24 requests, all good, to which there is nothing to object.
+
+    *results*: of the summary, None for those of :func:`sample_summary`.  *changes*: fields of the evidence, of its summary, or
+    of the summary's measurement; the first that has the field gets it.
+    """
+    quiet = Quantiles(0.01, 0.02, 0.03)
+    measurement = Measurement(
+        "kernel", loopback=False, arrivals=Arrivals(24, 24, completed=24), client_error_ms=quiet, schedule_slip_ms=quiet,
+        loop_lag_ms=quiet, worker_cpu_pct=(3.0,), turnaround_ms=quiet,
+    )  # fmt: skip
+    answers = AnswerCounts(valid=24, chunks=240)
+    measurement = replace(measurement, **_taken(Measurement, changes, beside=(Evidence, Summary)))
+    fields = _taken(Summary, changes, beside=(Evidence,))
+    summary = replace(sample_summary(*results), **{"measurement": measurement, "valid": 24, "failed": 0} | fields)
+    plan = changes.pop("plan", None) or sample_plan(Path("run"))
+    profiling = next(phase for phase in plan.load.phases if phase.kind == "profiling")
+    usual: dict[str, Any] = {
+        "phase": profiling, "turnaround_mean_ms": 0.01, "workers": (WorkerTime(cpu_pct=3.0),), "reads": 240,
+        "preparers": (plan.plugins.endpoint.key,), "opening_ns": (5e6,) * 8, "answers": answers, "all_answers": answers,
+        "events": (WorkerEvent(0, profiling.index, "begin", 0), WorkerEvent(0, profiling.index, "end", 2_000_000_000)),
+    }  # fmt: skip
+    return Evidence(summary=summary, plan=plan, **usual | changes)
+
+
+def _taken(struct: type[Any], changes: dict[str, Any], *, beside: tuple[type[Any], ...]) -> dict[str, Any]:
+    """Take the fields of *struct* out of *changes* that none of *beside* has."""
+    others = {name for other in beside for name in other.__struct_fields__}
+    return {name: changes.pop(name) for name in struct.__struct_fields__ if name in changes and name not in others}
+
+
+def _nothing() -> Evidence:
+    """Of a run that ended before its first request."""
+    measurement = Measurement("read", loopback=False, arrivals=Arrivals())
+    summary = replace(
+        sample_summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
+        measurement=measurement, outcomes={}, slices=(), observation_window_s=None, benchmark_duration_s=None, seed=None,
+    )  # fmt: skip
+    plan = sample_plan(Path("run"))
+    return Evidence(summary=summary, plan=plan, phase=plan.load.phases[0])
+
+
+def _trouble() -> Evidence:
+    """Of a run in which everything that can be counted went wrong."""
+    plan = sample_plan(
+        Path("run"), use_server_token_count=True,
+        phases=(PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst", duration_ns=10**9)),
+    )  # fmt: skip
+    bad, names = Quantiles(50.0, 900.0, math.inf), AnswerCounts.__struct_fields__
+    answers = AnswerCounts(**{name: 10 - place % 3 for place, name in enumerate(names)})
+    errors = [ErrorSeen(ErrorDetails("gone", type="OSError", cause=cause), 3, -1.0) for cause in (REFUSED, EXHAUSTED, None)]
+    arrivals = Arrivals(100, 40, 30, 10, 9, 5, 6, 3, 20, 12, 7, 40)
+    return sample_evidence(
+        plan=plan, loopback=True, arrivals=arrivals, client_error_ms=bad, schedule_slip_ms=bad, loop_lag_ms=bad,
+        coalesced_chunks=9, stamps_missing=90, clock_steps=2, client_not_ready=7, turnaround_ms=bad, turnaround_mean_ms=100.0,
+        interval_p50_ns=1e7, interval_p99_ns=1e8, precise_timers=False, single_turn=False, errors=tuple(errors),
+        workers=(WorkerTime(99.0, 30.0, 60.0, 40.0), WorkerTime()), answers=answers, all_answers=answers,
+        events=(WorkerEvent(0, 1, "begin", 0), WorkerEvent(0, 1, "stopped", 2 * 10**9, 10**9)), opening_ns=(9e9,),
+    )  # fmt: skip
+
+
+class VerdictContract:
+    """Subclass with a verdict's class, and evidence with the kinds of its findings in their order; once with none::
+
+        class TestMineKeepsTheContract(VerdictContract):
+            verdict = Mine
+            cases = ((sample_evidence(), ()), (sample_evidence(clock_steps=1), ("clock_step",)))
+    """
+
+    verdict: ClassVar[type[Verdict[Any]]]
+    cases: ClassVar[Sequence[tuple[Evidence, Sequence[str]]]]
+    options: ClassVar[Any] = None
+
+    def _judge(self, evidence: Evidence) -> list[Finding]:
+        judged = type(self).verdict(type(self).options).judge(evidence)
+        return [checked(each) for each in ([judged] if isinstance(judged, Finding) else judged or ())]
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        check_row("verdicts", self.verdict)
+
+    def test_each_case_has_its_findings(self) -> None:
+        for evidence, kinds in self.cases:
+            assert [finding.kind for finding in self._judge(evidence)] == list(kinds)
+
+    def test_the_cases_tell_one_run_from_another(self) -> None:
+        assert {bool(kinds) for _, kinds in self.cases} == {True, False}, "a run with a finding and a run without"
+
+    def test_a_run_that_ended_before_its_first_request_is_survived(self) -> None:
+        self._judge(_nothing())
+
+    def test_a_run_in_which_everything_went_wrong_is_survived(self) -> None:
+        self._judge(_trouble())
+
+    def test_a_sentence_is_one_line(self) -> None:
+        for finding in self._judge(_trouble()):
+            assert finding.sentence == " ".join(finding.sentence.split()), "without line ends, and without spaces around it"
+
+    def test_the_same_evidence_gives_the_same_findings(self) -> None:
+        for evidence in (sample_evidence(), _trouble()):
+            assert self._judge(evidence) == self._judge(evidence)
+
+    def test_the_evidence_stays_as_it_is(self) -> None:
+        evidence = _trouble()
+        before = copy.deepcopy(evidence)
+        self._judge(evidence)
+        assert evidence == before
