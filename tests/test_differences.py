@@ -266,6 +266,8 @@ HELD = {
         "test_engine.py::test_refused_arrivals_with_due_times_hold_nothing_up",
         "test_unreachable.py::test_a_server_that_never_lived_ends_the_run_in_time",
         "test_unreachable.py::test_the_report_names_the_moment_when_a_server_died",
+        "test_unreachable.py::test_a_gap_in_mid_run_is_told_with_its_length",
+        "test_reach.py::test_a_typed_limit_always_holds",
     ),
     "a limit of this machine (open files, local ports)": (
         "transports/failures.py::test_an_exhausted_client_is_no_fault_of_the_server",

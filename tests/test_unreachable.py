@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -79,6 +82,45 @@ def test_the_report_names_the_moment_when_a_server_died(aiperf: Program) -> None
     assert [reason for reason in reasons(done) if "no connection could be opened from" in reason]
     again = aiperf("report", done.artifacts)
     assert "no connection could be opened from" in again.out
+
+
+def test_a_gap_in_mid_run_is_told_with_its_length(aiperf: Program) -> None:
+    """The server dies in mid-run, stays away for four seconds, and comes back at its address."""
+    load: list[str | float] = ["--concurrency", 2, "--request-count", 2000]
+    simulate: dict[str, Any] = {"first_token_ms": 5, "decode_ms": 1, "decode_batch_us": 0}
+    with running(**simulate) as simulator:
+        run = aiperf.start(*START, *load, "--url", simulator.url)
+        wait_for(lambda: answered(simulator) > 20)
+    time.sleep(4)
+    with running(**simulate, port=int(simulator.url.rpartition(":")[2])) as simulator:
+        wait_for(lambda: answered(simulator) > 20)
+        run.interrupt()
+        done = run.end()
+    (away,) = [line for line in done.err.splitlines() if "no connection to the server for" in line]
+    assert "no connection to the server for 3 s, " in away or "no connection to the server for 4 s, " in away
+    assert "Connection refused" in away
+    (back,) = [line for line in done.json()["warnings"] if "reached again" in line]
+    length, failed = r"the server is reached again, after \d+\.\d s without a connection", refusals(done)
+    assert re.fullmatch(rf"{length}, {failed} requests failed meanwhile", back)
+    assert back in done.err
+
+
+def test_connections_that_are_never_accepted_are_told(aiperf: Program) -> None:
+    """A host that drops what is sent to it: a queue of one that nobody empties takes no more."""
+    with socket.socket() as full, contextlib.ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        load: list[str | float] = ["--concurrency", 2, "--request-count", 9, "--unreachable-timeout", 3.5]
+        done = aiperf(*START, *load, "--url", f"http://127.0.0.1:{full.getsockname()[1]}")
+    assert done.code == 1
+    assert "no connection to the server for 3 s, 0 requests failed meanwhile: no attempt to connect has an answer" in done.err
+    assert "results are partial: no connection could be opened for 3.5 s (no attempt" in done.err
+    outcomes = [row["outcome"] for row in done.lines("profile_export_arrivals.jsonl")]
+    assert (len(outcomes), set(outcomes)) == (9, {"aborted", "never_sent"})
 
 
 def test_a_run_that_reached_its_server_waits_for_it_to_come_back(aiperf: Program) -> None:

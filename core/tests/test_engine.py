@@ -157,12 +157,13 @@ def test_slots_without_a_connection_pause_longer_with_each_wave(tmp_path: Path, 
         assert not transport.open
         pauses.append(clock.wake())
     assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
-    assert engine.errors == 18 and not engine.connected
+    refusals = 18 if cause == REFUSED else 0
+    assert (engine.errors, engine.reach(1)[:3]) == (18, (refusals, 0, False))
     assert engine.refused == ("nobody" if cause == REFUSED else None)
     transport.answer()
     transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=cause))
     assert clock.wake() == 0.01, "an answer ends the series"
-    assert engine.connected
+    assert engine.reach(1)[1] == 1
     engine.driver.stop()
     engine.logbook.close()
 
@@ -173,8 +174,11 @@ def test_a_server_with_a_request_on_its_way_is_reached(tmp_path: Path) -> None:
     engine.driver.begin(1)
     transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=REFUSED))
     assert engine.refused == "nobody"
+    oldest = next(iter(engine.open.values()))
+    assert engine.reach(oldest.started_ns + 2_500_000_000) == (1, 0, False, 2.5)
     transport.open[0].sent_ns = 1
     assert engine.refused is None
+    assert engine.reach(oldest.started_ns + 2_500_000_000) == (1, 0, True, 0.0)
     engine.driver.stop()
     engine.logbook.close()
 

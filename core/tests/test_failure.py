@@ -55,6 +55,7 @@ def said(summary: Summary) -> str:
         (failed(("a", None, 2), ("b", None, 4)), "4 of 6 failed requests: b"),
         (failed(outcomes={"aborted": 3}), "3 had no whole answer when the load ended: raise --benchmark-duration or"
             " --benchmark-grace-period"),
+        (failed(outcomes={"aborted": 3}, incomplete_reason="why"), "3 had no whole answer when the run was ended early"),
         (failed(("a\x1b[31m\nb", None, 6)), "each failed alike: a [31m b"),
     ],
 )  # fmt: skip

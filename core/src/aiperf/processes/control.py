@@ -72,7 +72,9 @@ class Stop(Struct, frozen=True, tag=True):
 class Counters(Struct, frozen=True, tag=True):
     """Where a worker stands in its phase.
 
-    refused: why its latest connection could not be opened, None once one could.  connected: it has ever reached the server.
+    refused: why its latest connection could not be opened, None once one could.  refusals: requests of the phase that found
+    no connection to the server; reached: those that ended on one.  on_way: a request is on one now.  waiting_s: how long the
+    oldest request waits for one while none is; 0 where none does.
     """
 
     index: int
@@ -82,7 +84,10 @@ class Counters(Struct, frozen=True, tag=True):
     errors: int
     in_flight: int
     refused: str | None = None
-    connected: bool = True
+    refusals: int = 0
+    reached: int = 0
+    on_way: bool = False
+    waiting_s: float = 0.0
 
 
 class PhaseEnded(Struct, frozen=True, tag=True):

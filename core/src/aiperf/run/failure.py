@@ -62,7 +62,10 @@ def why(summary: Summary) -> str:
     if summary.errors:
         most = max(summary.errors, key=lambda each: each.count)
         return f"{most.count:,} of {summary.failed:,} failed requests: {most.error.message}"
-    if waiting := summary.outcomes.get("aborted"):
+    waiting = summary.outcomes.get("aborted")
+    if waiting and summary.incomplete_reason is not None:
+        return f"{waiting:,} had no whole answer when the run was ended early"
+    if waiting:
         return f"{waiting:,} had no whole answer when the load ended: raise --benchmark-duration or --benchmark-grace-period"
     return "none failed either: see the arrivals in the report"
 

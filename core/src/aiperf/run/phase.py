@@ -13,6 +13,7 @@ from aiperf.planning.phases import target
 from aiperf.processes import control
 from aiperf.run.children import POLL_MS, Child, no_messages
 from aiperf.run.failure import FEWEST_TO_JUDGE
+from aiperf.run.reach import TELL_S
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S
@@ -27,8 +28,6 @@ _LEAD_NS = 3_000_000
 _SHOW_S = 0.25
 _CANCEL_DRAIN_NS = 5 * NS_PER_S
 """Longest time for requests in flight to finish after a signal."""
-_UNREACHABLE_S = 10.0
-"""A run ends when it never reached the server for so long."""
 
 
 class Phase:
@@ -42,7 +41,6 @@ class Phase:
         warmup_s = environment.warmup_log_s() if phase.kind == "warmup" else 0.0
         self._log_every_s = run.settings.kernel.stats_interval_s or warmup_s
         self._shown_s, self._logged_s = 0.0, time.monotonic()
-        self._refused_since_s: float | None = None
 
     def run(self) -> None:
         """Return when every worker has ended the phase."""
@@ -53,7 +51,7 @@ class Phase:
             self._mailbox.watch_workers(self._phase)
             self._mailbox.watch_reducers()
             self._judge_failures()
-            self._judge_refusals()
+            self._judge_reach()
             self._judge_data()
             self._show()
             self._stop_where_asked()
@@ -62,6 +60,7 @@ class Phase:
     def _begin(self) -> None:
         phase, mailbox = self._phase, self._mailbox
         mailbox.begin_phase(self._outcome.lost)
+        self._run.reach.begin()
         self._run.companions.each(lambda each: each.phase_begins(phase))
         self._start_ns = monotonic_ns() + _LEAD_NS
         self._outcome.times.setdefault("begin_ns", self._start_ns)
@@ -85,19 +84,17 @@ class Phase:
             self._outcome.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
             self._outcome.warn(self._outcome.incomplete)
 
-    def _judge_refusals(self) -> None:
-        """End the run once no worker could open a connection for too long."""
-        counters = [counter for counter in self._mailbox.counters.values() if counter.sent]
-        if not counters or any(counter.refused is None for counter in counters):
-            self._refused_since_s = None
-            return
-        now_s, limit_s = time.monotonic(), self._run.settings.kernel.unreachable_timeout_s
-        self._refused_since_s = self._refused_since_s or now_s
-        if limit_s is None:
-            limit_s = 0.0 if any(counter.connected for counter in counters) else _UNREACHABLE_S
-        if limit_s and now_s - self._refused_since_s >= limit_s and not self._outcome.incomplete:
-            flag = self._run.settings.flag("unreachable_timeout_s", "--unreachable-timeout")
-            why = f"no connection could be opened for {limit_s:g} s ({counters[0].refused}); {flag} 0 goes on trying"
+    def _judge_reach(self) -> None:
+        """Say that no connection can be opened, and end the run once that lasts too long."""
+        reach, settings = self._run.reach, self._run.settings
+        counters = [counter for counter in self._mailbox.counters.values() if counter.phase == self._phase.index]
+        if said := reach.follow(counters, time.monotonic()):
+            sentence, reported = said
+            self._outcome.warn(sentence, report=reported)
+        limit_s = reach.limit_s(settings.kernel.unreachable_timeout_s, timed=self._phase.duration_ns is not None)
+        if limit_s is not None and reach.gap_s >= limit_s and not self._outcome.incomplete:
+            flag = settings.flag("unreachable_timeout_s", "--unreachable-timeout")
+            why = f"no connection could be opened for {limit_s:g} s ({reach.why}); {flag} 0 goes on trying"
             self._outcome.incomplete = why
             self._outcome.warn(why)
 
@@ -114,7 +111,8 @@ class Phase:
             return
         self._shown_s = now_s
         elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
-        snapshot = snapshot_of(self._phase, elapsed_s, self._mailbox.counters.values(), self._mailbox.live.values())
+        counters, gap_s = self._mailbox.counters.values(), self._run.reach.gap_s
+        snapshot = snapshot_of(self._phase, elapsed_s, counters, self._mailbox.live.values(), gap_s)
         self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
         if self._log_every_s and now_s - self._logged_s >= self._log_every_s:
             self._logged_s = now_s
@@ -126,7 +124,9 @@ class Phase:
         if self._outcome.signals.count > self._stops or (self._outcome.incomplete and not self._stops):
             self._stops = max(1, self._outcome.signals.count)
             grace_ns = _CANCEL_DRAIN_NS if self._phase.grace_ns is None else self._phase.grace_ns
-            drain_ns = 0 if self._outcome.signals.count > 1 else min(grace_ns, _CANCEL_DRAIN_NS)
+            # Without a connection no answer is on its way that a drain could wait for.
+            at_once = self._outcome.signals.count > 1 or self._run.reach.gap_s > 0
+            drain_ns = 0 if at_once else min(grace_ns, _CANCEL_DRAIN_NS)
             for child in self._running():
                 self._mailbox.send(child, control.Stop(drain_ns))
             self._kill_at_s = time.monotonic() + drain_ns / NS_PER_S + environment.abort_wait_s()
@@ -153,7 +153,8 @@ class Phase:
 
 
 def snapshot_of(
-    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.Live]
+    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.Live],
+    unreached_s: float = 0.0,
 ) -> Snapshot:
     """The sums of workers and reducers.  Share and time left are unknown in a phase without a size or duration."""
     counters = [counter for counter in counters if counter.phase == phase.index]
@@ -172,6 +173,7 @@ def snapshot_of(
         eta_s=elapsed_s * (1 - share) / share if share and share < 1 else None,
         ttft_ms=_mean([(reducer.ttft_ms, reducer.done) for reducer in live]),
         itl_ms=_mean([(reducer.itl_ms, reducer.done) for reducer in live]),
+        unreached_s=unreached_s if unreached_s >= TELL_S else None,
     )  # fmt: skip
 
 

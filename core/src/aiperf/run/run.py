@@ -28,6 +28,7 @@ from aiperf.run.display import Display, display
 from aiperf.run.failure import last_line, too_many
 from aiperf.run.fleet import Fleet
 from aiperf.run.phase import Phase
+from aiperf.run.reach import Reach
 from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit
 from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
@@ -139,6 +140,7 @@ class Run:
         self.companions = Companions(plan, secrets, directories.log_file, outcome.warn)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
+        self.reach = Reach()
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 
     def execute(self, builder: Builder) -> tuple[Summary, int]:

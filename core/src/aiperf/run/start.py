@@ -112,11 +112,12 @@ class Outcome:
     def stamp(self, stage: str) -> None:
         self.times[stage] = monotonic_ns()
 
-    def warn(self, sentence: str) -> None:
-        """Log the sentence and put it into the report, without secrets."""
+    def warn(self, sentence: str, *, report: bool = True) -> None:
+        """Log the sentence and, with *report*, put it into the report, without secrets."""
         sentence = scrubbed(sentence, self._secret_texts)
         log.warning("%s", sentence)
-        self.warnings.append(sentence)
+        if report:
+            self.warnings.append(sentence)
 
 
 def raise_open_files_limit(plan: Plan) -> None:

@@ -18,6 +18,7 @@ class Snapshot(Struct, frozen=True):
 
     share: progress towards the stop condition, 0 to 1, None without one.  elapsed_s, eta_s: seconds; eta_s None is unknown.
     rate: completed requests/s.  ttft_ms, itl_ms: means of the reduced requests so far; None before the first.
+    unreached_s: for how many seconds, 3 at least, no connection to the server could be opened; None where that is not so.
     """
 
     phase: str
@@ -32,6 +33,7 @@ class Snapshot(Struct, frozen=True):
     eta_s: float | None = None
     ttft_ms: float | None = None
     itl_ms: float | None = None
+    unreached_s: float | None = None
 
     def lines(self) -> tuple[str, str]:
         """Two lines of text: the progress, and the rates and latencies so far."""
@@ -41,7 +43,8 @@ class Snapshot(Struct, frozen=True):
             f"{self.phase}{percent}  {_clock(self.elapsed_s)}{eta}  {self.completed:,} done  {self.in_flight:,} in flight"
             f"  {self.errors:,} errors"
         )
-        parts = [f"{self.rate:,.1f} requests/s"]
+        parts = [] if self.unreached_s is None else [f"no connection for {_clock(self.unreached_s)}"]
+        parts.append(f"{self.rate:,.1f} requests/s")
         if self.ttft_ms is not None:
             parts.append(f"TTFT {self.ttft_ms:,.2f} ms")
         if self.itl_ms is not None:

@@ -52,7 +52,7 @@ class Requests:
         self.sent = self.completed = self.errors = self.last_answer_ns = self.encode_ns = 0
         self.on_idle: Callable[[], None] = lambda: None
         self._refused: str | None = None
-        self._connected, self._changes_bodies, self._failed_connections = False, False, 0
+        self._changes_bodies, self._failed_connections, self._refusals = False, 0, 0
         self._pauses: dict[int, tuple[float, float]] = {}  # by URL: the pause, and its end on the loop's clock
         self._turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self._shapes = self._turns.shapes
@@ -69,21 +69,26 @@ class Requests:
 
     def begin(self, phase: PhasePlan, driver: Driver[Any]) -> None:
         """Serve *driver*, and count from 0."""
-        self._connected, self._failed_connections = self.connected, 0
+        self._failed_connections = self._refusals = 0
         self.phase, self.driver = phase, driver
         self._changes_bodies = getattr(self.transport, "changing_bodies", False)
         self._first_turns_stored = not (self._prepares or self.plan.data.cache_bust.marks(phase.kind))
         self.sent = self.completed = self.errors = 0
 
     @property
-    def connected(self) -> bool:
-        """Whether the server was ever reached."""
-        return self._connected or self.completed + self.errors > self._failed_connections
-
-    @property
     def refused(self) -> str | None:
         """Why the latest connection could not be opened; None once one could, and while a request is on its way."""
-        return None if self._refused is None or any(exchange.sent_ns for exchange in self.open.values()) else self._refused
+        return None if self._refused is None or self._on_way else self._refused
+
+    @property
+    def _on_way(self) -> bool:
+        return any(exchange.sent_ns for exchange in self.open.values())
+
+    def reach(self, now_ns: int) -> tuple[int, int, bool, float]:
+        """The fields of Counters on connections: refusals, reached, on_way, waiting_s."""
+        on_way, oldest = self._on_way, next(iter(self.open.values()), None)
+        waiting_s = 0.0 if on_way or oldest is None else (now_ns - oldest.started_ns) / NS_PER_S
+        return self._refusals, self.completed + self.errors - self._failed_connections, on_way, waiting_s
 
     # For drivers: RequestStarter
 
@@ -262,6 +267,7 @@ class Requests:
             until = now + pause_s
             self._pauses[url] = pause_s, until
         self._failed_connections += 1
+        self._refusals += error.cause == REFUSED
         self._refused = error.message if error.cause == REFUSED else None
         return until - now
 

@@ -15,6 +15,7 @@ SNAPSHOTS: Sequence[Snapshot] = (
     Snapshot("warmup", "warmup", 0.25, 12, 0, 0, 12, 0.0, 0.0, None),
     Snapshot("profiling", "profiling", 61.5, 900, 880, 3, 17, 14.3, 0.44, 78.0, 35.25, 11.5),
     Snapshot("profiling", "profiling", 360_000.0, 10**9, 10**9, 10**8, 10**6, 123_456.789, 1.0, 0.0, 9e6, 1e-4),
+    Snapshot("profiling", "profiling", 75.0, 900, 880, 20, 0, 12.0, 0.44, 78.0, 35.25, 11.5, unreached_s=13.5),
     Snapshot("a phase of a very long name " * 10, "profiling", 3.0, 1, 0, 1, 0, 0.3, 7.5, None),
 )
 """States of a run: at its start, ordinary, and extreme."""
