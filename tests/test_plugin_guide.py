@@ -72,7 +72,7 @@ def test_the_guide_names_every_template() -> None:
 )
 def test_an_endpoint_in_fifteen_minutes(tmp_path: Path) -> None:
     python = Shelf(tmp_path / "shelf", {}).environment(
-        tmp_path / "environment", [*suite(), "aiperf-templates", "pip", "uv_build", "pytest"]
+        tmp_path / "environment", [*suite(), "aiperf-templates", "pip", "uv_build", "aiperf-core[testing]"]
     )
     work = tmp_path / "work"
     work.mkdir()

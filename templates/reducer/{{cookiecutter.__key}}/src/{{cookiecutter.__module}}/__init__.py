@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from aiperf.sdk.errors import BadJournal
 from aiperf.parts.journal import RunClock, hold, load_end, load_run, numbered
+from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.reducer import Live, Reducer, ReducerJob, RunningReduction
 from aiperf.sdk.summary import Summary
