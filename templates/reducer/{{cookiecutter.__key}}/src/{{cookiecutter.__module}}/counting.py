@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from aiperf.parts.journal import DONE, DONE_FIELDS, OUTCOMES, SENT, SENT_FIELDS, TEXT, Frame, frames, segment_path
+from aiperf.parts.journal import (
+    DONE,
+    DONE_FIELDS,
+    OUTCOMES,
+    SENT,
+    SENT_FIELDS,
+    TEXT,
+    Frame,
+    frames,
+    segment_path,
+)
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.redaction import private
 
