@@ -82,6 +82,7 @@ SERVERS = (
     Wrong("It fails (500).", ("500", "its own log"), _error(500, "CUDA error: out of memory")),
     Wrong("It isn't ready (503).", ("503", "--wait-for-model-timeout"), answer(b"loading", status=503)),
     Wrong("Its answers are empty.", ("no content", "--endpoint-type"), answer(b"")),
+    Wrong("Its event streams have no event.", ("no content",), answer(b"", content_type="text/event-stream")),
     Wrong("Its answers have another form.", ("--endpoint-type",), answer(b'{"hello": "world"}')),
     Wrong("It closes without an answer.", ("closes",)),
     Wrong("It never answers.", ("--request-timeout-seconds",), words=("--request-timeout-seconds", "0.5"), silent=True),

@@ -12,7 +12,7 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Measurement, Quantiles, Result
-from aiperf.sdk.transport import EXHAUSTED, REFUSED
+from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED
 from aiperf_reducer_columns.report.evidence import arrivals, delivered, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
 from aiperf_reducer_columns.report.verdicts import concluded, findings
@@ -304,6 +304,20 @@ def test_the_reasons_of_a_journal_are_those_of_its_requests(tmp_path: Path) -> N
     )
     (used,) = [used for used in summary.plugins if used.category == "verdicts"]
     assert (used.name, used.distribution) == ("measurement", "aiperf-verdict-measurement")
+
+
+@pytest.mark.parametrize("body", [b"", b": ping\n\n", b"\n\n"])
+def test_an_event_stream_without_any_event_did_not_come_whole(tmp_path: Path, body: bytes) -> None:
+    made = Recording(tmp_path, verdicts=(OWN_PART,))
+    made.sent(0, 10**6)
+    if body:
+        made.read(0, 5 * 10**6, body)
+    made.done(0, 6 * 10**6, flags=STREAMED)
+    made.flush(21 * 10**6)
+    made.ended(requests={0: 1})
+    summary, *_ = report(made.directory)
+    assert summary.outcomes == {"empty": 1}
+    assert summary.measurement.reasons == ()
 
 
 @pytest.mark.parametrize(("good", "bad", "told"), [(3, 2, 3), (0, 2, 2)])

@@ -213,7 +213,7 @@ class RowMaker:
             if choices is not None:
                 choices.put_apart(answer)
         else:
-            answer = Answer(whole=True)
+            answer = Answer(whole=not flags & STREAMED)  # an event stream may end without any event
         trailers = request.texts.get("trailers")
         if trailers is not None and 200 <= status < 300:
             at_ns = reads[-1][0] if reads else ack - self._zero_ns
