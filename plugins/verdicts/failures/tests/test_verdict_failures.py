@@ -7,7 +7,7 @@ import json
 import pytest
 from aiperf import ErrorDetails
 from aiperf.sdk.model import STILL_COMING
-from aiperf.sdk.summary import Arrivals
+from aiperf.sdk.summary import Arrivals, ErrorCount, UrlSummary
 from aiperf.sdk.transport import REFUSED
 from aiperf.sdk.verdict import ErrorSeen
 from aiperf.testing import sample_evidence
@@ -32,7 +32,8 @@ def api_error(message: str, code: str) -> str:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "to https://other/v1: give"),
+        (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "without a key that is meant for"),
+        (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "redirects to https://other/v1, which"),
         (seen('{"error": {"message": "Incorrect API key"}}', 401), "not_authorized", "--api-key"),
         (seen('{"error": {"message": "Incorrect API key"}}', 401), "not_authorized", "it says: Incorrect API key"),
         (seen("", 403), "not_authorized", "-H 'Name: value'"),
@@ -135,3 +136,30 @@ def test_statistics_of_a_minority_are_told(good: int, errors: int, cut: int, *, 
     assert [(each.kind, each.sentence) for each in found] == [
         ("most_failed", "21 of 41 requests failed: every latency and length is of the other 20 alone")
     ] * told
+
+
+@pytest.mark.parametrize(
+    ("place", "address", "known"),
+    [
+        ("/v2/chat", "https://a:8443/v2/chat", True), ("https://a/v1", "https://a/v1", True), ("http://a/v1", "http://a/v1", False),
+        ("//b/v1", "https://b/v1", False), ("https://a.b/v1", "https://a.b/v1", False),
+        ("https://<redacted>@b/v1?<redacted>", "https://<redacted>@b/v1?<redacted>", False),
+    ],
+)  # fmt: skip
+def test_a_redirect_never_sends_a_key_to_another_server(place: str, address: str, *, known: bool) -> None:
+    evidence = sample_evidence(errors=(seen(f"redirected to {place}, which is not followed", 308),))
+    (finding,) = Failures().judge(replace(evidence, plan=evidence.plan.replacing(urls=("https://a:8443/base",))))
+    assert f"redirects to {address}" in finding.sentence
+    assert ("without a key that is meant for a" in finding.sentence) is not known
+
+
+def test_the_sentence_names_the_urls_that_failed_and_no_other() -> None:
+    dead = [ErrorDetails(f"{host}:80: Connection refused", "ConnectionRefusedError", cause=REFUSED) for host in ("b", "d")]
+    errors = {"http://b": (ErrorCount(dead[0], 2),), "http://d": (ErrorCount(dead[1], 3),)}
+    given = ("http://a", "http://b", "http://c", "http://d")
+    rows = tuple(UrlSummary(url, {}, errors=errors.get(url, ())) for url in given)
+    evidence = sample_evidence(urls=rows, errors=(ErrorSeen(dead[0], 2, 1e6), ErrorSeen(dead[1], 3, 2e6)))
+    (finding,) = Failures().judge(replace(evidence, plan=evidence.plan.replacing(urls=given)))
+    assert "nothing listens at -u http://b and -u http://d: is" in finding.sentence
+    (finding,) = Failures().judge(replace(evidence, plan=evidence.plan.replacing(urls=given), errors=evidence.errors[:1]))
+    assert "nothing listens at -u http://b: is" in finding.sentence

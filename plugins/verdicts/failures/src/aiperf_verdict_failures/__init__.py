@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aiperf import Evidence, Finding, FindingLevel, Verdict
+from aiperf import ErrorDetails, Evidence, Finding, FindingLevel, Verdict
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.redaction import without_secrets
 from aiperf.sdk.verdict import LIKELY
 
 from aiperf_verdict_failures.causes import cause_of
@@ -24,17 +26,32 @@ class Failures(Verdict[None]):
         yield from _few_left(evidence)
         failed = sum(seen.count for seen in evidence.errors)
         counts: dict[str, int] = {}
-        sentences: dict[str, str] = {}
+        firsts: dict[str, ErrorDetails] = {}
+        urls: dict[str, set[str]] = {}
         for seen in sorted(evidence.errors, key=lambda seen: seen.first_ns):
             kind, sentence = cause_of(seen.error, evidence.plan)
             if sentence:
                 counts[kind] = counts.get(kind, 0) + seen.count
-                sentences.setdefault(kind, sentence)
-        for kind, sentence in sentences.items():
+                firsts.setdefault(kind, seen.error)
+                urls.setdefault(kind, set()).update(_urls_of(seen.error, evidence))
+        for kind, error in firsts.items():
+            _, sentence = cause_of(error, _narrowed(evidence.plan, urls[kind]))
             everything = counts[kind] == failed and not evidence.summary.valid
             share = "" if everything else f"{counts[kind]:,} of {failed:,} failed requests: "
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}
             yield Finding(kind, FindingLevel.ADVICE, share + sentence, LIKELY, numbers, SCOPE)
+
+
+def _urls_of(error: ErrorDetails, evidence: Evidence) -> Iterator[str]:
+    """The URLs at which it was seen; all where nothing tells, as of kinds of errors beyond those that are counted apart."""
+    given = evidence.plan.target.urls
+    rows = {row.url for row in evidence.summary.urls if any(each.error == error for each in row.errors)}
+    yield from [url for url in given if without_secrets(url) in rows] or given
+
+
+def _narrowed(plan: Plan, urls: set[str]) -> Plan:
+    """The plan with those of its URLs alone of which a sentence speaks."""
+    return plan.replacing(urls=tuple(url for url in plan.target.urls if url in urls))
 
 
 def _few_left(evidence: Evidence) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 from aiperf import ErrorDetails
@@ -73,7 +73,15 @@ def _key(error: ErrorDetails, plan: Plan) -> str:
 
 def _redirect(error: ErrorDetails, plan: Plan) -> str:
     place = error.message.removeprefix("redirected to ").partition(", which is not followed")[0]
-    return f"the server redirects to {place}: give that address with -u, and its path with --endpoint"
+    asked = join_url(plan.target.urls[0], plan.target.path or "")
+    there, here = urlsplit(urljoin(asked, place)), urlsplit(asked)
+    address = there.geturl()
+    if there.hostname == here.hostname and (there.scheme == here.scheme or there.scheme == "https"):
+        return f"the server redirects to {address}: give that address with -u, and its path with --endpoint"
+    return (
+        f"the server redirects to {address}, which is another server: only if it is the one to measure, name it with -u and"
+        f" --endpoint, and then without a key that is meant for {here.hostname}"
+    )
 
 
 def _model(error: ErrorDetails, plan: Plan) -> str:
