@@ -30,14 +30,15 @@ _WHERE = {
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
     "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series",
     "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess", "cli.from_code": "Run profile",
-    "sdk.transport": "NO_STAMP RECONNECTED REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings tls_context",
+    "sdk.transport": "NO_STAMP RECONNECTED RESENT REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings"
+    " tls_context",
 }  # fmt: skip
 """The public names, by module below ``aiperf``."""
 
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
-    "NO_STAMP", "RECONNECTED", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact", "Axis",
-    "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command", "ConfigError",
+    "NO_STAMP", "RECONNECTED", "RESENT", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact",
+    "Axis", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command", "ConfigError",
     "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver", "DriverContext",
     "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure", "Finding",
     "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media",
@@ -86,7 +87,8 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource
     from aiperf.sdk.transport import (  # isort: skip
-        NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings, tls_context,
+        NO_STAMP, RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings,
+        tls_context,
     )  # fmt: skip
     from aiperf.sdk.ui import Snapshot, Step, Ui
     from aiperf.sdk.url_strategy import UrlStrategy

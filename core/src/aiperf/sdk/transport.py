@@ -19,14 +19,19 @@ if TYPE_CHECKING:  # readers of journals use the flags below, and need neither
     import ssl
     from collections.abc import Sequence
 
-REUSED, RECONNECTED, STREAMED, NO_STAMP, MESSAGES = 1, 2, 4, 8, 16
-"""Bits of ``Exchange.flags`` and of the journal's rows: an open connection was used; it had closed and one retry was made;
-the answer is an event stream; a read came without a kernel stamp; the answer is of messages (``Sink.message`` sets it).
-Plain integers, because a measuring loop sets them."""
+REUSED, RECONNECTED, STREAMED, NO_STAMP, MESSAGES, RESENT = 1, 2, 4, 8, 16, 32
+"""Bits of ``Exchange.flags`` and of the journal's rows: an open connection was used; one had closed before the request was
+written to it, and another took the request; the answer is an event stream; a read came without a kernel stamp; the answer is of
+messages (``Sink.message`` sets it); the request was written a second time, to a new connection, because the server had closed
+the open one and acknowledged nothing of it.  Plain integers, because a measuring loop sets them."""
+MOST_INTERIM = 100
+"""Answers below 200 before the one that counts; more are no HTTP that anyone speaks."""
 REFUSED, EXHAUSTED = "refused", "client limit"
 """Values of ``ErrorDetails.cause``: no connection to the server could be opened; this machine had nothing left to open one."""
 END_MARKER = b"[DONE]"
 """The data of the last event of a stream."""
+NO_TLS = "the TCP connection is open, and no answer to TLS came"
+"""Of a server whose TLS handshake takes longer than ``TransportSettings.connect_s``, which follows."""
 _LIMITS = {
     errno.EMFILE: "this process has no open file left; raise the limit (ulimit -n)",
     errno.ENFILE: "this machine has no open file left; raise the limit (sysctl fs.file-max)",
@@ -186,6 +191,10 @@ class Transport(Protocol):
         """Begin; returns at once.  Sets the exchange's times and flags as they happen; ``done`` is called exactly once.
 
         Where no connection can be opened the error is :func:`connect_error`'s, and ``sent_ns`` stays 0.
+
+        No server may get a request twice.  A request goes to a second connection only where the first had closed before
+        anything was written (RECONNECTED), or where the server has closed it and acknowledged nothing of the request (RESENT).
+        A reset shows neither once something was written, and what a transport can't tell is an error.
         """
 
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
@@ -205,6 +214,6 @@ class Transport(Protocol):
 
 
 __all__ = [
-    "END_MARKER", "EXHAUSTED", "MESSAGES", "NO_STAMP", "RECONNECTED", "REFUSED", "REUSED", "STREAMED", "Exchange", "Shape",
-    "Sink", "TlsPlan", "Transport", "TransportSettings", "connect_error", "tls_context",
+    "END_MARKER", "EXHAUSTED", "MESSAGES", "MOST_INTERIM", "NO_STAMP", "NO_TLS", "RECONNECTED", "REFUSED", "RESENT", "REUSED",
+    "STREAMED", "Exchange", "Shape", "Sink", "TlsPlan", "Transport", "TransportSettings", "connect_error", "tls_context",
 ]  # fmt: skip

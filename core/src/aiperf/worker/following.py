@@ -17,7 +17,7 @@ from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Session
 from aiperf.sdk.endpoint import Answered, Done, Follow
 from aiperf.sdk.model import ErrorDetails, HttpRequest
-from aiperf.sdk.transport import RECONNECTED, REUSED, Exchange, Shape, Transport
+from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, Exchange, Shape, Transport
 from aiperf.worker.requests import Requests
 
 _LONGEST_S = 1e6
@@ -177,7 +177,7 @@ class Following:
         outer = chain.outer
         if exchange is not outer:
             outer.bytes_received += exchange.bytes_received
-            outer.flags |= exchange.flags & RECONNECTED
+            outer.flags |= exchange.flags & (RECONNECTED | RESENT)
         chain.reads = []
 
     def _start(self, chain: _Chain, shape: Shape, body: bytes) -> None:
@@ -198,7 +198,7 @@ class Following:
             outer.status = outer.ack_ns = 0
         elif last is not outer:
             outer.status, outer.ack_ns = last.status, last.ack_ns
-            outer.flags = outer.flags & (REUSED | RECONNECTED) | last.flags & ~REUSED
+            outer.flags = outer.flags & (REUSED | RECONNECTED | RESENT) | last.flags & ~REUSED
             outer.bytes_received += last.bytes_received
         requests.logbook.text(outer.request, "legs", chain.legs)
         if last is not None:

@@ -247,13 +247,17 @@ class Link:
 
     # These act at once, so that a test can call them between two steps of the client.
 
-    def half_close(self) -> None:
-        """End this direction, with close_notify on TLS."""
+    def notify(self) -> None:
+        """On TLS send close_notify, and leave TCP open."""
         if self._tls is not None:
             with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
             with contextlib.suppress(OSError):
                 self.sock.send(self._outgoing.read())
+
+    def half_close(self) -> None:
+        """End this direction, with close_notify on TLS."""
+        self.notify()
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
 

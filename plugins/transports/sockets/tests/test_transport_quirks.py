@@ -13,7 +13,7 @@ from time import sleep, time_ns
 import pytest
 import uvloop
 from aiperf.sdk.plan import TlsPlan
-from aiperf.sdk.transport import NO_STAMP, RECONNECTED, REUSED, STREAMED, Exchange, TransportSettings
+from aiperf.sdk.transport import NO_STAMP, RECONNECTED, RESENT, REUSED, STREAMED, Exchange, TransportSettings
 from aiperf_testing.server import (
     Certificate,
     Cut,
@@ -62,13 +62,11 @@ class Row:
     """What a server does on its first connection, and what must come of the first two requests.
 
     first: the first answer's body, None if it must be an error.  second: whether the second request, answered rightly
-    wherever it arrives, uses the connection again.  retried: whether it had to be sent twice.
+    wherever it arrives, uses the connection again.
     """
 
-    def __init__(
-        self, *steps: Step, first: bytes | None = BODY, second: bool = False, retried: bool = False, method: str = "POST"
-    ):
-        self.steps, self.first, self.second, self.retried, self.method = list(steps), first, second, retried, method
+    def __init__(self, *steps: Step, first: bytes | None = BODY, second: bool = False, method: str = "POST"):
+        self.steps, self.first, self.second, self.method = list(steps), first, second, method
 
 
 ROWS = {
@@ -150,8 +148,6 @@ ROWS = {
     "reset without a word": Row(Expect(), Reset(), first=None),
     "FIN right behind the answer": Row(Expect(), Send(ANSWER), Fin()),
     "RST right behind the answer": Row(Expect(), Send(ANSWER), Reset()),
-    "FIN when the second request is in": Row(*OK, Expect(), Fin(), retried=True),
-    "RST when the second request is in": Row(*OK, Expect(), Reset(), retried=True),
     "byte by byte": Row(Expect(), Send(ANSWER, cut=1), *OK, second=True),
     "no reason phrase": Row(Expect(), Send(b"HTTP/1.1 200\r\nContent-Length: 7\r\n\r\n" + BODY), *OK, second=True),
     "headers folded in case and space": Row(
@@ -179,7 +175,7 @@ def test_quirk(row: Row, secure: bool, stage_play: Play, request: pytest.Fixture
         await asyncio.sleep(0.02)  # what the server does behind its answer happens while the connection is idle
         second = await stage.ask(b'{"second":1}')
         assert stage.ear.body(second) == BODY
-        assert bool(second.flags & RECONNECTED) == row.retried
+        assert not second.flags & RESENT
         assert bool(second.flags & REUSED) == row.second
         assert len(stage.server.links) == (1 if row.second else 2)
         assert second.status == 200
@@ -210,9 +206,68 @@ def test_a_pooled_connection_is_looked_at_before_use(end: str, stage_play: Play)
         second = stage.exchange()
         stage.transport.send(second)  # the loop has not run since: only a look at the socket can tell
         assert await stage.over(second) is None
-        assert second.flags & (REUSED | RECONNECTED) == 0
+        assert second.flags & (REUSED | RECONNECTED | RESENT) == RECONNECTED
 
     stage_play(scene, [*OK, Sleep(20)], OK)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize("body", [b"{}", BIG], ids=["short", "20 MB"])
+def test_a_close_that_the_peek_missed_does_no_harm(
+    body: bytes, secure: bool, stage_play: Play, request: pytest.FixtureRequest
+) -> None:
+    async def scene(stage: Stage) -> None:
+        second = stage.exchange(body)
+        link = stage.server.links
+
+        def again(_: Exchange) -> None:
+            stage.ear.on_done = lambda _: None
+            link[0].fin()
+            stage.transport.send(second)
+
+        stage.ear.on_done = again
+        await stage.ask()
+        assert await stage.over(second) is None
+        assert second.flags & (REUSED | RECONNECTED | RESENT) == RESENT
+        assert [got.body for got in stage.server.requests] == [b"{}", body]
+
+    script = [*OK, Sleep(20)]
+    stage_play(scene, script, OK, certificate=request.getfixturevalue("certificate") if secure else None)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+def test_a_request_half_acknowledged_is_not_sent_again(
+    secure: bool, stage_play: Play, request: pytest.FixtureRequest
+) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.ask()
+        second = stage.exchange(BIG)
+        stage.transport.send(second)
+        await asyncio.sleep(0.05)
+        stage.server.links[0].half_close()
+        error = await stage.over(second)
+        assert error is not None and second.flags & (REUSED | RECONNECTED | RESENT) == REUSED
+        assert len(stage.server.links) == 1
+
+    stage_play(scene, [*OK, Sleep(20)], OK, certificate=request.getfixturevalue("certificate") if secure else None)
+
+
+def test_a_close_notify_without_an_end_of_tcp_is_a_failure(stage_play: Play, certificate: Certificate) -> None:
+    async def scene(stage: Stage) -> None:
+        second = stage.exchange()
+
+        def again(_: Exchange) -> None:
+            stage.ear.on_done = lambda _: None
+            link = stage.server.links[0]
+            link.notify()
+            stage.transport.send(second)
+
+        stage.ear.on_done = again
+        await stage.ask()
+        error = await stage.over(second)
+        assert error is not None and second.flags & (REUSED | RECONNECTED | RESENT) == REUSED
+
+    stage_play(scene, [*OK, Sleep(20)], OK, certificate=certificate)
 
 
 def test_a_pooled_connection_with_unasked_bytes_is_not_used(stage_play: Play) -> None:
@@ -227,7 +282,7 @@ def test_a_pooled_connection_with_unasked_bytes_is_not_used(stage_play: Play) ->
     stage_play(scene, [*OK, Sleep(20)], OK)
 
 
-def test_several_dead_connections_cost_no_retry(stage_play: Play) -> None:
+def test_several_dead_connections_cost_one_new_one(stage_play: Play) -> None:
     async def scene(stage: Stage) -> None:
         exchanges = [stage.exchange() for _ in range(3)]
         for exchange in exchanges:
@@ -236,7 +291,7 @@ def test_several_dead_connections_cost_no_retry(stage_play: Play) -> None:
         for link in stage.server.links:
             link.fin()
         last = await stage.ask()
-        assert last.flags & (REUSED | RECONNECTED) == 0
+        assert last.flags & (REUSED | RECONNECTED | RESENT) == RECONNECTED
         assert len(stage.server.links) == 4
 
     stage_play(scene, [*OK, Sleep(20)], [*OK, Sleep(20)], [*OK, Sleep(20)], OK)

@@ -14,7 +14,7 @@ from time import monotonic_ns
 import pytest
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
-from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REFUSED, REUSED
+from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REFUSED, RESENT, REUSED, Exchange
 
 from aiperf_testing.server import (
     Certificate,
@@ -63,15 +63,16 @@ class FailureTests(OnStage):
 
         self.play(scene, OK, urls=(url,))
 
-    def test_a_server_that_is_gone_refuses_the_retry(self) -> None:
+    def test_a_server_that_is_gone_refuses_the_new_connection(self) -> None:
         async def scene(stage: Stage) -> None:
             await stage.ask()
             stage.server.stop_listening()
-            exchange, error = await stage.fail()
-            assert exchange.flags & RECONNECTED
+            stage.server.links[0].fin()
+            exchange, error = await stage.fail()  # perhaps before the loop notices
+            assert not exchange.flags & REUSED
             assert (exchange.sent_ns, exchange.sent_end_ns, error.cause) == (0, 0, REFUSED)
 
-        self.play(scene, [*OK, Expect(), Fin()])
+        self.play(scene, [*OK, Sleep(PATIENCE_S)])
 
     def test_an_exhausted_client_is_no_fault_of_the_server(self) -> None:
         async def scene(stage: Stage) -> None:
@@ -90,6 +91,7 @@ class FailureTests(OnStage):
             async def scene(stage: Stage) -> None:
                 exchange, error = await stage.fail(url=f"{url}/v1")
                 assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
+                assert "no answer to TLS" in error.message and "0.1 s" in error.message
 
             self.play(scene, OK, urls=(url,), connect_s=0.1)
 
@@ -131,8 +133,9 @@ class FailureTests(OnStage):
 
     def test_endless_interim_answers_are_an_error(self) -> None:
         async def scene(stage: Stage) -> None:
-            exchange, _ = await stage.fail()
+            exchange, error = await stage.fail()
             assert (exchange.status, exchange.bytes_received) == (0, 0)
+            assert "interim answers" in error.message
 
         self.play(scene, [Expect(), Send(b"HTTP/1.1 102 Processing\r\n\r\n" * 20_000), UntilClosed()])
 
@@ -193,28 +196,63 @@ class FailureTests(OnStage):
 
         self.play(scene, [Expect(), end], OK)
 
-    def test_a_reused_connection_that_ends_without_an_answer_is_retried_once(self) -> None:
+    @pytest.mark.parametrize("method", ["POST", "GET"])
+    @pytest.mark.parametrize("end", [Fin(), Reset()], ids=["FIN", "RST"])
+    @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+    def test_what_the_server_has_read_is_never_sent_again(
+        self, encrypted: bool, end: Step, method: str, certificate: Certificate
+    ) -> None:
         async def scene(stage: Stage) -> None:
             await stage.ask()
-            before = monotonic_ns()
-            exchange = stage.exchange(b'{"again":1}')
-            stage.transport.send(exchange)
-            assert await stage.over(exchange) is None
-            assert (exchange.status, exchange.flags & (REUSED | RECONNECTED)) == (200, RECONNECTED)
-            assert before <= exchange.started_ns <= exchange.sent_ns
-            assert [got.body for got in stage.server.requests] == [b"{}", b'{"again":1}', b'{"again":1}']
-            assert stage.ear.body(exchange) == b'{"a":1}'
+            exchange, _ = await stage.fail(b"" if method == "GET" else b'{"q":1}', method=method)
+            assert (exchange.status, exchange.flags & (REUSED | RECONNECTED | RESENT)) == (0, REUSED)
+            assert exchange.sent_ns > 0
+            assert [len(stage.server.requests), len(stage.server.links)] == [2, 1]
 
-        self.play(scene, [*OK, Expect(), Fin()], OK)
+        self.play(scene, [*OK, Expect(), end], OK, certificate=certificate if encrypted else None)
 
-    def test_a_retry_that_fails_is_the_end_of_it(self) -> None:
+    @pytest.mark.parametrize("end", [Fin(), Reset()], ids=["FIN", "RST"])
+    def test_what_the_server_has_read_on_a_connection_opened_ahead_is_never_sent_again(self, end: Step) -> None:
         async def scene(stage: Stage) -> None:
-            await stage.ask()
+            await stage.transport.warm(1)
             exchange, _ = await stage.fail()
-            assert exchange.flags & RECONNECTED
+            assert exchange.flags & (REUSED | RECONNECTED | RESENT) == REUSED
+            assert len(stage.server.requests) == 1
+
+        self.play(scene, [Expect(), end], OK)
+
+    @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+    def test_a_close_that_crosses_the_request_does_no_harm(self, encrypted: bool, certificate: Certificate) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            ended = asyncio.Event()
+
+            def close(_: Exchange) -> None:
+                stage.ear.on_done = lambda exchange: ended.set()
+                stage.server.links[0].fin()
+                stage.transport.send(again)  # inside the turn that read the answer before
+
+            again = stage.exchange(b'{"again":1}')
+            stage.ear.on_done = close
+            await stage.ask()
+            await asyncio.wait_for(ended.wait(), PATIENCE_S)
+            assert stage.ear.ends[again.request] == [None]
+            assert (again.status, again.flags & REUSED) == (200, 0)
+            assert not (again.flags & RECONNECTED and again.flags & RESENT)
+            assert [got.body for got in stage.server.requests] == [b"{}", b"{}", b'{"again":1}']
+
+        script = [*OK * 2, Sleep(PATIENCE_S)]
+        self.play(scene, script, OK, certificate=certificate if encrypted else None)
+
+    def test_a_second_connection_that_fails_is_the_end_of_it(self) -> None:
+        async def scene(stage: Stage) -> None:
+            await stage.ask()
+            stage.server.links[0].fin()
+            exchange, _ = await stage.fail()
+            assert not exchange.flags & REUSED
             assert len(stage.server.links) == 2
 
-        self.play(scene, [*OK, Expect(), Fin()], [Expect(), Fin()], OK)
+        self.play(scene, [*OK, Sleep(PATIENCE_S)], [Expect(), Fin()], OK)
 
     @pytest.mark.parametrize("begun", [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"HTTP/1.1 200 OK\r\nCont"])
     @pytest.mark.parametrize("end", [Fin(), Reset()], ids=["FIN", "RST"])
@@ -233,9 +271,11 @@ class FailureTests(OnStage):
             await stage.ask()
             link = stage.server.links[0]
             link.fin() if idle_end == "fin" else link.reset()
-            exchange = await stage.ask()  # before the loop could notice
+            before = monotonic_ns()
+            exchange = await stage.ask()  # perhaps before the loop notices
             assert (exchange.status, exchange.flags & REUSED) == (200, 0)
-            assert len(stage.server.links) == 2
+            assert before <= exchange.started_ns <= exchange.sent_ns
+            assert [len(stage.server.requests), len(stage.server.links)] == [2, 2]
 
         self.play(scene, [*OK, Sleep(PATIENCE_S)], OK)
 

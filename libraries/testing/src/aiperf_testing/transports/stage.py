@@ -111,9 +111,11 @@ class Stage:
         assert error is None, error
         return exchange
 
-    async def fail(self, body: bytes = b"{}", *, url: str | None = None) -> tuple[Exchange, ErrorDetails]:
+    async def fail(
+        self, body: bytes = b"{}", *, method: str = "POST", url: str | None = None
+    ) -> tuple[Exchange, ErrorDetails]:
         """Send a request that must end in an error."""
-        exchange = self.exchange(body, url=url)
+        exchange = self.exchange(body, method=method, url=url)
         self.transport.send(exchange)
         error = await self.over(exchange)
         assert error is not None, f"status {exchange.status} and no error"

@@ -13,7 +13,6 @@ from typing import Any
 import aiohttp
 from aiperf import (
     NO_STAMP,
-    RECONNECTED,
     REUSED,
     STREAMED,
     ErrorDetails,
@@ -27,7 +26,7 @@ from aiperf.sdk.transport import END_MARKER, REFUSED, connect_error
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for
-from aiperf_transport_aiohttp.tracing import Connector, StampedBody, traced
+from aiperf_transport_aiohttp.tracing import Connector, NoTlsError, StampedBody, UnreadError, traced
 
 _KEEPALIVE_S = 300.0
 _WARM_S = 5.0
@@ -53,19 +52,13 @@ class _Target:
 class _Flight:
     """An exchange on its way.  over: ``done`` was called."""
 
-    __slots__ = ("body", "exchange", "over", "response", "task")
+    __slots__ = ("exchange", "over", "response", "task")
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.over = False
         self.response: aiohttp.ClientResponse | None = None
         self.task: asyncio.Task[None] | None = None
-        self.body: StampedBody | None = None
-
-    def answered(self, error: Exception) -> bool:
-        """Whether a byte of an answer had come before the *error*."""
-        told = isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
-        return told or (self.body is not None and self.body.answered)
 
 
 class AiohttpTransport:
@@ -175,7 +168,7 @@ class AiohttpTransport:
             head_s=self.settings.head_s,
             **about,
         )
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=connector,
             loop=self.loop,
             cookie_jar=aiohttp.DummyCookieJar(loop=self.loop),
@@ -187,6 +180,9 @@ class AiohttpTransport:
             max_line_size=self.settings.most_head_bytes,
             max_field_size=self.settings.most_head_bytes,
         )
+        # Else aiohttp sends GET and HEAD again, whatever the server has read.
+        session._retry_connection = False
+        return session
 
     def _connected(self, exchange: Exchange) -> None:
         self._opened += 1
@@ -241,11 +237,11 @@ class AiohttpTransport:
             raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
         try:
             await self._ask(self._pooled(exchange, pool), flight)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # The server closed the idle connection.  This is the only retry.
-            if exchange.status or not exchange.flags & REUSED or exchange.flags & RECONNECTED or flight.answered(error):
+        except UnreadError as error:
+            # The server has closed the idle connection, and can't have got the request.  This is the only retry.
+            if not exchange.flags & REUSED:
                 raise
-            exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
+            exchange.flags = (exchange.flags | error.flag) & ~REUSED
             exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
             await self._ask(single, flight)
 
@@ -255,11 +251,10 @@ class AiohttpTransport:
         headers = {**target.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
         for name in exchange.shape.session_headers:
             headers[name] = exchange.session_id
-        flight.body = StampedBody(exchange, self.sink.written) if exchange.body else None
         response = await session.request(
             exchange.shape.method,
             target.url,
-            data=flight.body,
+            data=StampedBody(exchange, self.sink.written) if exchange.body else None,
             headers=headers,
             allow_redirects=False,
             proxy=target.proxy,
@@ -328,6 +323,12 @@ def _described(error: Exception) -> ErrorDetails:
         return error.details
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         return connect_error(f"{error.host}:{error.port}", error.os_error)
+    if isinstance(error, UnreadError):
+        error = error.lost if isinstance(error.lost, Exception) else error
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return ErrorDetails("the server closed the connection before a whole answer was in", type=type(error).__name__)
+    if isinstance(error.__cause__, NoTlsError):
+        return ErrorDetails(error.__cause__.message, type=type(error).__name__, cause=REFUSED)
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return ErrorDetails(str(error), type=type(error).__name__, cause=REFUSED)
     cause = error.__cause__

@@ -1,10 +1,16 @@
-"""Times of a request, from what aiohttp tells of it."""
+"""What a request's times are, and what became of it, from what aiohttp and its connections tell."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
+import sys
 from collections.abc import Callable
+from errno import EPIPE
+from fcntl import ioctl
 from functools import partial
+from termios import TIOCOUTQ
 from time import monotonic_ns
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +18,14 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_writer import StreamWriter
-from aiperf import RECONNECTED, REUSED, Exchange
+from aiperf import RECONNECTED, RESENT, REUSED, Exchange
+from aiperf.sdk.transport import MOST_INTERIM, NO_TLS
 
 _WRITE_BYTES = 65536
-_MOST_INTERIM = 100
-"""Answers below 200 before the one that counts: more are no HTTP that anyone speaks."""
+_TCP_INFO_BYTES, _BYTES_ACKED, _BYTES_ACKED_AT = 128, struct.Struct("=Q"), 120
+"""``tcpi_bytes_acked`` of linux/tcp.h: a u64 at byte 120."""
+_CLOSE, _CLOSE_WAIT = 7, 8
+"""``tcpi_state``, the first byte."""
 
 
 def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
@@ -32,7 +40,6 @@ def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
 
     async def connecting(_: object, context: SimpleNamespace, about: object) -> None:
         exchange: Exchange = context.trace_request_ctx
-        _repeated(exchange)
         exchange.flags &= ~REUSED
         context.connecting_ns = monotonic_ns()
         context.dns_before_ns = exchange.dns_ns
@@ -45,7 +52,6 @@ def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
 
     async def reused(_: object, context: SimpleNamespace, about: object) -> None:
         exchange: Exchange = context.trace_request_ctx
-        _repeated(exchange)
         exchange.flags |= REUSED
         exchange.connected_ns = monotonic_ns()
 
@@ -64,25 +70,95 @@ def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
     return config
 
 
-def _repeated(exchange: Exchange) -> None:
-    """aiohttp itself sends GET and HEAD again when a reused connection turns out to be dead."""
-    if exchange.sent_ns and exchange.flags & REUSED:
-        exchange.flags |= RECONNECTED
+class UnreadError(aiohttp.ServerDisconnectedError):
+    """A connection was lost with the error *lost*, and the server can't have got the request: *flag* is RECONNECTED or RESENT."""
+
+    def __init__(self, flag: int, lost: BaseException) -> None:
+        super().__init__(str(lost))
+        self.flag, self.lost = flag, lost
+
+
+class NoTlsError(TimeoutError):
+    """A TCP connection was opened, and the server did not answer to TLS within so many seconds."""
+
+    def __init__(self, server: str, within_s: float | None) -> None:
+        super().__init__()
+        self.message = f"{server}: {NO_TLS} within {within_s or 0:g} s"
 
 
 class Listener(ResponseHandler):
-    """A connection that counts what it receives: of one that was reset, aiohttp doesn't tell whether an answer had begun.
+    """A connection that knows whether the server can have got a request: aiohttp doesn't tell.
 
-    It ends an answer whose head takes longer than *head_s*, or comes behind too many interim ones.
+    It asks the kernel, where each request begins and where the connection ends, for the bytes that the server has acknowledged;
+    both take 1 µs.  It ends an answer whose head takes longer than *head_s*, or comes behind too many interim ones.
     """
-
-    received = 0
 
     def __init__(self, loop: asyncio.AbstractEventLoop, head_s: float) -> None:
         super().__init__(loop)
         self._head_s, self._began_s = head_s, 0.0
-        self._in_head = False
+        self._in_head, self._answered = False, False
         self._interim = 0
+        self._unread = 0  # RECONNECTED or RESENT once the connection has ended without the server's having the request
+        self._acknowledged = self._written = 0  # bytes of all requests before
+
+    def set_response_params(self, **given: Any) -> None:
+        """A request begins: aiohttp calls it with what it expects of the answer."""
+        self._answered, self._unread = False, 0
+        self._acknowledged, waiting = self._sent()
+        self._written = self._acknowledged + waiting
+        super().set_response_params(**given)
+
+    def _sent(self) -> tuple[int, int]:
+        """Bytes that the server has acknowledged, and bytes written that it has not; -1 where this machine doesn't tell."""
+        sock = None if self.transport is None else self.transport.get_extra_info("socket")
+        if sock is None:
+            return -1, 0
+        try:
+            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+            waiting = int.from_bytes(ioctl(sock.fileno(), TIOCOUTQ, bytes(4)), sys.byteorder)
+        except OSError:
+            return -1, 0
+        return (_BYTES_ACKED.unpack_from(info, _BYTES_ACKED_AT)[0], waiting) if len(info) == _TCP_INFO_BYTES else (-1, 0)
+
+    def _ended(self) -> bool:
+        """Whether the server's FIN has come: a reset behind it is EPIPE on Linux."""
+        sock = None if self.transport is None else self.transport.get_extra_info("socket")
+        if sock is None:
+            return False
+        try:
+            state: int = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+            failed: int = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        except OSError:
+            return False
+        return state == _CLOSE_WAIT or (state == _CLOSE and failed == EPIPE)
+
+    def _look(self, *, ended: bool) -> None:
+        """Find out, while the socket is there, whether the server can have got the request."""
+        acknowledged, waiting = self._sent()
+        if self._answered or acknowledged < 0 or self._acknowledged < 0 or self._unread:
+            return
+        if acknowledged + waiting == self._written:
+            self._unread = RECONNECTED
+        elif ended and acknowledged <= self._written:
+            self._unread = RESENT
+
+    def eof_received(self) -> None:
+        # On TLS this may be close_notify alone: TCP's end tells.
+        self._look(ended=self._ended())
+        if self._unread and isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()  # what waits to be written must not go out behind the verdict
+        super().eof_received()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._look(ended=isinstance(exc, BrokenPipeError))
+        super().connection_lost(exc)
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        if isinstance(exc.__cause__, aiohttp.ClientConnectionResetError):
+            self._look(ended=False)  # a write was refused: the loop knows that the connection is lost, and has not yet said so
+        if self._unread and not isinstance(exc, UnreadError):
+            exc = UnreadError(self._unread, exc)
+        super().set_exception(exc, *cause)
 
     async def read(self) -> Any:
         """The next head, with its body."""
@@ -92,12 +168,12 @@ class Listener(ResponseHandler):
         finally:
             self._in_head = False
         self._interim = self._interim + 1 if 100 <= message.code < 200 else 0
-        if self._interim > _MOST_INTERIM:
-            raise aiohttp.ClientError(f"not HTTP: more than {_MOST_INTERIM} interim answers")
+        if self._interim > MOST_INTERIM:
+            raise aiohttp.ClientError(f"not HTTP: more than {MOST_INTERIM} interim answers (1xx) before the one that counts")
         return message, payload
 
     def data_received(self, data: bytes) -> None:
-        self.received += len(data)
+        self._answered = True
         if self._in_head:
             now_s = self._loop.time()
             self._began_s = self._began_s or now_s
@@ -115,6 +191,24 @@ class Connector(aiohttp.TCPConnector):
         handler: Callable[..., ResponseHandler] = Listener
         self._factory = partial(handler, loop=loop, head_s=head_s)
 
+    async def _wrap_create_connection(
+        self, *args: Any, req: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout, **about: Any
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        """Connect, and tell a TCP connection without TLS from none: aiohttp's error is the same for both."""
+        factory, *others = args
+        listeners: list[ResponseHandler] = []
+
+        def listener() -> ResponseHandler:
+            listeners.append(factory())  # the loop asks for it when TCP is connected
+            return listeners[-1]
+
+        try:
+            return await super()._wrap_create_connection(listener, *others, req=req, timeout=timeout, **about)
+        except TimeoutError as error:
+            if listeners and about.get("ssl"):
+                raise NoTlsError(f"{req.url.host}:{req.url.port}", timeout.sock_connect) from error
+            raise
+
 
 class StampedBody(aiohttp.BytesPayload):
     """A body in pieces that don't hold the loop up; it stamps the time when aiohttp has taken the last piece."""
@@ -126,17 +220,8 @@ class StampedBody(aiohttp.BytesPayload):
         self._size = len(exchange.body)
         self._exchange = exchange
         self._written = written
-        self._listener: Listener | None = None
-        self._received = 0
-
-    @property
-    def answered(self) -> bool:
-        """Whether a byte has come since the body was first written."""
-        return self._listener is not None and self._listener.received > self._received
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        if isinstance(writer, StreamWriter) and isinstance(writer.protocol, Listener):
-            self._listener, self._received = writer.protocol, writer.protocol.received
         for start in range(0, len(self._body), _WRITE_BYTES):
             await writer.write(self._body[start : start + _WRITE_BYTES])
         self._exchange.sent_end_ns = monotonic_ns()

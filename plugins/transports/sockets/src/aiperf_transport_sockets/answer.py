@@ -17,7 +17,7 @@ class Answer:
 
     status: 0 until the head of a final answer (200 and above) is in; *new_head* is then set, and cleared by the reader.
     streamed: the answer is an event stream.  pieces: body of the bytes fed since the last ``pieces.clear()``.
-    begun: a byte of it has come.  interim: number of answers below 200 so far.
+    begun: a byte of it has come.  interim: number of answers below 200 before it.
     complete: the whole answer is in; the first *own_pieces* of the pieces are of it.
     keep: the server keeps the connection open.  stray: bytes came behind the answer.
     """
@@ -41,7 +41,7 @@ class Answer:
             self._parser = httptools.HttpResponseParser(self)
             self.feed = self._parser.feed_data
         self._bodyless = method == "HEAD"
-        self.status = 0
+        self.status = self.interim = 0
         self.begun = self.complete = self.stray = False
         self.headers.clear()
 

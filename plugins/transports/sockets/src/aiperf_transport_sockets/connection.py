@@ -6,8 +6,10 @@ call to the sink.  Everything else waits.  Quirks of real servers that this file
 - 100, 102 and 103 are skipped; 101 and other upgrades are errors.
 - A body without length or chunking ends with the connection.
 - Bytes behind an answer, or without a request, make the connection unfit for reuse.
-- A server may close an idle connection while a request is on its way: an idle connection is peeked at before use, and a
-  request that gets no byte of an answer on a reused connection is sent once more on a fresh one, marked, its time zero kept.
+- A server may close an idle connection while a request is on its way: an idle connection is peeked at before use, and where the
+  close crosses the request, the request goes to a fresh connection if the server can't have got it: nothing was written, or
+  its FIN has come and acknowledged nothing.  It is marked, its time zero kept.  A reset tells nothing: it acknowledges nothing
+  either where the server's program has read the request, because acknowledgements are delayed.
 - A stamp belongs to the last TCP segment of a read.  A read with several events asks ``TCP_INFO`` how many data segments
   came, so that merged segments are counted.  The count begins anew behind each head.
 """
@@ -18,13 +20,27 @@ import errno
 import os
 import socket
 import struct
+import sys
+from fcntl import ioctl
 from http import HTTPStatus
+from termios import TIOCOUTQ
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 import httptools
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import END_MARKER, NO_STAMP, RECONNECTED, REFUSED, REUSED, STREAMED, Exchange, connect_error
+from aiperf.sdk.transport import (
+    END_MARKER,
+    MOST_INTERIM,
+    NO_STAMP,
+    RECONNECTED,
+    REFUSED,
+    RESENT,
+    REUSED,
+    STREAMED,
+    Exchange,
+    connect_error,
+)
 
 from aiperf_transport_sockets.answer import Answer, not_http, protocol_of
 
@@ -41,7 +57,7 @@ READ_BYTES = 65536
 WRITE_BYTES = 65536
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _UPGRADE_REFUSED = ErrorDetails("the server wants to switch protocols", type="UpgradeRefused")
-_CLOSED_EARLY = "the server closed the connection before a whole answer was in"
+CLOSED_EARLY = "the server closed the connection before a whole answer was in"
 
 
 def _data_segments(sock: socket.socket) -> int | None:
@@ -52,10 +68,23 @@ def _data_segments(sock: socket.socket) -> int | None:
     return int(_DATA_SEGS_IN.unpack_from(info, _DATA_SEGS_AT)[0]) if len(info) >= _DATA_SEGS_AT + 4 else None
 
 
+def _unacknowledged(sock: socket.socket) -> int:
+    """Bytes written that the server's kernel has not acknowledged; -1 where this machine doesn't tell.
+
+    A reset leaves the count as it was: it drops the bytes, and acknowledges none.
+    """
+    try:
+        return int.from_bytes(ioctl(sock, TIOCOUTQ, bytes(4)), sys.byteorder)
+    except OSError:
+        return -1
+
+
 class Connection:
     """One socket and the exchange it carries, None while it is idle.  fd: -1 while the socket is not open."""
 
     sock: socket.socket
+    _missing = "no connection"
+    """What has not come where opening takes too long."""
 
     def __init__(self, transport: KernelTransport, origin: Origin) -> None:
         self.transport, self.origin = transport, origin
@@ -141,7 +170,7 @@ class Connection:
         self.exchange, self.request_head = exchange, head
         exchange.connection = self
         self.answer.expect(head.method)
-        self._tail, self._head_bytes, self._head_ns = b"", 0, 0
+        self._tail, self._head_bytes, self._head_ns, self._interim = b"", 0, 0, 0
         body = exchange.body
         start = head.encode(exchange)
         if len(body) <= WRITE_BYTES:
@@ -161,6 +190,7 @@ class Connection:
         except BlockingIOError:
             count = 0
         except OSError as error:
+            self.unsent = data
             self._broken(error)
             return
         waited = self.unsent is not None
@@ -252,8 +282,11 @@ class Connection:
                 return
         elif not answer.status:
             self._head_bytes += len(data)
+            if answer.interim > MOST_INTERIM:
+                self.fail(not_http(f"more than {MOST_INTERIM} interim answers (1xx) before the one that counts"))
+                return
             if answer.interim != self._interim:  # the server may take its time for the next head
-                self._interim, self._head_ns = answer.interim, 0
+                self._interim, self._head_ns, self._head_bytes = answer.interim, 0, 0
             else:
                 self._head_ns = self._head_ns or self.read_ns
             if self._head_bytes > self.transport.settings.most_head_bytes:
@@ -317,7 +350,7 @@ class Connection:
             return
         if not exchange.connected_ns:
             if now_ns - self._began_ns > settings.connect_s * 1e9:
-                message = f"{self.origin.host}:{self.origin.port}: no connection within {settings.connect_s:g} s"
+                message = f"{self.origin.host}:{self.origin.port}: {self._missing} within {settings.connect_s:g} s"
                 self.fail(ErrorDetails(message, type="ConnectionTimeoutError", cause=REFUSED))
         elif self._head_late(now_ns):
             return
@@ -334,21 +367,36 @@ class Connection:
             answer.keep = False
             self._finished(exchange)
         else:
-            self._broken(ConnectionResetError(errno.ECONNRESET, _CLOSED_EARLY))
+            self._broken(ConnectionResetError(errno.ECONNRESET, CLOSED_EARLY), ended=True)
 
-    def _broken(self, error: OSError) -> None:
+    def _broken(self, error: OSError, *, ended: bool = False) -> None:
+        """The connection is lost.  *ended*: the server's FIN has come."""
         exchange, head = self.exchange, self.request_head
         if exchange is None or head is None:
             self.close()
             return
-        if not self.answer.begun and exchange.flags & REUSED and not exchange.flags & RECONNECTED:
-            # The server closed the idle connection.  This is the only retry: no byte of an answer has come.
+        # On a fresh connection it is a fault of the server's; a reused one it may close at any time.
+        if exchange.flags & REUSED and not self.answer.begun and (cause := self._unread(exchange, head, error, ended=ended)):
             self.close()
-            exchange.flags = (exchange.flags | RECONNECTED) & ~REUSED
+            exchange.flags = (exchange.flags | cause) & ~REUSED
             exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
             self.transport.connect(exchange, head)
             return
         self.fail(ErrorDetails(f"{error.strerror or error}", type=type(error).__name__))
+
+    def _unread(self, exchange: Exchange, head: RequestHead, error: OSError, *, ended: bool) -> int:
+        """RECONNECTED or RESENT where the server can't have got a byte of the request; 0 where it may have."""
+        written = self._count_written(exchange, head)
+        if not written:
+            return RECONNECTED
+        # A reset behind a FIN is EPIPE on Linux, one without a FIN ECONNRESET.
+        ended = ended or isinstance(error, BrokenPipeError)
+        return RESENT if ended and _unacknowledged(self.sock) >= written else 0
+
+    def _count_written(self, exchange: Exchange, head: RequestHead) -> int:
+        """Bytes of the request that the socket has taken: counted when it matters, not with every write."""
+        left = sum(len(rest) for rest in (self.unsent, self.behind) if rest is not None)
+        return len(head.encode(exchange)) + len(exchange.body) - left
 
     def fail(self, error: ErrorDetails) -> None:
         """Close, and end the exchange with *error*."""

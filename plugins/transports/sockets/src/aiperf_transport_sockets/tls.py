@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.transport import NO_TLS
 
-from aiperf_transport_sockets.connection import READ_BYTES, WRITE_BYTES, Connection
+from aiperf_transport_sockets.connection import CLOSED_EARLY, READ_BYTES, WRITE_BYTES, Connection
 
 if TYPE_CHECKING:
-    from aiperf_transport_sockets import KernelTransport, Origin
+    from aiperf.sdk.transport import Exchange
+
+    from aiperf_transport_sockets import KernelTransport, Origin, RequestHead
+
+_FIN_NS = 1_000_000_000
+"""The end of TCP comes so long behind close_notify, or nothing shows what became of the request."""
 
 
 class TlsConnection(Connection):
@@ -27,9 +34,12 @@ class TlsConnection(Connection):
         self._handshaking = True
         self._hello_ns = 0
         self._ciphertext = bytearray()
+        self._flushed = self._flushed_before = 0  # ciphertext that the socket has taken, and had before the request
+        self._notified_ns = 0
 
     def _established(self) -> None:
         self._hello_ns = monotonic_ns()
+        self._missing = NO_TLS
         self._handshake()
 
     @property
@@ -66,13 +76,18 @@ class TlsConnection(Connection):
         except OSError as error:
             self._broken(error)
             return
+        self._flushed += count
         del self._ciphertext[:count]
         if self._ciphertext:
             self.poller.watch(self.fd, self._readable, self._writable)
 
     def _push(self, data: memoryview) -> None:
         self.unsent = data
+        self._flushed_before = self._flushed
         self._pump()
+
+    def _count_written(self, exchange: Exchange, head: RequestHead) -> int:
+        return self._flushed - self._flushed_before
 
     def _writable(self) -> None:
         if self.fd >= 0 and not self._ciphertext:
@@ -124,7 +139,16 @@ class TlsConnection(Connection):
         if plain:
             super()._received(bytes(plain))
         if closed and self.fd >= 0:
-            super()._ended()
+            if self.exchange is None or self.answer.begun:
+                super()._ended()
+            else:  # TCP's own end, which follows, tells whether the server has the request
+                self._notified_ns = self.read_ns
+
+    def check(self, now_ns: int) -> None:
+        if self._notified_ns and now_ns - self._notified_ns > _FIN_NS:
+            self._broken(ConnectionResetError(errno.ECONNRESET, CLOSED_EARLY))
+        else:
+            super().check(now_ns)
 
     def _ended(self) -> None:
         """TCP ended without close_notify: an answer that only the end of the connection delimits may have been cut."""
