@@ -38,18 +38,18 @@ _WHERE = {
 # Literal, for type checkers; a test holds it to _WHERE.
 __all__ = [
     "NO_STAMP", "RECONNECTED", "RESENT", "REUSED", "STREAMED", "Absent", "Aggregation", "AiperfError", "Analysis", "Artifact",
-    "Axis", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command", "ConfigError",
-    "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver", "DriverContext",
-    "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure", "Finding",
-    "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media",
-    "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
-    "Plan", "Plot", "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView",
-    "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind",
-    "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step",
-    "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource",
-    "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__",
-    "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged",
-    "tls_context", "uniform", "uniforms", "unreadable",
+    "Axis", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command",
+    "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver",
+    "DriverContext", "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure",
+    "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media", "Message",
+    "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot",
+    "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result", "Run",
+    "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind", "SeriesTable", "Session",
+    "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step", "Summary", "SummaryExporter",
+    "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport",
+    "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic", "hookimpl",
+    "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged", "tls_context", "uniform", "uniforms",
+    "unreadable",
 ]  # fmt: skip
 
 

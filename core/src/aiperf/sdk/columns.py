@@ -99,7 +99,8 @@ class Row(JournalColumns):
     requested_tokens: Annotated[float, "tokens", "the max tokens field sent"] = ABSENT
     first_tokens: Annotated[float, "tokens", "with the first content, where the server counts per chunk and is asked"] = ABSENT
     reused: Annotated[float, "", "1 when an open connection was used"] = ABSENT
-    reconnected: Annotated[float, "", "1 when the open connection had closed and the request was sent again"] = ABSENT
+    reconnected: Annotated[float, "", "1 when an open connection had closed before the request was written to it"] = ABSENT
+    resent: Annotated[float, "", "1 when it was written twice: the server had closed, and acknowledged nothing of it"] = ABSENT
     coalesced: Annotated[float, "", "pieces of content whose instant is only known as an interval"] = ABSENT
     reads: Annotated[float, "", "how often bytes of the answer's body were read"] = ABSENT
     unreadable: Annotated[float, "", "events of a stream that could not be read"] = ABSENT
@@ -127,6 +128,9 @@ POLL_GAP = "poll_gap_ns"
 (ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails."""
+RECONNECTS = ("closed_before_write", "unacknowledged")
+"""Why a request went to a new connection: the open one had closed before the request was written to it; or the server had
+closed it and acknowledged nothing of the request, which was written a second time."""
 ANSWER_TEXTS = ("reasoning", "answer")
 """Texts of the answers, of batches of a run with an exporter that wants them; None where a request has none."""
 
@@ -217,6 +221,16 @@ def integers(column: Floats, plus: int = 0) -> list[int | None]:
     for i in np.flatnonzero(absent).tolist():
         values[i] = None
     return values
+
+
+def reconnects(batch: RecordBatch) -> list[str | None]:
+    """One of :data:`RECONNECTS` for each request, the second where both apply.
+
+    None where neither does, or where a journal of an earlier version doesn't tell them apart.
+    """
+    resent = batch["resent"]
+    causes = np.where(resent == 1, 2, (batch["reconnected"] == 1) & (resent == 0))
+    return [(None, *RECONNECTS)[cause] for cause in causes.tolist()] if causes.any() else [None] * len(causes)
 
 
 class BatchTexts(MutableMapping[str, Sequence["str | None"]]):
@@ -346,7 +360,7 @@ class Scored(RecordBatch):
 
 
 __all__ = [
-    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "TEXTS",
+    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "RECONNECTS", "TEXTS",
     "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row",
-    "Scored", "UsageColumns", "WireTrace", "integers", "ragged",
+    "Scored", "UsageColumns", "WireTrace", "integers", "ragged", "reconnects",
 ]  # fmt: skip

@@ -100,6 +100,8 @@ class Measurement(Struct, frozen=True):
     turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
     poll_gap_ms: of good requests that were polled, the time between the starts of the last two exchanges: their latencies may
     be too long by as much.
+    reconnected: requests that went to a new connection, because the server had closed an open one; reconnects: by cause,
+    one of ``aiperf.sdk.columns.RECONNECTS``.
     client_not_ready: requests, of all phases, that waited for their data set entry, which the client had yet to make.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     """
@@ -123,6 +125,7 @@ class Measurement(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     poll_gap_ms: Quantiles | None = None
     client_not_ready: int = 0
+    reconnects: dict[str, int] = {}
 
 
 class DeliveredLoad(Struct, frozen=True):

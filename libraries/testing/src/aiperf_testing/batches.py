@@ -88,7 +88,7 @@ def sample_batch(count: int = 24, seed: int = 7, numbers: Iterable[str] = ()) ->
         "connect_ns": np.where(rows < 4, 90_000.0, 0.0),
         "tls_ns": np.zeros(count),
         "reused": (rows >= 4).astype(np.float64),
-        "reconnected": (rows == 9).astype(np.float64),
+        "reconnected": (rows == 9).astype(np.float64), "resent": (rows == 8).astype(np.float64),
         "shard": rows % 2,
         "request": rows // 2,
         "url": np.zeros(count),

@@ -16,7 +16,7 @@ from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.metric import Unit
 from aiperf.sdk.model import HIDDEN, Delta
-from aiperf.sdk.transport import RECONNECTED, REUSED, STREAMED
+from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED
 from aiperf_reducer_columns.reduce.batches import StoredBatch, stored_batches
 from aiperf_reducer_columns.reduce.bulk import BulkRows
 from aiperf_reducer_columns.reduce.reducer import Reducer
@@ -126,7 +126,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     whole = texts.map(lambda delta: msgspec.json.encode({**delta, "usage": {"n": 1}}))
     return {
         "reads": draw(streams().flatmap(cuts)) if streamed else [(0, part) for part in draw(whole).partition(b",") if part],
-        "flags": STREAMED * streamed | draw(st.sampled_from([0, REUSED, RECONNECTED])),
+        "flags": STREAMED * streamed | draw(st.sampled_from([0, REUSED, RECONNECTED, RESENT, RECONNECTED | RESENT])),
         "outcome": draw(st.sampled_from([journal.COMPLETED] * 7 + [journal.ERROR, journal.ABORTED])),
         "status": draw(st.sampled_from([200] * 7 + [201, 500, 0])), "gap": draw(st.sampled_from([0, 1, 7, 7, 7, -3])),
         "due": draw(st.booleans()), "sent": draw(st.booleans()), "ack": draw(st.integers(0, 30)),

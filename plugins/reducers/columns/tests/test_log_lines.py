@@ -26,7 +26,7 @@ def batch(count: int = 3, errors: dict[int, str] | None = None, **columns: Any) 
         outcome[row], texts[row] = ERROR, f'{{"message":"{message}"}}'
     given = {name: np.array(values, dtype=float) for name, values in columns.items()}
     return RecordBatch(
-        {**made.columns, "outcome": outcome, "reconnected": np.zeros(count), "reused": np.zeros(count), **given},
+        {**made.columns, "outcome": outcome, **dict.fromkeys(("reconnected", "resent", "reused"), np.zeros(count)), **given},
         outcome == COMPLETED, {**made.texts, "error": texts},
     )  # fmt: skip
 
@@ -40,13 +40,14 @@ def said(level: int, told: RecordBatch) -> list[str]:
 def test_at_trace_every_request_has_a_line() -> None:
     lines = said(TRACE, batch(reused=[1, 0, 0], reconnected=[0, 1, 0], connect_ns=[0, 0, 3e6], dns_ns=[0] * 3, tls_ns=[0] * 3))
     assert len(lines) == 3 and all(line.startswith(f"{TRACE} request ") for line in lines)
-    assert ", on an open connection, " in lines[0] and "the open connection had closed" in lines[1]
+    assert ", on an open connection, " in lines[0] and ", because the server had closed the open one" in lines[1]
     assert ", on a new connection (connect 3.00 ms), " in lines[2] and "ok" in lines[2] and "first content at " in lines[2]
 
 
 def test_at_debug_failures_and_second_attempts_have_one() -> None:
-    lines = said(DEBUG, batch(errors={2: "HTTP 503: busy"}, reconnected=[1, 0, 0]))
-    assert len(lines) == 2 and lines[1].endswith(": HTTP 503: busy") and ", error" in lines[1]
+    lines = said(DEBUG, batch(errors={2: "HTTP 503: busy"}, reconnected=[0, 1, 0], resent=[1, 0, 0]))
+    assert len(lines) == 2 and ", sent again, because " in lines[0]
+    assert lines[1].endswith(": HTTP 503: busy") and ", error" in lines[1]
     assert said(DEBUG, batch()) == []
 
 

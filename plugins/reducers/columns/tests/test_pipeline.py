@@ -496,7 +496,7 @@ def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
     assert first_ns == batch["ended_ns"][~batch.valid].min()
     assert whole.outcomes == {"completed": 18, "failed": 2, "cut": 2, "empty": 2}
     assert (whole.first_start_ns, whole.last_end_ns) == (batch["started_ns"].min(), np.nanmax(batch["ended_ns"]))
-    assert whole.reconnected == 1
+    assert (whole.reconnected, whole.closed_before_write, whole.unacknowledged) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from aiperf.sdk.columns import RECONNECTS, reconnects
 from msgspec import Meta, Struct
 
 from aiperf_exporter_arrivals import RECORD_LINE
@@ -20,6 +21,7 @@ _CUT, _FAULT = "cut", 1
 """The outcome of an error whose answer began and broke off, and its value in the column ``fault``."""
 
 WallNs = Annotated[int, Meta(description="Wall clock, ns since 1970; absent where it never came to that.")]
+Reconnected = Annotated[str, Meta(pattern=f"^({'|'.join(RECONNECTS)})$", description="Why it went to a new connection.")]
 
 
 class Leg(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -53,6 +55,7 @@ class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
     last_byte_ns: WallNs | None = None
     ended_ns: Annotated[WallNs, Meta(description="When it was over, answered or not.")] | None = None
     record_line: Annotated[int, Meta(description="Number of the line in profile_export.jsonl, from 1.")] | None = None
+    reconnected: Reconnected | None = None
     legs: Annotated[list[Leg], Meta(description="Exchanges of a request that can take several, in order.")] | None = None
 
 
@@ -89,6 +92,7 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
         _texts(batch, "request_id"),
         *(integers(batch[name], target.started_wall_ns) for name in _STAMPS),
         [recorded if listed else None for listed in np.isin(outcomes, _RECORDED).tolist()],
+        reconnects(batch),
         [_legs(text, target.started_wall_ns) for text in batch.texts["legs"]] if "legs" in batch.texts else repeat(None),
     )
     arrivals = starmap(Arrival, zip(*columns, strict=False))  # the last may be endless

@@ -37,6 +37,10 @@ _FROM_DUE = ("schedule_slip", "response_latency", "effective_latency")
 _SLIP_MS = 1.0
 _FAILED = ("failed", "cut", "empty", "client_limit", "cancelled")
 """Outcomes of failed requests: together the summary's count of them."""
+_RECONNECTED = {
+    "closed_before_write": "requests on a new connection (the server had closed the open one)",
+    "unacknowledged": "requests sent again (the server had closed, and received nothing of them)",
+}
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
 )  # fmt: skip
@@ -289,6 +293,7 @@ def _full_measurement(measurement: Measurement, look: Look, width: int) -> Itera
         ("Stamps missing", f"{measurement.stamps_missing:,}"),
         ("Clock steps", f"{measurement.clock_steps:,}"),
         ("Reconnected", f"{measurement.reconnected:,}"),
+        *((f"Reconnected: {cause.replace('_', ' ')}", f"{count:,}") for cause, count in measurement.reconnects.items()),
         *((f"Worker {i} CPU (%)", number(share, 1)) for i, share in enumerate(measurement.worker_cpu_pct)),
     ]
     header = ("Measurement", "Value")
@@ -327,9 +332,16 @@ def _stamps(measurement: Measurement) -> str:
         (measurement.coalesced_chunks, "chunks coalesced"),
         (measurement.stamps_missing, "missing"),
         (measurement.clock_steps, "clock steps"),
-        (measurement.reconnected, "requests reconnected"),
+        *_reconnects(measurement),
     )
     return ", ".join([*parts, *(f"{count:,} {label}" for count, label in counted if count)])
+
+
+def _reconnects(measurement: Measurement) -> Iterator[tuple[int, str]]:
+    """Requests that went to a new connection, by cause; those of an earlier version, which knew none, together."""
+    for cause, count in measurement.reconnects.items():
+        yield count, _RECONNECTED.get(cause, f"requests reconnected ({cause})")
+    yield measurement.reconnected - sum(measurement.reconnects.values()), "requests reconnected"
 
 
 def _natural(header: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
-from aiperf.sdk.columns import Floats
+from aiperf.sdk.columns import Floats, reconnects
 from msgspec.structs import astuple
 
 from aiperf_exporter_records.traces import NEEDED as TRACED
@@ -23,7 +23,7 @@ ESTIMATE_DECIMALS = 9
 """Of estimates and their bounds: what is shown in ms has 0.001 ns.  A third of a gap had 17 digits, half of the file."""
 _NEEDED = (
     "outcome", "n", "session", "turn", "phase", "shard", "due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns",
-    "ended_ns",
+    "ended_ns", "reconnected", "resent",
 )  # fmt: skip
 
 
@@ -138,6 +138,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "worker_id": Texts(_texts(batch, "worker")),
         "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
         "root_correlation_id": sessions,
+        "reconnected": Texts(reconnects(batch)),
     }
 
 

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 
 import msgspec
 from aiperf import ErrorDetails
+from aiperf.sdk.columns import RECONNECTS
 from msgspec import Meta, Struct
 
 WallNs = Annotated[int, Meta(description="Wall clock, ns since 1970.")]
+Reconnected = Annotated[str, Meta(pattern=f"^({'|'.join(RECONNECTS)})$", description="Why it went to a new connection.")]
 
 
 class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -41,6 +43,7 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     worker_id: str | None = None
     record_processor_id: str | None = None
     root_correlation_id: str | None = None
+    reconnected: Reconnected | None = None
 
 
 class Intervals(Struct, frozen=True, omit_defaults=True, gc=False):

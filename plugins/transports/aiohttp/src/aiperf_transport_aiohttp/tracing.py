@@ -71,7 +71,7 @@ def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
 
 
 class UnreadError(aiohttp.ServerDisconnectedError):
-    """A connection was lost with the error *lost*, and the server can't have got the request: *flag* is RECONNECTED or RESENT."""
+    """A connection was lost with the error *lost*, and the server can't have the request: *flag* is RECONNECTED or RESENT."""
 
     def __init__(self, flag: int, lost: BaseException) -> None:
         super().__init__(str(lost))

@@ -20,7 +20,7 @@ from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
 from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.transport import END_MARKER, RECONNECTED, REUSED, STREAMED
+from aiperf.sdk.transport import END_MARKER, RECONNECTED, RESENT, REUSED, STREAMED
 from msgspec.structs import astuple
 
 from aiperf_reducer_columns.reduce.answer import ITEM, MARKED, REASONING, SHARED, TEXT, TOOL
@@ -243,6 +243,7 @@ class BulkRows:
             "audio_s": np.where(sound_ns > 0, sound_ns / 1e9, ABSENT),
             "prefix_blocks": np.where(blocks > 0, blocks, ABSENT), "prefix_hits": np.where(blocks > 0, hits, ABSENT),
             "reused": (done["flags"] & REUSED) != 0, "reconnected": (done["flags"] & RECONNECTED) != 0,
+            "resent": (done["flags"] & RESENT) != 0,
             "unreadable": 0, "events": telling, "output_tokens": counts.outputs, "reasoning_tokens": counts.thoughts,
             "input_tokens": np.where(self._counts_input & (known >= 0), known, ABSENT),
         }  # fmt: skip

@@ -26,7 +26,7 @@ class RequestLines:
         if self._all:
             self._say(TRACE, [_line(batch, row) for row in range(len(batch))])
             return
-        rows = np.flatnonzero(~batch.valid | (batch["reconnected"] == 1))
+        rows = np.flatnonzero(~batch.valid | (batch["resent"] == 1))
         lines = [_line(batch, row) for row in rows[:_MOST].tolist()]
         if len(rows) > _MOST:
             lines.append(f"… and {len(rows) - _MOST:,} more requests that failed or were sent again")
@@ -65,15 +65,16 @@ def _parts(batch: RecordBatch, row: int) -> Iterator[str]:
 
 
 def _connection(batch: RecordBatch, row: int) -> str:
-    if batch["reconnected"][row] == 1:
-        return "sent again, because the open connection had closed"
+    if batch["resent"][row] == 1:
+        return "sent again, because the server had closed the open connection and received nothing of it"
     if batch["reused"][row] == 1:
         return "on an open connection"
     if not np.isfinite(batch["sent_ns"][row]):
         return "not sent"
     parts = ((name, float(batch[f"{name}_ns"][row])) for name in ("dns", "connect", "tls"))
     steps = ", ".join(f"{name} {_ms(ns)}" for name, ns in parts if ns > 0)
-    return f"on a new connection ({steps})" if steps else "on a new connection"
+    why = ", because the server had closed the open one" if batch["reconnected"][row] == 1 else ""
+    return f"on a new connection ({steps}){why}" if steps else f"on a new connection{why}"
 
 
 def _ms(ns: float) -> str:

@@ -21,7 +21,7 @@ from aiperf.sdk.model import HIDDEN, STILL_COMING, ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import scrubbed, shown_headers
 from aiperf.sdk.tokenizer import count_behind
-from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REUSED, STREAMED
+from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, RESENT, REUSED, STREAMED
 
 from aiperf_reducer_columns.reduce.answer import MARKED, Answer, read_answer, read_trailers
 from aiperf_reducer_columns.reduce.answered_models import AnsweredModels
@@ -175,6 +175,7 @@ class RowMaker:
             _known(answer.first_event_ns), _known(answer.last_event_ns),
             _known(inputs), _known(outputs), _known(reasoning), requested if requested >= 0 else ABSENT, first_tokens,
             1.0 if flags & REUSED else 0.0, 1.0 if flags & RECONNECTED else 0.0,  # reused, reconnected
+            1.0 if flags & RESENT else 0.0,
             answer.marked, len(reads), answer.unreadable,  # coalesced, reads, unreadable
             _finish(answer) if not answer.whole and ending == journal.COMPLETED else ABSENT,
             self._store.images(entry, turn), self._store.audio_s(entry, turn), answer.events, *self._store.prefix(entry, turn),

@@ -13,7 +13,7 @@ import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.hooks import REQUEST_PREPARED
 from aiperf.parts.segments import ShardEvent
-from aiperf.sdk.columns import Ints
+from aiperf.sdk.columns import RECONNECTS, Ints
 from aiperf.sdk.driver import PRECISE_TIMERS
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan, Plan
@@ -142,7 +142,9 @@ def measurement(
         client_error_ms=_quantiles(_statistics(lateness)), schedule_slip_ms=_quantiles(_statistics(slips)),
         loop_lag_ms=loops.lag, coalesced_chunks=counts.coalesced, stamps_missing=loops.counters.get("stamps_missing", 0),
         clock_steps=-(-clock_steps // plan.run.workers),  # every shard notices each step of the one clock
-        reconnected=counts.reconnected, worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
+        reconnected=counts.reconnected,
+        reconnects={cause: count for cause in RECONNECTS if (count := getattr(counts, cause))},
+        worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
         turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
         client_not_ready=loops.counters.get("not_ready", 0),
     )  # fmt: skip

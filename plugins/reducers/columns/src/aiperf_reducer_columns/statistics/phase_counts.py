@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 from aiperf.parts import journal
-from aiperf.sdk.columns import Ints, RecordBatch
+from aiperf.sdk.columns import Ints, RecordBatch, reconnects
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.summary import ErrorCount
 from msgspec import Struct
@@ -106,6 +107,8 @@ class PhaseCounts(Tally):
     coalesced: int = 0
     chunks: int = 0
     reconnected: int = 0
+    closed_before_write: int = 0
+    unacknowledged: int = 0
     silent: int = 0
     zeroed: int = 0
     unreadable: int = 0
@@ -134,11 +137,14 @@ class PhaseCounts(Tally):
         no_stream = np.isnan(batch["finish"]) & (batch["events"] == 0)
         status, fault = batch["status"], batch["fault"]
         complete = (status >= 200) & (status < 300) & ((fault == FAILED) | (fault == EMPTY))
+        causes = Counter(reconnects(batch))
         more = PhaseCounts(
             dict(counts_of(kinds(batch))), {}, len(batch), float(started.min()), float(started.max()),
             float(np.fmax.reduce(ends, initial=-math.inf)),
             coalesced=int(batch["coalesced"].sum()), chunks=int(batch.lists("piece_count").values.sum()),
-            reconnected=int(batch["reconnected"].sum()), silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
+            reconnected=int(((batch["reconnected"] == 1) | (batch["resent"] == 1)).sum()),
+            closed_before_write=causes["closed_before_write"], unacknowledged=causes["unacknowledged"],
+            silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
             zeroed=int((good & (completion == 0) & np.isnan(batch["output_tokens"])).sum()),
             unreadable=int((unreadable > 0).sum()), unreadable_events=int(unreadable.sum()),
             whole=int((no_stream & good).sum()), whole_failed=int((no_stream & ~good & complete).sum()),
