@@ -231,6 +231,15 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
         (change("raw", 2, "metadata", to={}), "raw.jsonl:3: is not of the request of line 3"),
         (change("raw", 0, "responses", 0, "perf_ns", to=1), "raw.jsonl:1: has responses whose times go back"),
         (change("ledger", 0, "sent_ns", to=WALL), "arrivals.jsonl:1: sent_ns is 1 ns before started_ns"),
+        (change("ledger", 0, "reconnected", to="unacknowledged"), "arrivals.jsonl:1: has another reconnected than the record"),
+        (
+            change("ledger", 3, "reconnected", to="closed_before_write"),
+            "has 1 arrivals that were reconnected, closed_before_write, the summary 0",
+        ),
+        (
+            change("summary", "measurement", "reconnects", to={"unacknowledged": 1}),
+            "measurement.reconnects are 1 requests, reconnected 0",
+        ),
         (change("ledger", 1, "record_line", to=1), "arrivals.jsonl:2: record_line 1 is another arrival's, too"),
         (change("ledger", 0, "outcome", to="aborted"), "arrivals.jsonl:1: is aborted and has record_line 1"),
         (change("ledger", 3, "outcome", to="unfinished"), "has 1 arrivals unfinished, the summary 0"),

@@ -26,7 +26,7 @@ def part(rows: list[dict]) -> bytes:
 
     columns = {name: column(name) for name in (*STAMPS, "session", "turn")}
     columns |= {"n": column("n", 0), "phase": column("phase", 0), "outcome": column("outcome", COMPLETED)}
-    columns["fault"] = column("fault")
+    columns |= {name: column(name) for name in ("fault", "reconnected", "resent")}
     texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id")}
     valid = np.array([row.get("outcome", COMPLETED) == COMPLETED for row in rows])
     target = Target(Path(), started_wall_ns=WALL, phases=("warmup", "load"), kinds=("warmup", "profiling"))
@@ -63,6 +63,12 @@ def test_every_outcome_is_named_and_only_recorded_ones_point_at_a_line(tmp_path)
     lines = joined(tmp_path, part([{"outcome": outcome} for outcome in outcomes]))
     assert [line["outcome"] for line in lines] == [OUTCOMES[outcome] for outcome in outcomes]
     assert [line.get("record_line") for line in lines] == [None, 1, None, 2, None, 3]
+
+
+def test_a_new_connection_has_its_reason(tmp_path):
+    flags = ((0, 0), (1, 0), (0, 1), (1, 1), (1, math.nan))
+    lines = joined(tmp_path, part([{"reconnected": closed, "resent": resent} for closed, resent in flags]))
+    assert [line.get("reconnected") for line in lines] == [None, "closed_before_write", *["unacknowledged"] * 2, None]
 
 
 def test_an_aborted_request_has_its_end_and_a_broken_answer_is_cut(tmp_path):

@@ -46,7 +46,7 @@ def batch(rows: list[dict]) -> RecordBatch:
     def column(name, otherwise=math.nan):
         return np.array([row.get(name, otherwise) for row in rows], dtype=np.float64)
 
-    columns = {name: column(name) for name in TIMES}
+    columns = {name: column(name) for name in (*TIMES, "reconnected", "resent")}
     columns |= {"n": column("n", 0), "session": column("session", 0), "turn": column("turn", 0), "phase": column("phase", 0)}
     columns |= {"outcome": column("outcome", COMPLETED), "shard": column("shard", 0)}
     columns["chunk_ns"] = ragged([[1.0]] * len(rows), [[1.0]] * len(rows))
@@ -296,6 +296,12 @@ def test_the_shipped_schema_is_that_of_the_structures():
 def test_joining_parts_in_the_parent_needs_no_numpy():
     code = "import sys, aiperf_exporter_records; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_new_connection_has_its_reason():
+    flags = ((0, 0), (1, 0), (0, 1))
+    lines = export([DONE | {"reconnected": closed, "resent": resent} for closed, resent in flags])
+    assert [line["metadata"].get("reconnected") for line in lines] == [None, "closed_before_write", "unacknowledged"]
 
 
 # --export-http-trace

@@ -29,6 +29,8 @@ class Ledger:
         self.name, self.faults = name, faults
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Rows by name of phase and outcome."""
+        self.reconnects: Counter[tuple[str, str]] = Counter()
+        """Rows that went to a new connection, by name of phase and cause."""
         self.record_lines: set[int] = set()
         self.starts: dict[str, array[int]] = {}
         """Starts by name of phase, in ns since 1970."""
@@ -42,6 +44,8 @@ class Ledger:
         for number, row in lines:
             outcome, phase = str(row.get("outcome")), str(row.get("phase"))
             self.outcomes[phase, outcome] += 1
+            if (cause := row.get("reconnected")) is not None:
+                self.reconnects[phase, str(cause)] += 1
             rising(self.name, row, _TIMES, number, self.faults)
             rising(self.name, row, _ANSWER_TIMES, number, self.faults)
             due, started = row.get("due_ns"), row.get("started_ns")
@@ -82,6 +86,8 @@ class Ledger:
             wrong.append("outcome")
         if identity is not None and records.line_of.get(identity) != line:
             wrong.append("x_request_id")
+        if row.get("reconnected") != records.reconnected.get(line):
+            wrong.append("reconnected")
         if wrong:
             what = f"has another {' and '.join(wrong)} than the record on line {line} of {records.name}"
             self.faults.add(self.name, what, number, kind="other than its record")
@@ -98,6 +104,15 @@ class Ledger:
             if arrivals and counts[end] != arrivals.get(end, 0):
                 told = f"has {counts[end]:,} arrivals {end.replace('_', ' ')}, the summary {arrivals.get(end, 0):,}"
                 self.faults.add(self.name, told)
+        reconnects: Counter[str] = Counter()
+        for (phase, cause), count in self.reconnects.items():
+            if phase in profiling:
+                reconnects[cause] += count
+        told = summary.get("measurement", {}).get("reconnects", {})
+        for cause in sorted(reconnects.keys() | told.keys()):
+            if reconnects[cause] != told.get(cause, 0):
+                what = f"has {reconnects[cause]:,} arrivals that were reconnected, {cause}, the summary {told.get(cause, 0):,}"
+                self.faults.add(self.name, what)
         if len(profiling) == 1:
             self._delays(summary.get("delivered_load", {}), next(iter(profiling)), name)
 

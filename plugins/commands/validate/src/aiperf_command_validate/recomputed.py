@@ -139,6 +139,10 @@ def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
             kind = {"trustworthy": "whole", "partial": "incomplete"}.get(whole, whole)
             told = f"the verdict on {kind} results is {measurement['verdict']}, with {count} reasons for suspicion"
             faults.add(name, told)
+    reconnects = sum(measurement.get("reconnects", {}).values())
+    if reconnects > measurement.get("reconnected", 0):
+        told = f"measurement.reconnects are {reconnects:,} requests, reconnected {measurement.get('reconnected', 0):,}"
+        faults.add(name, told)
     if "findings" in measurement:
         _findings(measurement, summary.get("warnings", ()), name, faults)
     for field in _QUANTILES:

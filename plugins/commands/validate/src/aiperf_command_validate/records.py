@@ -66,6 +66,8 @@ class Records:
         """Times by line, from 1; -1 where a line has none."""
         self.ends: list[str] = []
         """``completed``, ``cancelled`` or ``error`` by line."""
+        self.reconnected: dict[int, str] = {}
+        """Why a request went to a new connection, by line."""
         self._profiling = bytearray()
 
     def read(self, lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -106,6 +108,8 @@ class Records:
             if identity in self.line_of:
                 self.faults.add(self.name, f"x_request_id {identity} has another line", number, kind="repeated x_request_id")
             self.line_of[identity] = number
+        if (cause := data.get("reconnected")) is not None:
+            self.reconnected[number] = str(cause)
         conversation = data.get("conversation_id")
         if conversation is not None:
             turn = data.get("turn_index", 0)
