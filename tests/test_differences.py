@@ -257,8 +257,9 @@ HELD = {
         "test_wrong_numbers.py::test_a_limit_of_open_files_that_is_too_low_is_named",
     ),
     "retries": (
-        "transports/failures.py::test_a_reused_connection_that_ends_without_an_answer_is_retried_once",
-        "transports/failures.py::test_a_retry_that_fails_is_the_end_of_it",
+        "transports/failures.py::test_what_the_server_has_read_is_never_sent_again",
+        "transports/failures.py::test_a_close_that_crosses_the_request_does_no_harm",
+        "transports/failures.py::test_a_second_connection_that_fails_is_the_end_of_it",
         "transports/failures.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
     ),
     "a server that can't be reached": (

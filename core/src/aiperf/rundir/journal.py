@@ -81,7 +81,8 @@ DONE_FIELDS = (
     "request", "outcome", "status", "flags", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns",
     "bytes_sent", "bytes_received", "dns_ns", "connect_ns", "tls_ns",
 )  # fmt: skip
-"""Times are monotonic ns, 0 where the request never came that far; *dns_ns*, *connect_ns*, *tls_ns* are durations."""
+"""Times are monotonic ns, 0 where the request never came that far; *dns_ns*, *connect_ns*, *tls_ns* are durations.
+*flags*: those of :mod:`aiperf.sdk.transport`; rows of earlier versions have RECONNECTED for RESENT, too."""
 
 COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN = range(8)
 OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown")
