@@ -17,10 +17,15 @@ def main() -> int:
 
         print(__version__)
         return 0
+    from aiperf.cli import surroundings
+
+    if sys.argv[1:2] == ["profile"]:
+        surroundings.end_at_signals()
+    streams = surroundings.Streams()
     from aiperf.cli.main import main as run
     from aiperf.registry.imports import leave
 
-    return leave(run(sys.argv[1:]))
+    return leave(streams.finished(run(sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main(words: Sequence[str] | None = None, registry: Registry | None = None) -
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # No reader is left.  The text in Python's buffer must not fail again at exit.
+        # A calling program's stream: no reader is left, and the text in its buffer must not fail again at exit.
         with contextlib.suppress(OSError, ValueError):  # standard output may be no file at all
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -123,6 +123,9 @@ def _main(words: list[str], registry: Registry | None) -> int:
 
         print(__version__)
         return 0
+    for word in words:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise UsageError(f"{word!r} is not UTF-8", "rename it, or give another name")
     errors: list[AiperfError] = []
     name = words[0] if words else "--help"
     line = CommandLine(words[1:])

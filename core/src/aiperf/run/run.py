@@ -29,7 +29,16 @@ from aiperf.run.failure import last_line, too_many
 from aiperf.run.fleet import Fleet
 from aiperf.run.phase import Phase
 from aiperf.run.reach import Reach
-from aiperf.run.start import Builder, Directories, Interruption, Outcome, Signals, raise_open_files_limit
+from aiperf.run.start import (
+    Builder,
+    Directories,
+    Interruption,
+    Outcome,
+    Signals,
+    raise_open_files_limit,
+    save_first,
+    without_room,
+)
 from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.rundir.store import made
@@ -56,7 +65,7 @@ def profile(settings: Settings, registry: Registry) -> int:
     Raises:
         AiperfError: The run can't be started; nothing was sent.
     """
-    with contextlib.closing(Fleet()) as fleet, Signals().caught() as signals:
+    with Signals().caught() as signals, contextlib.closing(Fleet()) as fleet:
         try:
             return execute(settings, registry, signals, fleet, console=True)[1]
         except Interruption:
@@ -93,6 +102,8 @@ def execute(
         except AiperfError as error:
             error.message = scrubbed(error.message, secrets.texts)
             raise
+        except OSError as error:
+            raise without_room(error, plan.output) from error
 
 
 def _display(plan: Plan, registry: Registry) -> Display:
@@ -118,7 +129,7 @@ def _execute(
     with directories.restored_unless_begun():
         clock = RunClock(*read_clocks())
         logs.scrub(secrets.texts)
-        save_run(directories.journal, plan, clock)
+        save_first(directories, plan, clock)
         with (
             contextlib.closing(Builder(plan, in_builder)) as builder,  # forks: before any thread
             contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,

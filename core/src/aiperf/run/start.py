@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -26,13 +27,14 @@ from aiperf.errors import AiperfError, BadJournal, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
-from aiperf.rundir.journal import hold
+from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, journal_of
 from aiperf.sdk.plan import OutputPlan, Plan
 
 log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _STOP_S = 30.0
 """Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""
 _GC_THRESHOLD = 20_000
@@ -192,6 +194,30 @@ class Directories:
             if not self._begun:
                 self._previous.restore()
             self._lock.close()
+
+
+def save_first(directories: Directories, plan: Plan, clock: RunClock) -> None:
+    """Write ``run.json`` for the first time.
+
+    Raises:
+        ConfigError: It can't be written.
+    """
+    try:
+        save_run(directories.journal, plan, clock)
+    except UnicodeEncodeError as error:
+        message = f"{error.object!r} is not UTF-8, in which the plan of a run is written"
+        raise ConfigError(message, "rename it, or work in another directory") from error
+    except OSError as error:
+        hint = "choose another directory with --artifact-dir"
+        raise ConfigError(f"{directories.journal} can't be written: {error.strerror or error}", hint) from error
+
+
+def without_room(error: OSError, output: OutputPlan) -> Exception:
+    """What *error* is called where a disk, a quota or a limit has no more room: it names the file, or the directory."""
+    if error.errno not in _NO_ROOM:
+        return error
+    again = f"make room; what was observed is in the journal: aiperf report {output.artifacts}"
+    return AiperfError(f"{error.filename or output.artifacts} can't be written: {error.strerror}", again)
 
 
 @contextlib.contextmanager
