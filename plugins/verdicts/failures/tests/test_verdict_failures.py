@@ -33,7 +33,7 @@ def api_error(message: str, code: str) -> str:
     ("error", "kind", "words"),
     [
         (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "without a key that is meant for"),
-        (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "redirects to https://other/v1, which"),
+        (seen("redirected to https://other/v1, which is not followed", 307), "redirected", "to https://other/v1, which"),
         (seen('{"error": {"message": "Incorrect API key"}}', 401), "not_authorized", "--api-key"),
         (seen('{"error": {"message": "Incorrect API key"}}', 401), "not_authorized", "it says: Incorrect API key"),
         (seen("", 403), "not_authorized", "-H 'Name: value'"),
@@ -141,7 +141,8 @@ def test_statistics_of_a_minority_are_told(good: int, errors: int, cut: int, *, 
 @pytest.mark.parametrize(
     ("place", "address", "known"),
     [
-        ("/v2/chat", "https://a:8443/v2/chat", True), ("https://a/v1", "https://a/v1", True), ("http://a/v1", "http://a/v1", False),
+        ("/v2/chat", "https://a:8443/v2/chat", True), ("https://a/v1", "https://a/v1", True),
+        ("http://a/v1", "http://a/v1", False),
         ("//b/v1", "https://b/v1", False), ("https://a.b/v1", "https://a.b/v1", False),
         ("https://<redacted>@b/v1?<redacted>", "https://<redacted>@b/v1?<redacted>", False),
     ],
