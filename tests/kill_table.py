@@ -368,6 +368,9 @@ class _Verdict:
             recorded = self.cell.moment == EXPORTING or (self.cell.moment == REDUCING and not summary["was_cancelled"])
             if not recorded:
                 yield "called complete, and its end was not recorded"
+        over = self.cell.process == "parent" and self.cell.moment in (REDUCING, EXPORTING) and self.cell.signal != "KILL"
+        if over and not summary["is_complete"]:
+            yield f"called incomplete, though it was stopped behind its last arrival: {summary['incomplete_reason']}"
         if not summary["is_complete"] and self.done.code == 0:
             yield f"exit code 0 for an incomplete run: {summary['incomplete_reason']}"
         harmless = self.cell.signal == "STOP+CONT" or (self.cell.process == "reducer" and self.done.code == 0)

@@ -16,6 +16,7 @@ CELLS = [
     KillCell("KILL", "parent", WAITING, "request_rate"),
     KillCell("INT", "parent", FIRST, "request_rate"),
     KillCell("INT", "parent", EXPORTING, "burst"),
+    KillCell("INT", "parent", REDUCING, "burst"),
     KillCell("2 x INT", "parent", DRAINING, "burst"),
     KillCell("TERM", "parent", CHANGE, "fixed_schedule"),
     KillCell("HUP", "parent", LOAD, "fixed_schedule"),

@@ -141,6 +141,8 @@ class Phase:
         phase = self._phase
         self._mailbox.catch_up = no_messages
         end_ns = max(self._mailbox.phase_end_ns, self._start_ns)
+        signals = self._outcome.signals
+        self._outcome.cut = self._outcome.cut or (signals.count > 0 and signals.first_ns < end_ns)
         self._run.companions.each(lambda each: each.phase_ended(phase, end_ns))
         self._judge_failures()
         completed, errors = self._mailbox.totals()

@@ -168,6 +168,7 @@ class Run:
         self.directories.begin(self.plan.data.source)
         for phase in self.plan.load.phases:
             if self.outcome.signals.count or self.outcome.incomplete:
+                self.outcome.cut = self.outcome.signals.count > 0
                 break
             Phase(phase, self).run()
         self.companions.each(lambda each: each.finish())
@@ -272,12 +273,13 @@ class Run:
     def _record_end(self) -> None:
         """Note in ``run.json``, without which there is no report, how the run ended and what its files must hold."""
         outcome, children, directory = self.outcome, self.children, self.directories.journal
-        if outcome.signals.count:
+        if outcome.cut:
             outcome.incomplete = outcome.incomplete or "the run was cancelled before it was complete"
         requests = children.shared.requests() if children.replaceable else {}
         columns = {path.name: path.stat().st_size for path in numbered(directory, "columns-*.*")}
         warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
-        end = RunEnd(outcome.signals.count > 0, outcome.incomplete, warnings, requests, died, columns)
+        hurried = outcome.signals.count > 0
+        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried)
         with contextlib.suppress(OSError):  # a full disk: the run counts as interrupted
             save_run(directory, self.plan, self.clock, end)
 

@@ -49,13 +49,14 @@ class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
 
 
 class Signals:
-    """Counts SIGINT, SIGTERM and SIGHUP.  *code* is the exit code that the first one asks for, 0 before it.
+    """Counts SIGINT, SIGTERM and SIGHUP.  *code* is the exit code that the first one asks for, 0 before it; *first_ns* its
+    monotonic instant.
 
     SIGHUP stays ignored where it was at the start, as nohup leaves it.
     """
 
     def __init__(self) -> None:
-        self.count = self.code = 0
+        self.count = self.code = self.first_ns = 0
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[Signals]:
@@ -76,7 +77,7 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
-        self.code = self.code or 128 + number
+        self.code, self.first_ns = self.code or 128 + number, self.first_ns or monotonic_ns()
         if number == signal.SIGHUP:
             _leave_lost_terminal()
         if self.count == 1:
@@ -97,7 +98,7 @@ class Outcome:
 
     console: whether results and remarks are printed.
     incomplete: a sentence, None while nothing cut the run short.  lost: indices of workers that died without a replacement.
-    replaced: how many workers had one.  died: indices of both.
+    replaced: how many workers had one.  died: indices of both.  cut: a signal ended the load before its last arrival had ended.
     times: monotonic ns by stage, the content of ``run-times.json``.
     """
 
@@ -105,6 +106,7 @@ class Outcome:
         self.signals, self.console, self._secret_texts = signals, console, secret_texts
         self.warnings: list[str] = []
         self.incomplete: str | None = None
+        self.cut = False
         self.lost: set[int] = set()
         self.replaced = 0
         self.died: set[int] = set()

@@ -221,8 +221,9 @@ class RunClock(Struct, frozen=True):
 class RunEnd(Struct, frozen=True):
     """What the run itself recorded at its end, and what its files must hold since then.
 
-    incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has sent; absent where the
-    run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
+    cancelled: a signal ended the load before its last arrival had ended.  hurried: a signal came, whenever, and whoever sent it
+    wants the end soon.  incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has
+    sent; absent where the run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
     """
 
     cancelled: bool = False
@@ -231,6 +232,7 @@ class RunEnd(Struct, frozen=True):
     requests: dict[int, int] = {}
     died: tuple[int, ...] = ()
     columns: dict[str, int] = {}
+    hurried: bool = False
 
 
 class _Run(Struct, frozen=True):

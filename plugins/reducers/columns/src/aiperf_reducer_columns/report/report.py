@@ -132,7 +132,7 @@ def write_summary(
         parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
     elif pending := sum(part.pending for part in parts):
         end = journal.load_end(journal_path)
-        if end is None or end.cancelled:  # whoever ends a run wants its end
+        if end is None or end.cancelled or end.hurried:  # whoever ends a run wants its end
             parts[0].notes.append(f"{pending:,} answers are not graded yet: aiperf report grades them")
         else:
             parts = [_reduced_again(whole, clock, journal_path)]
