@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
 
+import busy_table
 import fault_table
 import kill_table
 from program import heed_endings
@@ -45,6 +46,7 @@ class Result:
     commit: str
     day: str
     lost_ms: float = 0.0
+    took_s: float = 0.0
 
 
 class Results:
@@ -89,9 +91,15 @@ class Nightly:
             self._add(kill_name(cell), killed.problems, killed.lost_ms)
             shutil.rmtree(folder)
 
-    def _add(self, name: str, problems: list[str], lost_ms: float = 0.0) -> None:
+    def busy(self, name: str) -> None:
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        problems, took_s = busy_table.run(name, folder)
+        self._add(name, problems, took_s=took_s)
+        shutil.rmtree(folder)
+
+    def _add(self, name: str, problems: list[str], lost_ms: float = 0.0, took_s: float = 0.0) -> None:
         short = [" ".join(problem.split()).replace(str(self.folder), "…").replace(str(ROOT), "…") for problem in problems]
-        self.results.add(name, Result(short, self.commit, time.strftime("%Y-%m-%d"), round(lost_ms, 1)))
+        self.results.add(name, Result(short, self.commit, time.strftime("%Y-%m-%d"), round(lost_ms, 1), round(took_s, 1)))
 
 
 def fault_name(cell: fault_table.FaultCell) -> str:
@@ -122,6 +130,8 @@ def run(results: Results, jobs: int, only: str, keep: bool) -> None:
         tasks += [pool.submit(night.fault, cell) for cell in faults]
         for task in tasks:
             task.result()
+        for each in filter(wanted, busy_table.CELLS):  # alone, because they are timed
+            night.busy(each)
 
 
 def page(results: Results) -> str:
@@ -143,6 +153,9 @@ def page(results: Results) -> str:
         "in the results; no process is left, and after the next start no file. The three signs of a cell are the modes",
         f"{', '.join(kill_table.MODES)}; – the process has ended by then.", "",
         *_kill_rows(results), "", *_losses(results), *_reasons(map(kill_name, kills), results),
+        "## A busy machine", "", _count("busy", busy_table.CELLS, results), "",
+        "Beside the run two processes never rest. Root plays the ordinary user without the capability to raise a priority.", "",
+        *_busy_rows(results), "", *_reasons(busy_table.CELLS, results),
     ]).rstrip() + "\n"  # fmt: skip
 
 
@@ -188,6 +201,14 @@ def _kill_rows(results: Results) -> list[str]:
                 there = kill_table.exists(process, moment)
                 signs.append("".join(_sign(kill_name(cell), results) for cell in cells) if there else "–")
             lines.append(f"| {process} | {number} | {' | '.join(signs)} |")
+    return lines
+
+
+def _busy_rows(results: Results) -> list[str]:
+    lines = ["| what | | longest |", "|---|---|---|"]
+    for name, told in busy_table.CELLS.items():
+        took = f"{results.by_name[name].took_s:.1f} s" if name in results.by_name else "–"
+        lines.append(f"| {told} | {_sign(name, results)} | {took} |")
     return lines
 
 

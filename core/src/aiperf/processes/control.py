@@ -221,6 +221,10 @@ class Line(_End):
             return decode(self._socket.recv(zmq.DONTWAIT))
         return None
 
+    def parent_gone(self) -> None:
+        """Nobody will read what is still to be sent: closing does not wait for it."""
+        self._socket.setsockopt(zmq.LINGER, 0)
+
     def next_plan(self) -> Prepare | None:
         """Wait for the next plan, and send output where it belongs; None once the run needs this process no more."""
         poller = zmq.Poller()
@@ -248,6 +252,8 @@ class Switchboard(_End):
 
     def __init__(self, address: str) -> None:
         super().__init__(zmq.ROUTER, 1000)
+        # A process that takes the place of another may come before that one has gone.
+        self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         try:
             self._socket.bind(address)
         except zmq.ZMQError as error:

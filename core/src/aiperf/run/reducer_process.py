@@ -2,8 +2,8 @@
 
     python -m aiperf.run.reducer_process ADDRESS INDEX
 
-The segments are its queue: it may lag, die and start again.  Standard input ends with the parent; ``aiperf report`` reduces
-the rest then.
+The segments are its queue: it may lag, die and start again.  It ends with the parent, at once; ``aiperf report`` reduces the
+rest then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from aiperf import logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
-from aiperf.processes.local import ignore_endings
+from aiperf.processes.local import end_with_parent, ignore_endings
 from aiperf.registry.third_party import failure, why
 from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
@@ -150,6 +150,7 @@ def _parent_gone() -> bool:
 
 def main(address: str, index: str) -> None:
     ignore_endings()
+    end_with_parent()
     line = control.Line(address, f"reducer-{index}")
     line.send(control.Hello("reducer", int(index)))
     while (prepare := line.next_plan()) and ReducerProcess(line, int(index), Path(prepare.journal)).run():

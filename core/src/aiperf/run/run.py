@@ -27,6 +27,7 @@ from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
 from aiperf.run.failure import last_line, too_many
 from aiperf.run.fleet import Fleet
+from aiperf.run.haste import Haste
 from aiperf.run.phase import Phase
 from aiperf.run.reach import Reach
 from aiperf.run.start import (
@@ -152,6 +153,7 @@ class Run:
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.reach = Reach()
+        self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 
     def execute(self, builder: Builder) -> tuple[Summary, int]:
@@ -330,6 +332,7 @@ class Run:
                 self.mailbox.receive(_REDUCE_POLL_MS)
                 self.directories.check()
                 self.mailbox.watch_reducers()
+                self.haste.check()
                 self._check_dropped()
                 tell()
         if self.mailbox.failures:

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 _TICK_S = 0.05
 _SWEEP_TICKS = 5
 _LOOP_TICKS = 20
-_ORPHAN_DRAIN_NS = 5 * NS_PER_S
+_ORPHAN_DRAIN_NS, _TROUBLE_DRAIN_NS = 1 * NS_PER_S, 5 * NS_PER_S
+"""How long requests in flight may go on without the run's own process, and on a full disk."""
 _STOP_NS = 10_000_000
 """A stop that is shorter is not told."""
 _UNEXPECTED_ERROR = 70
@@ -245,6 +246,7 @@ class Worker:
         if os.read(0, 4096):
             return
         self.loop.remove_reader(0)
+        self.line.parent_gone()
         self._orphan = True
         if self._active is None:
             self.ended.set()
@@ -369,7 +371,7 @@ class Worker:
             if share.phase_open and share.logbook.trouble is not None and not self._reported_trouble:
                 self._reported_trouble = True
                 self._send(control.Trouble(share.logbook.trouble))
-                self._stop(_ORPHAN_DRAIN_NS)
+                self._stop(_TROUBLE_DRAIN_NS)
             if self._ticks % _SWEEP_TICKS == 0:
                 share.requests.sweep(now)
                 self._send_counters(share.requests)

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import ANY
 
@@ -25,9 +26,11 @@ from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.metric import Metric, PluginUnit, Unit
 from aiperf.sdk.model import HIDDEN, Conversation, Delta, Turn
-from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.reducer import ReducerJob
 from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
+from aiperf_reducer_columns import running
 from aiperf_reducer_columns.reduce import batches as stored_batches
 from aiperf_reducer_columns.reduce import outlets, rows
 from aiperf_reducer_columns.reduce.answer import MARKED
@@ -36,6 +39,7 @@ from aiperf_reducer_columns.reduce.batches import StoredBatch, batch_of, read_ba
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
 from aiperf_reducer_columns.reduce.reducer import Reducer, saved_reductions
 from aiperf_reducer_columns.report.report import write_summary
+from aiperf_reducer_columns.running import ColumnsReduction
 from aiperf_testing.journals import CLOCK, Plain, Recording, event
 from aiperf_testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
@@ -1037,3 +1041,18 @@ def test_answers_are_not_kept_where_no_exporter_wants_them(tmp_path: Path) -> No
     made.flush(7 * MS)
     assert "answer" not in reduced(made).texts
     assert stored(made)[0].answers is None
+
+
+def test_a_step_that_waited_for_a_core_is_followed_by_a_bounded_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = recording(tmp_path)
+    monkeypatch.setattr(running, "_schedule", lambda policy: None)
+    monkeypatch.setattr(running, "gc", SimpleNamespace(set_threshold=lambda *_: None))
+    nothing: Any = lambda *_: ()  # noqa: E731
+    reduction = ColumnsReduction(
+        ReducerJob(made.plan, made.journal, 0, CLOCK, Secrets(), nothing, nothing, nothing, nothing)
+    )  # fmt: skip
+    reduction._crowded = reduction._preloaded = True
+    monkeypatch.setattr(reduction, "reducer", SimpleNamespace(step=lambda budget_s: True))
+    instants = iter((10.0, 200.0))
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: next(instants)))
+    assert reduction.step() == 500

@@ -17,6 +17,7 @@ from aiperf_reducer_columns.reduce.request_lines import DEBUG, RequestLines
 _STEP_S = 0.1
 _SHARED_STEP_S = 0.02
 _SHARED_REST = 2
+_MOST_REST_MS = 500
 _IDLE_MS = 50
 _WORTH_BYTES = 8 << 20
 """More than this takes longer to read than a second process to begin."""
@@ -43,8 +44,10 @@ class ColumnsReduction(RunningReduction):
         with contextlib.suppress(OSError), (self.journal / f"part-reserve.{job.index}").open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
         # Only cores that workers and the server under test leave idle.  A low priority is not enough: a running process
-        # keeps its core for a slice of about 3 ms when another wakes.
-        _schedule(os.SCHED_IDLE)
+        # keeps its core for a slice of about 3 ms when another wakes.  Most users can't take it back: behind the load the run
+        # replaces a reducer that gets no core, and the new one never has the low priority.
+        if load_end(self.journal) is None:
+            _schedule(os.SCHED_IDLE)
 
     def _begun(self, *, exporting: bool = True) -> Reducer:
         job = self.job
@@ -81,7 +84,9 @@ class ColumnsReduction(RunningReduction):
             return _IDLE_MS
         if not progressed:
             return _IDLE_MS
-        return round((time.monotonic() - began) * 1000 * _SHARED_REST) if self._crowded else 0
+        # A step that waited for a core says nothing about the work that is left, so the rest has a bound.
+        took_ms = (time.monotonic() - began) * 1000
+        return min(round(took_ms * _SHARED_REST), _MOST_REST_MS) if self._crowded else 0
 
     def finish(self) -> None:
         if self._trouble is None:
