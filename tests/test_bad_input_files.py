@@ -5,15 +5,21 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from aiperf import AiperfError
 from aiperf.registry.registry import Registry
 from aiperf_command_validate.dataset import Read, read
+from program import Program
 
 TRACE = [{"timestamp": at, "input_length": 20, "output_length": 3} for at in (0, 10, 20)]
 CUT = gzip.compress(b"".join(b'{"text": "%d"}\n' % (number * 7919 % 10_007) for number in range(20_000)))[:-40]
@@ -43,6 +49,16 @@ def made(path: Path, content: bytes | Callable[[Path], None]) -> Path:
     return path
 
 
+def grown(head: bytes, piece: bytes, times: int) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        with gzip.open(path, "wb") as file:
+            file.write(head)
+            for _ in range(times):
+                file.write(piece)
+
+    return write
+
+
 WRONG: dict[str, tuple[str, bytes | Callable[[Path], None], str]] = {
     "an empty file": ("x.jsonl", b"", "x.jsonl is empty"),
     "blank lines alone": ("x.jsonl", b"\n \n\t\n", "it has no rows"),
@@ -57,16 +73,29 @@ WRONG: dict[str, tuple[str, bytes | Callable[[Path], None], str]] = {
         "x.jsonl", lines({"chat_id": 1, "timestamp": -1, "input_length": 3, "output_length": 2}),
         "x.jsonl:1: timestamp is -1; it"),
     "a long line that ends early": (
-        "x.jsonl", b'{"text": "' + b"a" * 100_000_000, "x.jsonl:1: no JSON: Input data was truncated"),
+        "x.jsonl", b'{"text": "' + b"a" * 100_000_000, "x.jsonl:1: the line has more than 16,777,216 bytes"),
+    "half a character": (
+        "x.jsonl", b'{"text": "a"}\n{"text": "\\ud800!"}\n',
+        "x.jsonl:2: no JSON: a lone surrogate (\\ud800 to \\udfff) is half a character"),
+    "a line that ends early": ("x.jsonl", b'{"text": "a"}\n{"text": "b', "x.jsonl:2: no JSON: Input data was truncated"),
+    "UTF-16": ("x.jsonl", '{"text": "a"}\n'.encode("utf-16"), "x.jsonl:1: no JSON: it is not UTF-8, but looks like UTF-16"),
+    "gzip without its name": ("x.jsonl", gzip.compress(lines({"text": "a"})), "x.jsonl:1: no JSON: its content is gzip, which"),
+    "brackets": (
+        "x.jsonl", b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "its arrays or objects are nested too deep"),
+    "a line of brackets alone": ("x.jsonl", b"[" * 65_536, "its arrays or objects are nested too deep"),
+    "a gzip file that grows": (
+        "x.jsonl.gz", grown(lines({"text": "a"}), lines({"text": "a" * 1000}) * 1000, 200),
+        "unpacks to more than 200 times its size and 64 MiB"),
+    "a table of one value": ("x.csv", b"text\n" + b"a" * 20_000_000, "x.csv:2: the line has more than 16,777,216 bytes"),
     "bytes that are no UTF-8": ("x.jsonl", b'{"text": "good"}\n{"text": "\xff\xfe"}\n', "x.jsonl:2: no JSON"),
-    "UTF-16": ("x.jsonl", '{"text": "a"}\n'.encode("utf-16"), "x.jsonl:1: no JSON"),
     "more hashes than tokens": (
         "x.jsonl", lines({"input_length": 20, "hash_ids": [1, 2]}),
         "x.jsonl:1: input_length 20 is too short for 2 hash_ids of 512"),
     "a hash that is no number": (
         "x.jsonl", lines({"input_length": 20, "hash_ids": ["a"]}), "x.jsonl:1: hash_ids must be a list"),
     "a gzip file cut off": ("x.jsonl.gz", CUT, "x.jsonl.gz can't be read after line"),
-    "a name that promises gzip": ("x.jsonl.gz", b'{"text": "a"}\n', "x.jsonl.gz can't be read: Not a gzipped file"),
+    "a name that promises gzip": (
+        "x.jsonl.gz", b'{"text": "a"}\n', "x.jsonl.gz can't be read: its name says gzip, and its content is none"),
     "a column of texts for lengths": (
         "x.parquet", parquet(input_length=["20"], timestamp=[0]), "x.parquet:1: input_length is '20'"),
     "a column of instants for times": (
@@ -102,7 +131,7 @@ RIGHT: dict[str, tuple[str, bytes | Callable[[Path], None], tuple[str, int, int]
     "blank lines between": ("x.jsonl", b'\n{"text": "a"}\n\n  \n{"text": "b"}', ("single_turn", 2, 2)),
     "line ends of Windows": ("x.jsonl", b'{"text": "a"}\r\n{"text": "b"}\r\n', ("single_turn", 2, 2)),
     "rows out of order": ("x.jsonl", lines(*reversed(TRACE)), ("mooncake_trace", 3, 3)),
-    "a line of 100 MB": ("x.jsonl", lines({"text": "a" * 100_000_000}, {"text": "b"}), ("single_turn", 2, 2)),
+    "a line of 15 MB": ("x.jsonl", lines({"text": "a" * 15_000_000}, {"text": "b"}), ("single_turn", 2, 2)),
     "CSV with quotes over lines": ("x.csv", b'text,output_length\n"a\nb ""c""",5\nd,\n', ("single_turn", 2, 2)),
     "CSV with semicolons": ("x.csv", b'text;output_length\n"a;b";5\n"c, d";6\n', ("single_turn", 2, 2)),
     "CSV with lists": ("x.csv", b'input_length,hash_ids\n20,[1]\n"30","[1]"\n', ("mooncake_trace", 2, 2)),
@@ -152,3 +181,75 @@ def test_a_strange_file_is_read(what: str, tmp_path: Path, registry: Registry) -
     answer = said(made(tmp_path / name, content), registry)
     assert isinstance(answer, Read), answer
     assert (answer.format, answer.conversations, answer.turns) == expected
+
+
+def test_a_pipe_is_read_once_and_kept(registry: Registry, tmp_path: Path) -> None:
+    pipe = tmp_path / "rows"
+    os.mkfifo(pipe)
+    Thread(target=pipe.write_bytes, args=(lines({"text": "a"}, {"text": "b"}),), daemon=True).start()
+    found = read(pipe, "dataset", registry)
+    assert (found.valid, found.format, found.conversations) == (True, "single_turn", 2)
+
+
+def test_a_pipe_that_gives_nothing_is_said(registry: Registry) -> None:
+    with pytest.raises(AiperfError, match=r"/dev/null is a pipe that gave nothing"):
+        read(Path("/dev/null"), "dataset", registry)
+
+
+def test_a_pipe_that_gives_too_much_is_left(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_DATASET_MAX_PIPE_BYTES", "1000000")
+    with pytest.raises(AiperfError, match=r"/dev/zero gave more than 1,000,000 bytes"):
+        read(Path("/dev/zero"), "dataset", registry)
+
+
+def test_a_file_url_is_its_file(registry: Registry, tmp_path: Path) -> None:
+    path = made(tmp_path / "a b.jsonl", lines({"text": "a"}))
+    assert read(Path(path.as_uri()), "dataset", registry).conversations == 1
+
+
+MEASURED = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stderr=subprocess.PIPE, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss)
+print(done.stderr)
+"""
+"""A parent of its own: a child begins with the memory of the process that starts it."""
+
+
+HARMFUL: dict[str, bytes | Callable[[Path], None]] = {
+    "brackets.jsonl": b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
+    "open.jsonl": b"[" * 65_536,
+    "prompt.jsonl": b'{"text": "' + b"word " * 10_000_000 + b'"}\n',
+    "line.jsonl.gz": grown(b'{"text": "', b"a" * 1_000_000, 400),
+    "blank.jsonl.gz": grown(b'{"text": "a"}\n', b"\n" * 1_000_000, 100),
+}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_a_file_made_to_harm_costs_little(name: str, aiperf: Program) -> None:
+    made(aiperf.folder / name, HARMFUL[name])
+    command = [*aiperf.program, "profile", "--model", "m", "--url", "127.0.0.1:1", "--tokenizer", "builtin", "--ui", "none",
+               "--input-file", name]  # fmt: skip
+    words = [sys.executable, "-c", MEASURED, *command]
+    done = subprocess.run(words, cwd=aiperf.folder, capture_output=True, text=True, check=True)
+    numbers, _, said = done.stdout.partition("\n")
+    code, processor_s, memory_kb = map(float, numbers.split())
+    assert code == 1, said
+    assert f"{name}:" in said
+    assert "Traceback" not in said
+    assert processor_s < 5
+    assert memory_kb < 300_000, "of the largest of its processes"
+
+
+@pytest.mark.parametrize("words", [["validate", "dataset", "rows"], ["profile", "--model", "m", "--input-file", "rows"]])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_waits_for_a_pipe_can_be_ended(words: list[str], number: int, aiperf: Program) -> None:
+    os.mkfifo(aiperf.folder / "rows")
+    running = subprocess.Popen([*aiperf.program, *words], cwd=aiperf.folder, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    line = running.stderr.readline()
+    assert "rows is a pipe, and nobody writes to it yet" in line
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    assert running.returncode in (128 + number, -number)

@@ -129,6 +129,26 @@ def import_s() -> float:
     return _time("AIPERF_PLUGIN_IMPORT_TIMEOUT", 0.1, 3600, IMPORT_S)
 
 
+def most_line_bytes() -> int:
+    """``AIPERF_DATASET_MAX_LINE_BYTES``, 16 MiB: the longest line of a data set's file."""
+    return whole("AIPERF_DATASET_MAX_LINE_BYTES", 1024, 1 << 31) or 16 << 20
+
+
+def most_expansion() -> int:
+    """``AIPERF_DATASET_MAX_EXPANSION``, 200: how many times its size, and 64 MiB, a compressed file may unpack to."""
+    return whole("AIPERF_DATASET_MAX_EXPANSION", 1, 1_000_000) or 200
+
+
+def most_piped_bytes() -> int:
+    """``AIPERF_DATASET_MAX_PIPE_BYTES``, 4 GiB: what is read of a pipe that is given as a file."""
+    return whole("AIPERF_DATASET_MAX_PIPE_BYTES", 1024, 1 << 40) or 4 << 30
+
+
+def render_s() -> float:
+    """``AIPERF_TEMPLATE_TIMEOUT``, 2 s: processor time for the body of one request by a template."""
+    return _time("AIPERF_TEMPLATE_TIMEOUT", 0.01, 3600, 2)
+
+
 def abort_wait_s() -> float:
     """``AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT``, 10 s: longest wait for aborted requests to come back."""
     return _time("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", 1, 300, 10)
@@ -157,7 +177,7 @@ def experimental() -> bool:
 _READERS = (
     ssl_verify, trust_env, ip_version, uvloop_wanted, affinity_headers, console_export_width, trace_hooks, worker_cpu_share,
     workers_cap, forced_workers, workers_per_reducer, experimental, start_s, import_s, abort_wait_s, warmup_log_s, progress_s,
-    socket_options,
+    socket_options, most_line_bytes, most_expansion, most_piped_bytes, render_s,
 )  # fmt: skip
 
 

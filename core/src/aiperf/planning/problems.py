@@ -26,6 +26,10 @@ _USUAL = {
 """Options that messages name by another flag than the canonical one."""
 
 
+class ReadingInterrupted(Exception):  # noqa: N818  # the user's wish, not an error
+    """A signal came while a pipe was read."""
+
+
 class Settings(Struct, frozen=True):
     """Validated options.
 

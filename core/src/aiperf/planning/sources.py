@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
 from msgspec import Struct, field
 
@@ -74,7 +75,10 @@ def source(draft: Draft) -> Source:
         if kind is not None and not _is_further_name(draft, kind):
             draft.chosen("datasets", kind, "dataset_type")  # its name may be wrong as well
         return unusable
-    path = local
+    path = None if local is None else _held(draft, local)
+    if local is not None and path is None:
+        draft.missing.add("datasets")
+        return unusable
     by_name = next(filter(draft.given, _BY_NAME), None)
     unnamed = kind is None and prefixed is None and by_name is None
     seen = None if path is None else _seen(draft, path, unnamed=unnamed)
@@ -134,6 +138,8 @@ def _local(draft: Draft, path: Path) -> Path | None:
     match = _URL.match(str(path))
     if match is None or path.exists():
         return path
+    if match[1] == "file":
+        return Path(f"/{unquote(match[2].removeprefix('localhost/'))}")
     url = f"{match[1]}://{match[2]}"
     copy: Path | None = None
     with draft.collected(draft.flag("input_file")):
@@ -142,6 +148,17 @@ def _local(draft: Draft, path: Path) -> Path | None:
             raise ConfigError(f"no installed package reads files of {match[1]}://", "pip install aiperf-hook-remote-files")
         draft.hint(f"{without_secrets(url)} is read from its copy {copy}")
     return copy
+
+
+def _held(draft: Draft, path: Path) -> Path | None:
+    """The path, or of a pipe a file with what it gives; None, reported, where it gives nothing."""
+    if not path.exists() or path.is_file() or path.is_dir():
+        return path
+    from aiperf.planning import piped  # only where a pipe is given
+
+    with draft.collected(draft.flag("input_file")):
+        return piped.held(path)
+    return None
 
 
 def _seen(draft: Draft, path: Path, *, unnamed: bool) -> Recognition | None:

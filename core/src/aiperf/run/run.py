@@ -16,7 +16,7 @@ import msgspec
 from aiperf import environment, logs
 from aiperf.errors import AiperfError
 from aiperf.planning import configure
-from aiperf.planning.problems import Settings
+from aiperf.planning.problems import ReadingInterrupted, Settings
 from aiperf.processes import control
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
@@ -91,7 +91,11 @@ def execute(
 
         if console:
             logs.to_console(settings.log_level)
-        plan, secrets = configure.plan(settings, registry, hide_own)
+        try:
+            plan, secrets = configure.plan(settings, registry, hide_own)
+        except ReadingInterrupted:
+            signals.check()
+            raise
         display = _display(plan, registry)
         stack.callback(display.close)
         if console:

@@ -1,5 +1,16 @@
 """Settings in environment variables, read as the kernel reads its own."""
 
-from aiperf.environment import experimental, ip_version, number, progress_s, socket_options
+from aiperf.environment import (
+    experimental,
+    ip_version,
+    most_expansion,
+    most_line_bytes,
+    number,
+    progress_s,
+    render_s,
+    socket_options,
+)  # fmt: skip
 
-__all__ = ["experimental", "ip_version", "number", "progress_s", "socket_options"]
+__all__ = [
+    "experimental", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s", "socket_options",
+]  # fmt: skip

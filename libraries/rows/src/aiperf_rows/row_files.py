@@ -16,6 +16,9 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 from aiperf import BadDataset
+from aiperf.sdk.environment import most_line_bytes
+
+from aiperf_rows.bounds import bounded_lines, regular, too_long, unpacked, why_no_json
 
 _decode = msgspec.json.Decoder().decode
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error, ValueError, NotImplementedError)  # pyarrow's errors are some of these
@@ -70,7 +73,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with opened(path) as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(bounded_lines(path, file), 1):
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901  # some editors write it
                 if line.strip():
@@ -92,31 +95,43 @@ def blocks(path: Path) -> Iterator[memoryview]:
     try:
         with opened(path) as file:
             if path.suffix in (".gz", ".zst"):
-                for piece in _pieces(file):
+                for piece in _pieces(path, file):
                     yield memoryview(piece)
                     number += piece.count(b"\n")
             elif path.stat().st_size:
-                yield from _mapped(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                yield from _mapped(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, "line", number, error) from error
 
 
-def _mapped(whole: mmap.mmap) -> Iterator[memoryview]:
-    view, start = memoryview(whole), len(codecs.BOM_UTF8) if whole[:3] == codecs.BOM_UTF8 else 0
+def _mapped(path: Path, whole: mmap.mmap) -> Iterator[memoryview]:
+    view, start, most = memoryview(whole), len(codecs.BOM_UTF8) if whole[:3] == codecs.BOM_UTF8 else 0, most_line_bytes()
     while start < len(whole):
-        end = (whole.rfind(b"\n", start, start + _BLOCK_BYTES) + 1) or (whole.find(b"\n", start) + 1) or len(whole)
+        end = (whole.rfind(b"\n", start, start + _BLOCK_BYTES) + 1) or (whole.find(b"\n", start, start + most) + 1)
+        if not end and len(whole) - start > most:
+            raise too_long(path, _lines_before(whole, start) + 1, most)
+        end = end or len(whole)
         yield view[start:end]
         start = end
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def _lines_before(whole: mmap.mmap, end: int) -> int:
+    return sum(whole[start : min(end, start + _BLOCK_BYTES)].count(b"\n") for start in range(0, end, _BLOCK_BYTES))
+
+
+def _pieces(path: Path, file: BinaryIO) -> Iterator[bytes]:
     piece, rest = file.read(_BLOCK_BYTES).removeprefix(codecs.BOM_UTF8), list[bytes]()
+    held, number, most = 0, 1, most_line_bytes()
     while piece:
         end = piece.rfind(b"\n") + 1
         if end:
+            number += piece.count(b"\n")
             yield b"".join((*rest, piece[:end]))
-            rest = []
+            rest, held = [], 0
         rest.append(piece[end:])
+        held += len(piece) - end
+        if held > most:
+            raise too_long(path, number, most)
         piece = file.read(_BLOCK_BYTES)
     if last := b"".join(rest):
         yield last
@@ -167,7 +182,12 @@ def stored_rows(path: Path) -> int | None:
 def _unreadable(path: Path, unit: str, number: int, error: Exception) -> BadDataset:
     where = f"{path} can't be read" + (f" after {unit} {number}" if number else "")
     hints = ["name a file in it, or leave the format out"] if isinstance(error, IsADirectoryError) else []
-    return BadDataset(f"{where}: {getattr(error, 'strerror', None) or error}", *hints)
+    why = getattr(error, "strerror", None) or error
+    if isinstance(error, gzip.BadGzipFile) and not number:
+        why, hints = "its name says gzip, and its content is none", [f"name it {path.stem}, without .gz"]
+    elif isinstance(error, UnicodeDecodeError):
+        why, hints = "it is not UTF-8", ["write it as UTF-8: iconv -f UTF-16 -t UTF-8, if it is UTF-16"]
+    return BadDataset(f"{where}: {why}", *hints)
 
 
 def opened(path: Path) -> BinaryIO:
@@ -175,12 +195,13 @@ def opened(path: Path) -> BinaryIO:
 
     Raises:
         OSError: The file can't be opened.  Reading may also raise EOFError and zlib.error, where it is cut or damaged.
-        BadDataset: A ``.zst`` file needs pyarrow.
+        BadDataset: A ``.zst`` file needs pyarrow; the path is a pipe.  Reading raises it where an unpacked file grows too much.
     """
-    if path.suffix == ".zst":
-        stream = _pyarrow(path).input_stream(str(path), compression="zstd")
-        return cast("BinaryIO", io.BufferedReader(stream))
-    return cast("BinaryIO", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+    package = _pyarrow(path) if path.suffix == ".zst" else None
+    regular(path)
+    if package is not None:
+        return unpacked(path, package.input_stream(str(path), compression="zstd"))
+    return unpacked(path, cast("BinaryIO", gzip.open(path, "rb"))) if path.suffix == ".gz" else path.open("rb")
 
 
 def _pyarrow(path: Path) -> ModuleType:
@@ -200,9 +221,9 @@ def _wanted(path: Path, columns: Sequence[str], present: Sequence[str]) -> list[
 
 def _csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
+        first = next(_texts(path, file, 1), "")
         delimiter = delimiter_of(first)
-        reader = csv.reader(chain([first], file), strict=True, delimiter=delimiter)
+        reader = csv.reader(chain([first], _texts(path, file)), strict=True, delimiter=delimiter)
         header = next(reader, [])
         if len(set(header)) < len(header):
             raise BadDataset(f"{path}:1: a column's name occurs twice", f"its columns: {', '.join(header)}")
@@ -213,6 +234,20 @@ def _csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, An
             if values:
                 yield line, {name: values[place] for name, place in wanted}
             line = reader.line_num + 1
+
+
+def _texts(path: Path, file: io.TextIOWrapper, first: int = 2) -> Iterator[str]:
+    """The lines of *file*, whose next line has the number *first*.
+
+    Raises:
+        BadDataset: A line is too long.
+    """
+    most = most_line_bytes()
+    while line := file.readline(most):
+        if len(line) == most and not line.endswith("\n"):
+            raise too_long(path, first, most)
+        yield line
+        first += 1
 
 
 def delimiter_of(header: str) -> str:
@@ -233,13 +268,16 @@ def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     _pyarrow(path)
     from pyarrow.parquet import ParquetFile
 
+    regular(path)
     with ParquetFile(path) as file:
         yield from file.iter_batches(_AT_ONCE, columns=_wanted(path, columns, file.schema_arrow.names))
 
 
 def _arrow(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     """The batches of a file, or of a stream in a file."""
-    with _pyarrow(path).memory_map(str(path)) as file:
+    package = _pyarrow(path)
+    regular(path)
+    with package.memory_map(str(path)) as file:
         import pyarrow.ipc
 
         indexed = file.read(6) == b"ARROW1"
@@ -259,7 +297,8 @@ def row_of(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         row = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadDataset(f"{path}:{number}: no JSON: {error}", "write one JSON object per line") from error
+        why, hint = why_no_json(path, line, error)
+        raise BadDataset(f"{path}:{number}: no JSON: {why}", hint) from error
     if not isinstance(row, dict):
         raise BadDataset(f"{path}:{number}: {type(row).__name__} is no JSON object", "write one JSON object per line")
     return row

@@ -98,6 +98,30 @@ def test_a_template_that_cannot_work_is_refused_before_the_run(text: str, said: 
         checked_template(text)
 
 
+NESTED = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (NESTED, r"can't be rendered: it takes more than 0\.05 s of processor time \(AIPERF_TEMPLATE_TIMEOUT allows more\)"),
+    ("{% for a in range(99999) %}{{ 'a' * 9999 }}{% endfor %}", "can't be rendered: it (makes more than 64 MiB|takes more)"),
+    ("{{ 'a' * 10 ** 9 }}", "can't be rendered: it makes more than 64 MiB"),
+    ("{{ 10 ** 999999999 }}", "can't be rendered: it asks for a number of more than 1,048,576 bits"),
+])  # fmt: skip
+def test_a_template_has_bounds(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_TEMPLATE_TIMEOUT", "50ms")
+    with pytest.raises(ValueError, match=said):
+        checked_template(text)
+
+
+def test_a_turn_that_a_template_never_ends_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_TEMPLATE_TIMEOUT", "50ms")
+    text = checked_template(f"{{% if text == 'a' %}}{NESTED}{{% endif %}}{{}}")
+    assert text is not None
+    assert rendered(text, "b") == {}
+    with pytest.raises(BadDataset, match=r"the template can't be rendered: it takes more than 0\.05 s of processor time"):
+        rendered(text, "a")
+
+
 def test_a_template_that_needs_other_turns_is_tried_on_them() -> None:
     text = checked_template('{"before": "{{ turns[1].text }}"}')
     assert text is not None

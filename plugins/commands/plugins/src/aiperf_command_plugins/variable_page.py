@@ -29,6 +29,12 @@ KERNEL = (
      " packages, and downloaded data.", True),
     ("AIPERF_DISABLE_PLUGINS", "", "`category:name`, by commas", "Plugins to leave out, as `--disable-plugin` does.", True),
     ("AIPERF_PLUGIN_IMPORT_TIMEOUT", "20", "0.1 to 3600 s", "Longest time that the import of a plugin may take.", True),
+    ("AIPERF_DATASET_MAX_LINE_BYTES", "16777216", "1024 to 2147483648 B", "The longest line of a data set's file.", True),
+    ("AIPERF_DATASET_MAX_EXPANSION", "200", "1 to 1000000", "How many times its size, and 64 MiB, a compressed file may unpack"
+     " to.", True),
+    ("AIPERF_DATASET_MAX_PIPE_BYTES", "4294967296", "1024 to 1099511627776 B", "What is read of a pipe or device that is given"
+     " as a data set's file.", True),
+    ("AIPERF_TEMPLATE_TIMEOUT", "2", "0.01 to 3600 s", "Processor time for the body of one request by a template.", True),
     ("AIPERF_TRACE_HOOKS", "false", _FLAG, "Write each call of a hook to standard error: hook, plugin, milliseconds.", True),
     ("AIPERF_WORKERS", "from the load", "1 to 1024", "As `--workers`: exactly this many worker processes.", True),
     ("AIPERF_HTTP_SSL_VERIFY", "true", _FLAG, "Check the server's certificate; `--insecure` doesn't.", False),

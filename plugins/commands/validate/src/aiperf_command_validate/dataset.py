@@ -74,6 +74,6 @@ def _lines(path: Path) -> int:
         return 1
     try:
         with path.open("rb") as file:
-            return max(1, sum(1 for _ in file))
+            return max(1, sum(piece.count(b"\n") for piece in iter(lambda: file.read(1 << 20), b"")) + 1)
     except OSError as error:
         raise AiperfError(f"{path} can't be read: {error.strerror or error}") from error

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset, Media, Message, Turn
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, meta
-from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
+
+from aiperf_endpoint_template.bounds import Bounded, TooCostly, joined, limited
 
 _KINDS = ("image", "audio", "video")
 _SAMPLE = Turn(
@@ -117,7 +118,7 @@ class Renderer:
     """Renders one template."""
 
     def __init__(self, text: str) -> None:
-        environment = SandboxedEnvironment(autoescape=False, finalize=finalized, undefined=StrictUndefined)
+        environment = Bounded(autoescape=False, finalize=finalized, undefined=StrictUndefined)
         environment.filters["tojson"] = tojson
         try:
             self._template = environment.from_string(text)
@@ -140,6 +141,8 @@ class Renderer:
             raise ValueError(f"names the unknown variable {', '.join(unknown)}; known are {', '.join(sorted(VARIABLES))}")
         try:
             rendered = self._rendered(_SAMPLE)
+        except TooCostly as error:
+            raise ValueError(f"can't be rendered: {error}") from None
         except Exception:  # noqa: BLE001  # a template may need a turn of another form
             return
         try:
@@ -150,7 +153,8 @@ class Renderer:
 
     def _rendered(self, turn: Turn) -> str:
         described = Described(turn)
-        return self._template.render({name: VARIABLES[name](described) for name in self._names})
+        with limited():
+            return joined(self._template.generate({name: VARIABLES[name](described) for name in self._names}))
 
     def body(self, turn: Turn) -> Any:
         """The JSON value for a turn; of a list with one element, that element.
@@ -160,6 +164,8 @@ class Renderer:
         """
         try:
             rendered = self._rendered(turn)
+        except TooCostly as error:
+            raise BadDataset(f"the template can't be rendered: {error}") from error
         except Exception as error:
             raise BadDataset(f"the template can't be rendered: {type(error).__name__}: {error}") from error
         try:

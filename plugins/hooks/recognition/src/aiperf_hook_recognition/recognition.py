@@ -27,6 +27,8 @@ _MOST_NEAR, _NEAR = 3, 0.5
 """Near misses that are named, and the share of a list's keys that makes one."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:(")|\\?\Z)|[\[\]{},]', re.DOTALL)
 _CLOSING = {"[": "]", "{": "}"}
+_DEEPEST = 1000
+"""No reader of JSON follows arrays and objects deeper."""
 
 
 class Fit(Struct, frozen=True):
@@ -65,7 +67,7 @@ def row_at_head(path: Path) -> dict[str, Any] | None:
 def beginning(text: str) -> str:
     """The JSON value at the start of *text*, which may be cut off anywhere: what is whole of it, closed."""
     open_: list[str] = []
-    end, closers = 0, ""
+    end = 0
     for match in _TOKEN.finditer(text):
         token, place = match[0], match.start()
         if token[0] == '"':
@@ -79,13 +81,14 @@ def beginning(text: str) -> str:
         else:
             if token in _CLOSING:
                 open_.append(_CLOSING[token])
-            elif not open_ or open_.pop() != token:
+            elif not open_ or open_[-1] != token:
                 break
+            else:
+                open_.pop()
             end = place + 1
-        closers = "".join(reversed(open_))
-        if not open_:
+        if not open_ or len(open_) > _DEEPEST:
             break
-    return text[:end] + closers
+    return text[:end] + "".join(reversed(open_))
 
 
 def has(row: dict[str, Any], key: str) -> bool:
