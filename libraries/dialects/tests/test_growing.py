@@ -27,14 +27,18 @@ def test_the_new_text_is_the_difference(texts: list[str], usual: bool, pieces: l
     assert new(*texts, usual=usual) == pieces
 
 
-@pytest.mark.parametrize("last", ["a b", "a", "other"])
-def test_a_text_that_shrinks_is_an_error_with_its_bytes(last: str) -> None:
-    growing = GrowingText()
-    for text in ("a", "a b", "a b c"):
-        growing.new(text)
-    with pytest.raises(BadResponse, match="the text shrank") as caught:
-        growing.new(last, b"x" * 1000)
-    assert caught.value.raw == b"x" * 200
+@pytest.mark.parametrize(("texts", "usual", "pieces", "whole"), [
+    (["a", "a b", "a b c", "a b"], False, ["a", " b", " c", ""], "a b"),
+    (["a", "a b", "a b \ufffd", "a b é"], False, ["a", " b", " \ufffd", "é"], "a b é"),
+    (["a", "a b", "a b c", "other"], False, ["a", " b", " c", "other"], "other"),
+    (["a b STOP", "a b "], True, ["a b STOP", ""], "a b "),
+])  # fmt: skip
+def test_of_a_text_that_shrinks_what_it_has_in_common_with_the_one_before_counts(
+    texts: list[str], usual: bool, pieces: list[str], whole: str
+) -> None:
+    growing = GrowingText(usual=usual)
+    assert [growing.new(text) for text in texts] == pieces
+    assert (growing.took_back, growing.whole) == (True, whole)
 
 
 class Piece(msgspec.Struct):

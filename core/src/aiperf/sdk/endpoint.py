@@ -152,8 +152,12 @@ class Reader:
         return {}
 
     def choices(self) -> Sequence[Delta] | None:
-        """Text, reasoning and tool calls of each of several answers, asked for behind ``close`` where requests ask for several
-        (``n``): their tokens are counted apart, because pieces of several texts come mixed.  None: there is one.
+        """Text, reasoning, tool calls and ``finish`` of each of several answers, asked for behind ``close`` where requests ask
+        for several (``n``): their tokens are counted apart, because pieces of several texts come mixed.  None: there is one.
+
+        ``usage`` is that of the one answer, where the server counts each by itself: completions are then added, and the prompt
+        is the same.  None in all of them: the usage is that of all answers together.  None in some: it can't be told apart, and
+        is unknown.
         """
         return None
 
@@ -199,6 +203,9 @@ class Endpoint(WithOptions[OptionsT]):
 
     *answers_each_text*: a turn's several texts are prompts with an answer each (``Reader.choices``).
 
+    *takes_back*: an event of a stream may take back text of the events before it.  ``Reader.choices`` is then asked behind
+    every answer, and gives the text that stayed: a list of one for one answer; None where nothing was taken back.
+
     *numbers*: names and units of the numbers in its answers that metrics may read, each a column (``batch["joules"]``) of the
     metrics that have it in ``needs``.  ``items`` is the sum of ``Delta.items``; any other is the last value of that name in
     ``Delta.extra``.  NaN where an answer has none.  A name that isn't declared is ignored, with one
@@ -216,6 +223,7 @@ class Endpoint(WithOptions[OptionsT]):
     plain_prompts: ClassVar[bool] = False
     splices_text: ClassVar[bool] = False
     answers_each_text: ClassVar[bool] = False
+    takes_back: ClassVar[bool] = False
     appends_messages: bool = False
 
     def path(self, *, streaming: bool) -> str:

@@ -21,6 +21,12 @@ HIDDEN = "\0"
 """Reasoning of a ``Delta`` that the server keeps to itself: content at its instant, and no tokens."""
 
 
+REFUSED = "refused"
+"""A name in a ``Delta``'s ``extra``: its text is of a refusal, which the reasons of the request's end then name."""
+REFUSAL = "refusal"
+"""The reason that stands beside the server's where the answer is a refusal by its form alone."""
+
+
 class _Empty(dict[str, Any]):
     """A dictionary that stays empty, so that all turns share one.  JSON and msgpack encoders take it for a dictionary."""
 
@@ -251,11 +257,11 @@ class Delta(Struct, frozen=True, gc=False):
     """The decoded content of one event, or of a whole answer without streaming.
 
     text, reasoning, tool: new text, reasoning text, and tool call (name and arguments joined); "" is none.
-    usage: the server's token counts, as sent.
-    finish: reason for the end of generation, where the event has one.
+    usage: the server's token counts, as sent; what can't be read as counts is counted, and not used.
+    finish: reason for the end of generation, where the event has one, as sent.
     items: number of vectors, rankings, images or videos in this piece.
     extra: further numbers and texts of the answer, by name, for metrics: those that the endpoint's ``numbers`` and ``texts``
-    declare.
+    declare, and REFUSED.
     """
 
     text: str = ""
@@ -325,6 +331,6 @@ def asks_several(body: object) -> bool:
 
 
 __all__ = [
-    "HIDDEN", "LENGTH_FIELDS", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails", "HttpRequest", "Media",
-    "Message", "Turn", "asks_several", "join_url", "names",
+    "HIDDEN", "LENGTH_FIELDS", "REFUSAL", "REFUSED", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails",
+    "HttpRequest", "Media", "Message", "Turn", "asks_several", "join_url", "names",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
-from aiperf import BadResponse
 from aiperf.sdk.endpoint import Reader, decoded, in_band_error
 from aiperf.sdk.model import Delta
 from aiperf.sdk.transport import END_MARKER
@@ -22,6 +21,9 @@ class GrowingText:
     Where every text begins with the whole of the one before, the difference is new; else each text is.  Until the first text
     that doesn't, a stream of pieces looks like one that grows: what its first pieces seemed to repeat comes with that text.
     *usual*: the server's streams grow unless it is told otherwise, so a text twice at the begin is one text.
+
+    A text that has grown so far may lose its end: a stop string, or a character that was not whole.  What it has in common with
+    the text before counts, and what is behind that is new.  took_back: whether this happened.
     """
 
     def __init__(self, *, usual: bool = False) -> None:
@@ -29,21 +31,25 @@ class GrowingText:
         self._whole: str | None = ""  # None: the texts are pieces
         self._repeated = ""  # what was taken for repeated
         self._steps = 0
+        self.took_back = False
 
-    def new(self, text: str, event: bytes = b"") -> str:
-        """What *text* adds; *event* is shown where it can't be.
+    @property
+    def whole(self) -> str | None:
+        """The whole text so far; None where the texts are pieces."""
+        return self._whole
 
-        Raises:
-            BadResponse: The text has grown so far, and now does not begin with the text before it.
-        """
+    def new(self, text: str) -> str:
+        """What *text* adds."""
         whole = self._whole
         if whole is None or not text:
             return text
-        if self._steps >= _SURE:
-            if not text.startswith(whole):
-                raise BadResponse("the text shrank: it does not begin with the text of the event before it", raw=event[:200])
+        if self._steps >= _SURE or (self._usual and whole != text and whole.startswith(text)):
             self._whole = text
-            return text[len(whole) :]
+            if text.startswith(whole):
+                return text[len(whole) :]
+            self.took_back = True
+            pairs = enumerate(zip(whole, text, strict=False))
+            return text[next((at for at, (one, other) in pairs if one != other), len(text)) :]
         if text.startswith(whole) and (self._steps or self._usual or text != whole):
             if whole:
                 self._repeated += whole

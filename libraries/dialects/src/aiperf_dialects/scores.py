@@ -44,7 +44,7 @@ class _Scores(Struct):
     rankings: list[_Score] | None = None
     results: list[_Score] | None = None
     data: list[_Score] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
 
 
 class _Body(Struct):

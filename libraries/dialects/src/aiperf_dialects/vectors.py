@@ -34,7 +34,7 @@ class _Embedding(Struct):
 
 class _Embeddings(Struct):
     data: list[_Embedding]
-    usage: dict[str, Any] | None = None
+    usage: Any = None
 
 
 class _Body(Struct):
@@ -112,7 +112,7 @@ def read_embeddings(dialect: str, event: bytes) -> Delta | None:
     return vectors(dialect, [each.embedding for each in answer.data], answer.usage, event)
 
 
-def vectors(dialect: str, values: Sequence[Sequence[float] | str], usage: dict[str, Any] | None, event: bytes) -> Delta:
+def vectors(dialect: str, values: Sequence[Sequence[float] | str], usage: Any, event: bytes) -> Delta:
     """The Delta of an answer with these vectors: lists of numbers, or base64 of little-endian 32-bit numbers.
 
     Raises:

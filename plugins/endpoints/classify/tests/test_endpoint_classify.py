@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from aiperf import BadDataset, BadResponse, HttpRequest, Media, Turn
+from aiperf import BadDataset, BadResponse, Delta, HttpRequest, Media, Turn
 from aiperf_endpoint_classify import Classify
 from aiperf_endpoint_classify.contract import ClassifyContract
 
@@ -35,7 +35,20 @@ def test_a_turn_that_cannot_be_sent_is_refused(turn: Turn) -> None:
     (b"<html>", "not JSON"),
     (b'{"data":[{"index":0,"label":"a"}]}', "missing required field `probs`"),
     (b'{"data":[{"index":0,"label":"a","probs":[]}]}', "without probabilities"),
+    (b'[[{"label":"a","score":0.5}],[]]', "without probabilities"),
+    (b'[[{"label":"a"}]]', "missing required field `score`"),
+    (b'[{"score":0.5}]', "missing required field `label`"),
+    (b"[7]", "not of this dialect"),
 ])  # fmt: skip
 def test_another_answer_is_a_bad_response(answer: bytes, why: str) -> None:
     with pytest.raises(BadResponse, match=rf"^classify: .*{why}"):
         Classify().decode(answer)
+
+
+@pytest.mark.parametrize(("answer", "items"), [
+    (b'[[{"label":"a","score":0.75},{"label":"b","score":0.25}],[{"label":"b","score":1}]]', 2),
+    (b' [ {"label":"a","score":0.75}, {"label":"b","score":0.25}]', 1),
+    (b"[]", 0),
+])  # fmt: skip
+def test_lists_of_labels_and_scores_are_classes(answer: bytes, items: int) -> None:
+    assert Classify().decode(answer) == Delta(items=items)

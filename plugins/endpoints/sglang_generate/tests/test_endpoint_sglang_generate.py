@@ -101,11 +101,17 @@ def test_an_error_in_a_stream_is_the_servers_own(last: bytes, said: str, code: i
     assert (caught.value.code, caught.value.kind, caught.value.raw) == (code, kind, last)
 
 
-def test_a_cumulative_text_that_shrinks_is_an_error_with_its_first_bytes() -> None:
-    events = [event(text, 1) for text in ("a", "ab", "abc", "ab")]
-    with pytest.raises(BadResponse, match="the text shrank") as caught:
-        read(*events)
-    assert caught.value.raw == events[-1][:200]
+@pytest.mark.parametrize("texts", [("a", "ab", "abc STOP", "abc"), ("abc STOP", "abc")])
+def test_of_a_text_that_shrinks_what_stayed_counts_and_it_is_said_once(
+    texts: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint = SglangGenerate()
+    for _ in range(2):
+        reader = endpoint.reader()
+        deltas = reader.feed([event(text, 1) for text in texts], [None] * len(texts))
+        assert "".join(delta.text for delta in deltas if delta is not None) == "abc STOP"
+        assert [choice.text for choice in reader.choices() or ()] == ["abc"]
+    assert [each.getMessage().partition(":")[0] for each in caplog.records] == ["sglang_generate"]
 
 
 @pytest.mark.parametrize("events", [[b"<html>"], [event("a", 1), b"<html>"], [b'[{"text":7}]'], [b'{"meta_info":[]}']])

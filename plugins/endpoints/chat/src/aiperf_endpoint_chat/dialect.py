@@ -20,7 +20,9 @@ from aiperf import (
     unreadable,
 )
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
+from aiperf.sdk.model import REFUSED
 from aiperf_dialects.chat_messages import chat_messages
+from aiperf_dialects.choices import reason_of
 from aiperf_dialects.prompts import chat_of, prompt_of
 from aiperf_dialects.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
@@ -46,10 +48,19 @@ class _Part(Struct, gc=False):
     text: str | None = None
 
 
+class _Audio(Struct, gc=False):
+    """Sound, or a piece of it; its text is the transcript."""
+
+    transcript: str | None = None
+    data: str | None = None
+
+
 class _Message(Struct, gc=False):
     """A delta or a whole message."""
 
     content: str | list[_Part] | None = None
+    refusal: str | None = None
+    audio: _Audio | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[_ToolCall] | None = None
@@ -59,14 +70,14 @@ class _Message(Struct, gc=False):
 class _Choice(Struct, gc=False):
     delta: _Message | None = None
     message: _Message | None = None
-    finish_reason: str | None = None
+    finish_reason: Any = None
 
 
 class _Answer(Struct, gc=False):
     """A chunk or a whole answer.  ``object`` is ignored, because some servers fill it wrongly."""
 
     choices: list[_Choice] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     error: Any = None
     metrics: Raw = NO_METRICS
 
@@ -151,16 +162,19 @@ class Chat(Endpoint[ChatOptions]):
         if len(choices) == 1:
             choice = choices[0]
             message = choice.delta or choice.message
+            finish = choice.finish_reason if choice.finish_reason is None else reason_of(choice.finish_reason)
             if message is None:
-                return Delta("", "", "", answer.usage, choice.finish_reason, 0, extra)
-            text = message.content or ""
+                return Delta("", "", "", answer.usage, finish, 0, extra)
+            text, sounds = message.content or "", 0
+            if message.refusal or message.audio:
+                text, sounds, extra = _otherwise(message, extra)
             return Delta(
                 text if isinstance(text, str) else _joined(text),
                 message.reasoning_content or message.reasoning or "",
                 _calls(message) if message.tool_calls or message.function_call else "",
                 answer.usage,
-                choice.finish_reason,
-                0,
+                finish,
+                sounds,
                 extra,
             )
         return _merged(choices, answer.usage, extra)
@@ -182,16 +196,30 @@ def _once(media: Sequence[Media], sent: set[str]) -> Iterator[Media]:
             sent.add(each.uuid)
 
 
-def _merged(choices: list[_Choice], usage: dict[str, Any] | None, extra: dict[str, str] | None) -> Delta:
+def _otherwise(message: _Message, extra: dict[str, Any] | None) -> tuple[str, int, dict[str, Any] | None]:
+    """Text, number of pieces of sound without text, and extra values of a message that may say more than its content."""
+    text, audio = message.content or "", message.audio or _Audio()
+    text = text if isinstance(text, str) else _joined(text)
+    if text:
+        return text, 0, extra
+    if message.refusal:
+        return message.refusal, 0, {**(extra or {}), REFUSED: 1.0}
+    return audio.transcript or "", int(bool(audio.data and not audio.transcript)), extra
+
+
+def _merged(choices: list[_Choice], usage: Any, extra: dict[str, Any] | None) -> Delta:
     """The output of several choices (``n`` above 1) as one delta."""
     messages = [message for message in (choice.delta or choice.message for choice in choices) if message is not None]
-    contents = [message.content or "" for message in messages]
+    said = [_otherwise(message, None) for message in messages]
+    for _, _, more in said:
+        extra = {**(extra or {}), **more} if more else extra
     return Delta(
-        text="".join(content if isinstance(content, str) else _joined(content) for content in contents),
+        text="".join(text for text, _, _ in said),
         reasoning="".join(message.reasoning_content or message.reasoning or "" for message in messages),
         tool="".join(map(_calls, messages)),
         usage=usage,
-        finish=next((choice.finish_reason for choice in choices if choice.finish_reason), None),
+        finish=next((reason_of(choice.finish_reason) for choice in choices if choice.finish_reason), None),
+        items=sum(sounds for _, sounds, _ in said),
         extra=extra,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiperf import Delta, Message
 from aiperf.sdk.endpoint import DecodingReader
+from aiperf_dialects.choices import Choices, documents
 
 _MARKS = (b"tool_calls", b"function_call", b'"index":1', b'"index": 1')
 """What stands in an answer whose text does not say everything, and sometimes in others."""
@@ -42,14 +43,16 @@ class ChatReader(DecodingReader):
         thought = "".join(_text(message.get("reasoning_content") or message.get("reasoning")) for message in messages)
         return [Message("assistant", (text or thought,))] if text or thought else None
 
-
     def choices(self) -> Sequence[Delta] | None:
         """Each of several choices, in the order of their index; None for one."""
         by_index: dict[int, list[dict[str, Any]]] = {}
-        for events in self._events:
-            for index, message in _indexed(events):
-                by_index.setdefault(index, []).append(message)
-        return [_delta(by_index[index]) for index in sorted(by_index)] if len(by_index) > 1 else None
+        choices = Choices()
+        for document in documents(event for events in self._events for event in events):
+            for index, choice in choices.take(document):
+                message = choice.get("delta") or choice.get("message")
+                if isinstance(message, dict):
+                    by_index.setdefault(index, []).append(message)
+        return choices.told({index: _delta(messages) for index, messages in by_index.items()})
 
 
 def _delta(messages: Sequence[dict[str, Any]]) -> Delta:
@@ -58,10 +61,17 @@ def _delta(messages: Sequence[dict[str, Any]]) -> Delta:
     functions = [call.get("function") for call in calls if isinstance(call, dict)]
     pieces = (*functions, *(message.get("function_call") for message in messages))
     return Delta(
-        "".join(_text(message.get("content")) for message in messages),
+        "".join(map(_said, messages)),
         "".join(_text(message.get("reasoning_content") or message.get("reasoning")) for message in messages),
         "".join(f"{piece.get('name') or ''}{_text(piece.get('arguments'))}" for piece in pieces if isinstance(piece, dict)),
     )
+
+
+def _said(message: dict[str, Any]) -> str:
+    """The text of a delta or a message: its content, its refusal, or the transcript of its sound."""
+    audio = message.get("audio")
+    transcript = audio.get("transcript") if isinstance(audio, dict) else None
+    return _text(message.get("content")) or _text(message.get("refusal")) or _text(transcript)
 
 
 def _text(content: Any) -> str:
@@ -113,14 +123,8 @@ def _messages(events: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 def _indexed(events: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The deltas, or the messages, of all choices, each with its index."""
-    for event in events:
-        try:
-            answer = msgspec.json.decode(event)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the end marker
-            continue
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        for choice in choices if isinstance(choices, list) else ():
-            message = (choice.get("delta") or choice.get("message")) if isinstance(choice, dict) else None
+    for document in documents(events):
+        for index, choice in Choices().take(document):
+            message = choice.get("delta") or choice.get("message")
             if isinstance(message, dict):
-                index = choice.get("index")
-                yield (index if isinstance(index, int) else 0), message
+                yield index, message

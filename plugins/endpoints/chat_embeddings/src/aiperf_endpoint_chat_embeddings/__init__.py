@@ -21,7 +21,7 @@ class _Answer(Struct):
     data: list[_Item] | None = None
     embeddings: list[list[float]] | None = None
     embedding: list[float] | str | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
 
 
 _read = msgspec.json.Decoder(_Answer).decode

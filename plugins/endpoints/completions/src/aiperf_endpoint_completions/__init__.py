@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
 from aiperf.sdk.endpoint import DecodingReader, Prompt
+from aiperf_dialects.choices import Choices, documents, reason_of
 from aiperf_dialects.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
 from msgspec import Raw, Struct
 
 
 class _Choice(Struct):
     text: str | None = None
-    finish_reason: str | None = None
-    index: int | None = None
+    finish_reason: Any = None
 
 
 class _Answer(Struct):
     """A chunk or a whole answer: both have the same form."""
 
     choices: list[_Choice] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     error: Any = None
     metrics: Raw = NO_METRICS
 
@@ -54,11 +53,11 @@ class CompletionsReader(DecodingReader):
     def choices(self) -> Sequence[Delta] | None:
         """Each of several choices, in the order of their index; None for one."""
         texts: dict[int, list[str]] = {}
-        for event in (event for events in self._events for event in events):
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the end marker
-                for choice in _read(event).choices or ():
-                    texts.setdefault(choice.index or 0, []).append(choice.text or "")
-        return [Delta("".join(texts[index])) for index in sorted(texts)] if len(texts) > 1 else None
+        choices = Choices()
+        for document in documents(event for events in self._events for event in events):
+            for index, choice in choices.take(document):
+                texts.setdefault(index, []).append(text if isinstance(text := choice.get("text"), str) else "")
+        return choices.told({index: Delta("".join(pieces)) for index, pieces in texts.items()})
 
 
 class Completions(Endpoint):
@@ -128,6 +127,6 @@ class Completions(Endpoint):
                 raise failure
             return Delta(usage=answer.usage, extra=extra)
         if len(choices) == 1:
-            return Delta(choices[0].text or "", "", "", answer.usage, choices[0].finish_reason, 0, extra)
-        finish = next((choice.finish_reason for choice in choices if choice.finish_reason), None)
+            return Delta(choices[0].text or "", "", "", answer.usage, reason_of(choices[0].finish_reason), 0, extra)
+        finish = next((reason_of(choice.finish_reason) for choice in choices if choice.finish_reason), None)
         return Delta("".join(choice.text or "" for choice in choices), usage=answer.usage, finish=finish, extra=extra)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,13 +25,18 @@ class GenerateReader(BatchReader[Answer]):
     dialect, event_type = "generate", Answer
 
     def __init__(self) -> None:
-        self._new = GrowingText().new
+        self._text = GrowingText()
+        self._new = self._text.new
 
     def delta(self, event: Answer, data: bytes) -> Delta | None:
         text = event.text_output
         if text is None:
             return self.empty(data)
-        return Delta(self._new(text if isinstance(text, str) else "".join(text), data))
+        return Delta(self._new(text if isinstance(text, str) else "".join(text)))
+
+    def choices(self) -> Sequence[Delta] | None:
+        """The answer's text, where a part of it was taken back."""
+        return [Delta(self._text.whole or "")] if self._text.took_back else None
 
 
 class Generate(Endpoint):
@@ -46,6 +52,7 @@ class Generate(Endpoint):
     )
     plain_prompts = True
     splices_text = True
+    takes_back = True
 
     def encode(self, turn: Turn) -> HttpRequest:
         body: dict[str, Any] = {"text_input": list(turn.texts) if len(turn.texts) > 1 else turn.text}

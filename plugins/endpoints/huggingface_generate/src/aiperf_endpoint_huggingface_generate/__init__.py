@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, unreadable
 from aiperf.sdk.endpoint import Prompt
+from aiperf_dialects.choices import reason_of
 from aiperf_dialects.growing import BatchReader
 from aiperf_dialects.prompts import prompt_of
 from msgspec import Struct
@@ -16,20 +17,28 @@ TOP_LEVEL = ("model", "stream")
 
 
 class Token(Struct, gc=False):
+    """special: of the model's own marks, as the end of the text; the server leaves them out of ``generated_text``."""
+
     text: str = ""
+    special: bool = False
+
+    @property
+    def shown(self) -> str:
+        return "" if self.special else self.text
 
 
 class Details(Struct, gc=False):
     """generated_tokens, input_length: counts.  prefill: a list with each token of the prompt, empty unless asked for."""
 
-    finish_reason: str | None = None
-    generated_tokens: int | None = None
-    input_length: int | None = None
-    prefill: list[Any] | None = None
+    finish_reason: Any = None
+    generated_tokens: Any = None
+    input_length: Any = None
+    prefill: Any = None
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        counts = {"prompt_tokens": len(self.prefill or ()) or self.input_length, "completion_tokens": self.generated_tokens}
+        prefilled = len(self.prefill) if isinstance(self.prefill, list) else 0
+        counts = {"prompt_tokens": prefilled or self.input_length, "completion_tokens": self.generated_tokens}
         return {name: count for name, count in counts.items() if count is not None} or None
 
 
@@ -50,9 +59,9 @@ class TgiReader(BatchReader[Answer]):
     dialect, event_type = "huggingface_generate", Answer
 
     def delta(self, event: Answer, data: bytes) -> Delta | None:
-        text = event.generated_text if event.token is None else event.token.text
+        text = event.generated_text if event.token is None else event.token.shown
         if event.details is not None:
-            return Delta(text or "", usage=event.details.usage, finish=event.details.finish_reason)
+            return Delta(text or "", usage=event.details.usage, finish=reason_of(event.details.finish_reason))
         return self.empty(data) if text is None else Delta(text)
 
     def each(self, data: bytes) -> Delta | None:

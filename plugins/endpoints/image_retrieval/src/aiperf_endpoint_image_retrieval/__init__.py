@@ -19,7 +19,7 @@ PROBE_PNG = (
 
 class _Answer(Struct):
     data: list[dict[str, Any]]
-    usage: dict[str, Any] | None = None
+    usage: Any = None
 
 
 _read = msgspec.json.Decoder(_Answer).decode

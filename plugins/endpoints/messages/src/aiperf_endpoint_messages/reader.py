@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiperf import BadResponse, Delta, Message, in_band_error
 from aiperf.sdk.model import HIDDEN
+from aiperf_dialects.choices import reason_of
 from aiperf_dialects.growing import BatchReader
 from msgspec import Struct
 
@@ -22,7 +23,7 @@ class _Delta(Struct, gc=False):
     thinking: str | None = None
     partial_json: str | None = None
     signature: str | None = None
-    stop_reason: str | None = None
+    stop_reason: Any = None
 
 
 class _Event(Struct, gc=False):
@@ -33,9 +34,9 @@ class _Event(Struct, gc=False):
     delta: _Delta | None = None
     content_block: dict[str, Any] | None = None
     message: Any = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     content: list[dict[str, Any]] | None = None
-    stop_reason: str | None = None
+    stop_reason: Any = None
 
 
 _FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature", "input_json_delta": "input"}
@@ -64,10 +65,10 @@ class MessagesReader(BatchReader[_Event]):
             self._blocks[event.index] = event.content_block
             return _shown(event.content_block)
         if name == "message_delta" and delta is not None:
-            return Delta(usage=event.usage, finish=delta.stop_reason)
+            return Delta(usage=event.usage, finish=reason_of(delta.stop_reason))
         if name == "message_start":
             usage = event.message.get("usage") if isinstance(event.message, dict) else None
-            return Delta(usage=usage) if isinstance(usage, dict) else None
+            return Delta(usage=usage) if usage else None
         if name == "message":
             return self._whole(event)
         if name == "error" or not name:
@@ -81,7 +82,7 @@ class MessagesReader(BatchReader[_Event]):
         deltas = [delta for block in self._blocks.values() if (delta := _shown(block)) is not None]
         return Delta(
             "".join(delta.text for delta in deltas), "".join(delta.reasoning for delta in deltas),
-            "".join(delta.tool for delta in deltas), event.usage, event.stop_reason,
+            "".join(delta.tool for delta in deltas), event.usage, reason_of(event.stop_reason),
         )  # fmt: skip
 
     def replay(self) -> Sequence[Message] | None:

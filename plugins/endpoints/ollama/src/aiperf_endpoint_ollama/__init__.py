@@ -10,6 +10,7 @@ from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Message, Turn
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
 from aiperf.sdk.framing import Lines
 from aiperf_dialects.chat_messages import one_system
+from aiperf_dialects.choices import reason_of
 from aiperf_dialects.growing import BatchReader
 from aiperf_dialects.prompts import chat_of, prompt_of
 from msgspec import UNSET, Struct, UnsetType
@@ -46,9 +47,9 @@ class Line(Struct, gc=False):
     message: Said | None = None
     done: bool = False
     error: Any | UnsetType = UNSET
-    done_reason: str | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
+    done_reason: Any = None
+    prompt_eval_count: Any = None
+    eval_count: Any = None
     total_duration: int | None = None
     load_duration: int | None = None
     prompt_eval_duration: int | None = None
@@ -86,7 +87,8 @@ class OllamaReader(BatchReader[Line]):
         usage = {name: count for name, count in counts.items() if count is not None}
         durations = {name: getattr(event, field) for field, name in DURATIONS.items()}
         extra = {name: float(duration) for name, duration in durations.items() if duration is not None}
-        return Delta(said.content or "", said.thinking or "", tool, usage or None, event.done_reason, 0, extra or None)
+        reason = reason_of(event.done_reason)
+        return Delta(said.content or "", said.thinking or "", tool, usage or None, reason, 0, extra or None)
 
     def replay(self) -> Sequence[Message] | None:
         """A message with tool calls and thinking, as the server sent them; None for an answer without calls."""

@@ -18,7 +18,7 @@ class _Pooled(Struct):
 
 class _Answer(Struct):
     data: list[_Pooled]
-    usage: dict[str, Any] | None = None
+    usage: Any = None
 
 
 _read = msgspec.json.Decoder(_Answer).decode

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from aiperf import BadResponse, Delta, Message
 from aiperf.sdk.endpoint import decoded
+from aiperf.sdk.model import REFUSED
 from aiperf_dialects.growing import BatchReader
 from msgspec import Raw, Struct
 
@@ -31,6 +32,7 @@ _PARTS = {
 """Of each part: what its text is, and the field of its ``done`` event that has all of it.  A ``delta`` has its ``delta``."""
 _DELTAS = {f"{name}.delta": kind for name, (kind, _) in _PARTS.items()}
 _DONE = {f"{name}.done": part for name, part in _PARTS.items()}
+_REFUSAL = "response.refusal.delta"
 _ENDS = ("response.completed", "response.incomplete")
 _FAILURES = ("response.failed", "response.error", "error")
 _NOT_REPLAYED = frozenset(
@@ -66,7 +68,7 @@ class _Response(Struct, gc=False):
     status: str | None = None
     output: list[dict[str, Any]] | None = None
     output_text: str | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     incomplete_details: dict[str, Any] | None = None
     error: Any = None
 
@@ -86,6 +88,7 @@ class ResponsesReader(BatchReader[_Event]):
         self._finished: set[_Part] = set()
         self._items: dict[str, dict[str, Any]] = {}
         self._id: str | None = None
+        self._refused = False
 
     def replay(self) -> Sequence[Message] | None:
         items = [item for item in self._items.values() if item.get("type") not in _NOT_REPLAYED]
@@ -98,6 +101,7 @@ class ResponsesReader(BatchReader[_Event]):
         name = event.type
         kind = _DELTAS.get(name)
         if kind is not None:
+            self._refused = self._refused or name == _REFUSAL
             index = event.content_index
             self._seen.add((event.item_id, event.output_index, event.summary_index if index is None else index))
             text = event.delta
@@ -139,7 +143,8 @@ class ResponsesReader(BatchReader[_Event]):
         self._id = None if incomplete else response.id
         delta = _delta_of(texts) or Delta()
         finish = reason if isinstance(reason, str) else response.status
-        return Delta(delta.text, delta.reasoning, delta.tool, response.usage, finish)
+        refused = {REFUSED: 1.0} if self._refused or any(map(_refuses, response.output or ())) else None
+        return Delta(delta.text, delta.reasoning, delta.tool, response.usage, finish, 0, refused)
 
     def _new_text(self, item: dict[str, Any], index: int | None) -> tuple[str, str, str]:
         """Keep the item; its text, reasoning and tool text, where no event of it was told before."""
@@ -187,6 +192,10 @@ def _texts(item: dict[str, Any]) -> tuple[str, str, str]:
 def _part_text(part: dict[str, Any]) -> str:
     text = part.get("refusal") if part.get("type") == "refusal" else part.get("text")
     return text if isinstance(text, str) else ""
+
+
+def _refuses(item: dict[str, Any]) -> bool:
+    return any(part.get("type") == "refusal" for part in _objects(item.get("content")))
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

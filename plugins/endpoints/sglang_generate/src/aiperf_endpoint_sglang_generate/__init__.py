@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn
 from aiperf.sdk.endpoint import Prompt
+from aiperf_dialects.choices import reason_of
 from aiperf_dialects.growing import BatchReader, GrowingText
 from aiperf_dialects.prompts import prompt_of
 from msgspec import Struct
 
+log = logging.getLogger(__name__)
 SAMPLING_PARAMS = frozenset((
     "max_new_tokens", "min_new_tokens", "stop", "stop_token_ids", "stop_regex", "temperature", "top_p", "top_k", "min_p",
     "frequency_penalty", "presence_penalty", "repetition_penalty", "n", "json_schema", "regex", "ebnf", "structural_tag",
@@ -24,10 +27,10 @@ SAMPLING_PARAMS = frozenset((
 class Meta(Struct, gc=False):
     """Counts so far, and the reason of the end: an object with ``type``, or its name."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    finish_reason: dict[str, Any] | str | None = None
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    cached_tokens: Any = None
+    finish_reason: Any = None
 
 
 class Answer(Struct, gc=False):
@@ -51,11 +54,14 @@ class SglangReader(BatchReader[Answer]):
 
     dialect, event_type = "sglang_generate", Answer
 
-    def __init__(self) -> None:
-        self._new = GrowingText(usual=True).new
-        self._others: dict[int, GrowingText] = {}
+    def __init__(self, took_back: Callable[[], None] = lambda: None) -> None:
+        """*took_back*: called behind an answer of which a part was taken back."""
+        self._took_back = took_back
+        self._growing: dict[int, GrowingText] = {}
         self._tokens: dict[int, int] = {}
         self._texts: dict[int, list[str]] = {}
+        self._usages: dict[int, dict[str, Any]] = {}
+        self._reasons: dict[int, str] = {}
 
     def delta(self, event: Answer, data: bytes) -> Delta | None:
         meta, text, index = event.meta_info, event.text, event.index
@@ -65,24 +71,42 @@ class SglangReader(BatchReader[Answer]):
         if meta is not None:
             if meta.finish_reason is not None:
                 finish = _finish(meta.finish_reason, data)
+                if finish is not None:
+                    self._reasons[index] = finish
             if (done := meta.completion_tokens) is not None:
-                if text is None:
-                    tokens = done - self._tokens.get(index, 0)
-                self._tokens[index] = done
-                if len(self._tokens) > 1:
-                    done = sum(self._tokens.values())
                 usage = {"prompt_tokens": meta.prompt_tokens, "completion_tokens": done, "cached_tokens": meta.cached_tokens}
+                self._usages[index] = usage
+                if type(done) is int:
+                    if text is None:
+                        tokens = done - self._tokens.get(index, 0)
+                    self._tokens[index] = done
+                    if len(self._tokens) > 1:
+                        usage = {**usage, "completion_tokens": sum(self._tokens.values())}
         if text is None:  # token ids alone: each is content, and its text is unknown
             tokens = bytes(event.output_ids).count(b",") + 1 if tokens is None else tokens
             return Delta("", "", "", usage, finish, max(0, tokens))
-        new = self._others.setdefault(index, GrowingText(usual=True)).new if index else self._new
-        piece = new(text, data)
+        growing = self._growing.get(index)
+        if growing is None:
+            growing = self._growing[index] = GrowingText(usual=True)
+        piece = growing.new(text)
         self._texts.setdefault(index, []).append(piece)
         return Delta(piece, "", "", usage, finish)
 
     def choices(self) -> Sequence[Delta] | None:
-        """Each of several choices, in the order of their index; None for one."""
-        return [Delta("".join(self._texts[index])) for index in sorted(self._texts)] if len(self._texts) > 1 else None
+        """Each of several choices, in the order of their index; one where a part of its text was taken back."""
+        took_back = any(each.took_back for each in self._growing.values())
+        if took_back:
+            self._took_back()
+        elif len(self._texts) < 2:
+            return None
+        alone = self._usages if len(self._texts) > 1 else {}
+        return [
+            Delta(self._text(index), usage=alone.get(index), finish=self._reasons.get(index)) for index in sorted(self._texts)
+        ]
+
+    def _text(self, index: int) -> str:
+        growing = self._growing[index]
+        return growing.whole or "" if growing.took_back else "".join(self._texts[index])
 
     def each(self, data: bytes) -> Delta | None:
         """The Delta of one event; a whole answer of several choices stands in a list."""
@@ -100,20 +124,20 @@ class SglangReader(BatchReader[Answer]):
         )  # fmt: skip
 
 
-def _finish(reason: dict[str, Any] | str, data: bytes) -> str | None:
+def _finish(reason: Any, data: bytes) -> str | None:
     """The name of a reason.
 
     Raises:
         BadResponse: The server aborted the request.
     """
-    if isinstance(reason, str):
-        return reason
+    if not isinstance(reason, dict):
+        return reason_of(reason)
     kind, status = reason.get("type"), reason.get("status_code")
     if kind == "abort":
         message = reason.get("message")
         code = status if isinstance(status, int) else None
         raise BadResponse(message if isinstance(message, str) and message else "aborted", raw=data, code=code, kind="abort")
-    return kind if isinstance(kind, str) else None
+    return reason_of(reason if kind is None else kind)
 
 
 class SglangGenerate(Endpoint):
@@ -125,6 +149,8 @@ class SglangGenerate(Endpoint):
     plain_prompts = True
     splices_text = True
     answers_each_text = True
+    takes_back = True
+    _told = False
 
     def encode(self, turn: Turn) -> HttpRequest:
         sampling: dict[str, Any] = {} if turn.max_tokens is None else {"max_new_tokens": turn.max_tokens}
@@ -143,4 +169,12 @@ class SglangGenerate(Endpoint):
         return prompt_of(request.body)
 
     def reader(self) -> SglangReader:
-        return SglangReader()
+        return SglangReader(self._tell)
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            log.warning(
+                "sglang_generate: the server took back the end of texts that it had sent, as it does with stop strings: what"
+                " stayed of them counts"
+            )

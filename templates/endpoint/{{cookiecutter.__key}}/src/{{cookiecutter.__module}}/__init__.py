@@ -34,7 +34,7 @@ class _Answer(Struct):
     """A chunk, or a whole answer: they look alike."""
 
     choices: list[_Choice] = []
-    usage: dict[str, Any] | None = None
+    usage: Any = None
 
 
 _read = msgspec.json.Decoder(_Answer).decode
