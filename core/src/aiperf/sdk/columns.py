@@ -110,6 +110,7 @@ class Row(JournalColumns):
     events: Annotated[float, "", "events of a stream that say more than usage, a role alone included; 0 otherwise"] = ABSENT
     prefix_blocks: Annotated[float, "", "blocks of the recorded prompt of a trace with hash ids; absent without"] = ABSENT
     prefix_hits: Annotated[float, "", "those of them that lead it and stood in an earlier prompt of the trace"] = ABSENT
+    unread_usage: Annotated[float, "", "1 where counts of the server can't be read, or told apart by answer"] = ABSENT
 
 
 NUMBERS: tuple[str, ...] = (*UsageColumns.__struct_fields__, *Row.__struct_fields__)
@@ -126,8 +127,9 @@ of :class:`aiperf.sdk.grader.Grade`."""
 POLL_GAP = "poll_gap_ns"
 """A column of batches of endpoints with ``follow`` alone: time between the starts of the last two exchanges of a polled request
 (ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
-TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error")
-"""Texts of every batch; ``error`` is the JSON of ErrorDetails."""
+TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason")
+"""Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
+several answers to a request joined with ``", "``."""
 RECONNECTS = ("closed_before_write", "unacknowledged")
 """Why a request went to a new connection: the open one had closed before the request was written to it; or the server had
 closed it and acknowledged nothing of the request, which was written a second time."""

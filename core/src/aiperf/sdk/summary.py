@@ -16,6 +16,12 @@ from aiperf.sdk.verdict import Finding
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 """Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
 
+USUAL_ENDS = frozenset((
+    "stop", "end_turn", "eos", "eos_token", "stop_sequence", "completed", "length", "max_tokens", "max_output_tokens",
+    "tool_calls", "tool_use", "function_call", "pause_turn",
+))  # fmt: skip
+"""Reasons of an answer's end, in lower case, that servers give where nothing is amiss: it was over, it was as long as asked
+for, it calls a tool."""
 _ENTRY = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "censored", "sum")
 
 
@@ -253,6 +259,9 @@ class Summary(Struct, frozen=True):
     config: options given or derived, by section, secrets redacted.  command: the command as typed, secrets redacted.
     outcomes: requests by outcome: ``completed``, ``failed``, ``cut`` (the answer began and broke off), ``empty``
     (a good answer without content), ``cancelled``, ``aborted``, ``unfinished``, ``damaged``; absent where zero.
+    finish_reasons: requests by the reason of the answer's end as the server sent it, the most frequent first; of several
+    answers to a request the different reasons, joined with ``", "``.  Requests without a reason are left out, and those without
+    a record (aborted and unfinished ones).
     survival: by tag, a latency whose requests in flight at the cut-off count as lasting at least as long as they had
     (Kaplan-Meier, interpolated linearly between its steps): ``count``, ``censored`` (those cut off) and the percentiles that
     are known; only where requests were cut off.  :func:`survivors` gives the results that must be shown beside the plain ones.
@@ -291,6 +300,7 @@ class Summary(Struct, frozen=True):
     slice_duration_s: float | None = None
     urls: tuple[UrlSummary, ...] = ()
     telemetry: tuple[SourceSummary, ...] = ()
+    finish_reasons: dict[str, int] = {}
 
 
 SURVIVOR_SHARE = 0.01
@@ -312,6 +322,6 @@ def survivors(summary: Summary) -> list[Result]:
 
 
 __all__ = [
-    "STATISTICS", "SURVIVOR_SHARE", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary", "PluginUsed",
-    "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "UrlSummary", "survivors",
+    "STATISTICS", "SURVIVOR_SHARE", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary",
+    "PluginUsed", "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "UrlSummary", "survivors",
 ]  # fmt: skip

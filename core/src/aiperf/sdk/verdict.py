@@ -96,8 +96,9 @@ class AnswerCounts(Struct, frozen=True):
     """Counts of good answers, and of what they consist of.
 
     chunks: pieces of content, of failed requests too.
-    silent: answers without token counts of the server.  zeroed: with content and a count of 0.  clamped: with more reasoning
-    than output tokens.  hidden_reasoning: with reasoning tokens and no reasoning text.
+    silent: answers without token counts of the server.  unread_usage: with counts that can't be read.  zeroed: with content
+    and a count of 0.  clamped: with more reasoning than output tokens.  hidden_reasoning: with reasoning tokens, and no text of
+    reasoning.
     unreadable: answers with events that can't be read; unreadable_events: these events; unread_first: answers with one before
     all content; unread_first_ns: sum of the times from it to the content.
     whole: answers that came whole, and are no stream.  whole_failed: complete answers of failed requests that did.
@@ -118,6 +119,7 @@ class AnswerCounts(Struct, frozen=True):
     whole_failed: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    unread_usage: int = 0
 
 
 class Evidence(Struct, frozen=True, kw_only=True):

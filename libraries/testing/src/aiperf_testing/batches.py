@@ -10,7 +10,7 @@ from aiperf.rundir import journal
 from aiperf.sdk.columns import NUMBERS, Column, Ragged, RecordBatch, ragged
 from aiperf.sdk.metric import Metric
 
-_TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker")
+_TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "finish_reason")
 _MS = 1_000_000.0
 
 

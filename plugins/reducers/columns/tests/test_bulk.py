@@ -88,6 +88,8 @@ MORE = st.sampled_from(
         event(tool="call"), event(items=2), event(text="other", n=1), b": here\n\n", b"event: named\n" + event(text="named"),
         b'data: {"error":"no more"}\n\n', b"data: nonsense\n\n", event(text="a").replace(b"\n", b"\r\n"),
         b'data: {"id":"a1",\ndata: "text":"two lines","created":1}\n\n', event(text="raw").replace(b"raw", b"\xff"),
+        event(usage={"prompt_tokens": -3, "completion_tokens": 4, "total_tokens": 7}), event(usage={"completion_tokens": "4"}),
+        event(text="", finish="odd"), event(text="x", finish=""), event(extra={"refused": 1.0}, text="no"),
         event(text="raw").replace(b"raw", b"cut\\"), event(text="x").replace(b'"x"', b'"x","finish":"stop"'),
     ]
 )  # fmt: skip
@@ -122,8 +124,11 @@ def cuts(draw: st.DrawFn, stream: list[bytes]) -> list[tuple[int, bytes]]:
 @st.composite
 def requests(draw: st.DrawFn) -> dict[str, Any]:
     streamed = draw(st.integers(0, 4)) > 0
-    texts = st.fixed_dictionaries({}, optional={"text": st.text(max_size=9), "reasoning": st.just("hm"), "tool": st.just("f")})
-    whole = texts.map(lambda delta: msgspec.json.encode({**delta, "usage": {"n": 1}}))
+    texts = st.fixed_dictionaries({}, optional={
+        "text": st.text(max_size=9), "reasoning": st.just("hm"), "tool": st.just("f"),
+        "finish": st.sampled_from(["stop", "odd", ""]), "usage": st.sampled_from([{"n": 1}, {"prompt_tokens": -1}]),
+    })  # fmt: skip
+    whole = texts.map(msgspec.json.encode)
     return {
         "reads": draw(streams().flatmap(cuts)) if streamed else [(0, part) for part in draw(whole).partition(b",") if part],
         "flags": STREAMED * streamed | draw(st.sampled_from([0, REUSED, RECONNECTED, RESENT, RECONNECTED | RESENT])),

@@ -19,7 +19,7 @@ from aiperf.parts.segments import Read
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
-from aiperf.sdk.model import Delta
+from aiperf.sdk.model import REFUSED, Delta
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import END_MARKER
 
@@ -33,7 +33,8 @@ from aiperf_reducer_columns.reduce.envelopes import (
     tells,
 )
 from aiperf_reducer_columns.reduce.event_columns import events_by_column
-from aiperf_reducer_columns.reduce.usage import merged_usage
+from aiperf_reducer_columns.reduce.reasons import refused
+from aiperf_reducer_columns.reduce.usage import Counted, Usage, added, counted, merged_usage
 
 TEXT, REASONING, TOOL, ITEM, MARKED, SHARED = 1, 2, 4, 8, 16, 32
 """Bits of a chunk's kind; MARKED: only an interval is known for its instant; SHARED: it came with a marked chunk before it."""
@@ -58,7 +59,8 @@ class Answer:
     end_marker: the last event of the stream is ``[DONE]``.  whole: it is no stream, or one of a single event.
     first_usage: the server's counts with the first content, where it counts with every chunk.
     extra: further numbers and texts by name, of several the last.
-    choices: of several answers to the request, text and reasoning of each; empty for one.
+    choices: of several answers to the request, text and reasoning of each; empty for one.  apart: the server's counts of each,
+    where it counts each by itself, in place of *usage*; unread_usage: they can't be told apart.
     unreadable: events that could not be read; unreadable_ns: the first of them, where it came before all content.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
     """
@@ -84,6 +86,24 @@ class Answer:
     error: BadResponse | None = None
     extra: dict[str, Any] | None = None
     choices: list[tuple[str, str]] = field(default_factory=list)
+    apart: list[Any] = field(default_factory=list)
+    unread_usage: bool = False
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended, as the server says it."""
+        finish: object = self.finish  # of a plugin, which may give anything
+        told = finish if isinstance(finish, str) or finish is None else str(finish)
+        return refused(told) if self.extra and self.extra.get(REFUSED) else told or None
+
+    def counts(self, prompts: int = 1) -> Counted:
+        """The server's token counts.  *prompts*: of how many the several answers are."""
+        if self.apart:
+            each = [counted(usage) if isinstance(usage, dict) else Counted(Usage(), unread=True) for usage in self.apart]
+            total = added([usage for usage, _ in each], prompts)
+            return Counted(total.usage, total.unread or any(unread for _, unread in each))
+        total = counted(self.usage) if self.usage else Counted(Usage())
+        return Counted(total.usage, total.unread or self.unread_usage)
 
     def number(self, name: str) -> float:
         """A number of the answer that the endpoint declares, in its unit; NaN where there is none.

@@ -27,6 +27,7 @@ from aiperf_reducer_columns.reduce.answer import Answer
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
 from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
+from aiperf_reducer_columns.reduce.reasons import coded, decoded
 from aiperf_reducer_columns.reduce.usage import Usage
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import CUT
@@ -58,6 +59,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     answers: reasoning and text of each answer with either, where an exporter wants them; None where none does.
     texts: each of the endpoint's ``texts``, by row.
     models: the model asked for and the model that answered, of some answers.
+    reasons: why answers ended, each text once; reason_places: of each request, its place among them (``reduce/reasons.py``).
     events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
     since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which
     marked pieces came; both in ns.
@@ -84,6 +86,8 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     answers: dict[int, tuple[str, str]] | None = None
     models: list[tuple[str, str]] = []
     texts: dict[str, dict[int, str]] = {}
+    reasons: list[str] = []
+    reason_places: bytes = b""
     packed: bool = False  # numbers are packed, on disk alone
 
     @property
@@ -189,7 +193,8 @@ class ColumnsWriter:
 class Rows(NamedTuple):
     """Requests of a batch, without errors.
 
-    numbers: a row for each of NUMBERS.  stamps, kinds, lengths, since: as those of :class:`StoredBatch`.
+    numbers: a row for each of NUMBERS.  stamps, kinds, lengths, since: as those of :class:`StoredBatch`.  reasons: why each
+    answer ended; None where nobody said.
     """
 
     numbers: Floats
@@ -197,6 +202,7 @@ class Rows(NamedTuple):
     kinds: NDArray[np.uint8]
     lengths: Ints
     since: Ints
+    reasons: Sequence[str | None] = ()
 
 
 _NO_INTS = np.empty(0, dtype=np.int64)
@@ -204,9 +210,14 @@ _NO_ROWS = Rows(np.empty((len(NUMBERS), 0)), _NO_INTS, np.empty(0, dtype=np.uint
 
 
 class OpenBatch:
-    """Finished requests, not stored yet.  *further*: names of the endpoint's ``numbers``.  *answers*: whether to keep texts."""
+    """Finished requests, not stored yet.
 
-    def __init__(self, further: Sequence[str] = (), *, answers: bool = False) -> None:
+    *further*: names of the endpoint's ``numbers``.  *answers*: whether to keep texts.  *shown*: the reason of an end as files
+    may have it.
+    """
+
+    def __init__(self, further: Sequence[str] = (), *, answers: bool = False, shown: Callable[[str], str] = str) -> None:
+        self._shown, self._reasons = shown, list[str | None]()
         self._answers: dict[int, tuple[str, str]] | None = {} if answers else None
         self._names, self._further = tuple(further), list[float]()
         self._parts: list[Rows] = []
@@ -238,6 +249,7 @@ class OpenBatch:
         """Take finished requests."""
         self._gather()
         self._parts.append(rows)
+        self._reasons += rows.reasons
         self._count += len(rows.lengths)
         self._chunks += len(rows.stamps)
 
@@ -252,8 +264,11 @@ class OpenBatch:
     def add(
         self, row: Row, usage: Usage, answer: Answer, error: ErrorDetails | None, trace: str | None, grade: Graded | None,
         further: Sequence[float] = (), legs: str | None = None, texts: Mapping[str, str] | None = None,
+        reason: str | None = None,
     ) -> None:  # fmt: skip
-        """Take a finished request.  *further*: of the endpoint's ``numbers``, each; *texts*: of its ``texts``.
+        """Take a finished request.
+
+        *further*: of the endpoint's ``numbers``, each; *texts*: of its ``texts``.  *reason*: why the answer ended.
 
         Raises:
             Exception: A value can't be stored; then nothing is taken.
@@ -271,6 +286,7 @@ class OpenBatch:
         self._stamps += answer.stamps
         self._kinds += answer.kinds
         self._since += answer.since
+        self._reasons.append(reason)
         self._further += further
         if told is not None:
             self._errors[number] = told
@@ -290,8 +306,9 @@ class OpenBatch:
     ) -> StoredBatch:
         """The batch as it is stored, with the *news* of the shards since the batch before."""
         self._gather()
-        columns = zip(_NO_ROWS, *self._parts, strict=True)
+        columns = zip(*(part[:-1] for part in (_NO_ROWS, *self._parts)), strict=True)
         numbers, stamps, kinds, lengths, since = (np.concatenate(parts, axis=-1) for parts in columns)
+        reasons, places = coded(self._reasons, self._shown)
         lateness, intervals = Buckets(), Buckets()
         lateness.add(np.concatenate([np.empty(0), *(part for each in news for part in each.lateness)]))
         intervals.add(interval_widths(stamps, kinds, lengths, since))
@@ -302,6 +319,7 @@ class OpenBatch:
             steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,
             further={name: np.array(self._further[at :: len(self._names)]).tobytes() for at, name in enumerate(self._names)},
             legs=self._legs, answers=self._answers, models=list(models), texts=self._texts,
+            reasons=reasons, reason_places=places,
         )  # fmt: skip
 
 
@@ -350,6 +368,7 @@ def batch_of(
         "url": lambda: _named(plan.target.urls.__getitem__, whole("url")),
         "worker": lambda: _named("worker-{}".format, whole("shard")),
         "error": _by_row(errors, count),
+        "finish_reason": lambda: decoded(stored.reasons, stored.reason_places) if stored.reasons else [None] * count,
     }
     if plan.plugins.grader is not None:
         texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, count)

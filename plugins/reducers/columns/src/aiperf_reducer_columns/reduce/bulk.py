@@ -26,7 +26,7 @@ from msgspec.structs import astuple
 from aiperf_reducer_columns.reduce.answer import ITEM, MARKED, REASONING, SHARED, TEXT, TOOL
 from aiperf_reducer_columns.reduce.batches import Rows
 from aiperf_reducer_columns.reduce.envelopes import read_envelopes
-from aiperf_reducer_columns.reduce.usage import Usage, merged_usage, plain_counts, read_usage
+from aiperf_reducer_columns.reduce.usage import Usage, counted, merged_usage, plain_counts
 
 _BETWEEN = b"\n\ndata: "
 _SAME = JournalColumns.__struct_fields__
@@ -42,6 +42,7 @@ class Content(NamedTuple):
 
     kinds: of each event, what content it has; sizes: bytes of each, less those of _BETWEEN.  events: those of a stream
     up to the last that says more than usage, 0 otherwise.  finish: the column.  usage: the first columns; others are absent.
+    reason: why it ended.
     """
 
     output_tokens: float
@@ -51,6 +52,7 @@ class Content(NamedTuple):
     events: int
     finish: float
     usage: tuple[float | None, ...]
+    reason: str | None
 
 
 class Ends:
@@ -173,7 +175,9 @@ class BulkRows:
         delta = self._endpoint.decode(body)
         if type(delta) is not Delta or delta.extra:
             return None
-        text, reasoning, tool, usage, _, items, _ = astuple(delta)
+        text, reasoning, tool, usage, reason, items, _ = astuple(delta)
+        if reason is not None and type(reason) is not str:
+            return None
         if not (reasoning or tool or items):  # nearly always, and each call counts here
             kind, thoughts = _KINDS[TEXT * bool(text)], ABSENT
         else:
@@ -182,7 +186,8 @@ class BulkRows:
         if kind == _KINDS[0] or HIDDEN in reasoning:
             return None
         outputs = self._counts[text] if text and self._counts is not None else ABSENT
-        return Content(outputs, thoughts, kind, [len(body) - len(_BETWEEN)], 0, ABSENT, _counts(usage) if usage else ())
+        counts = _counts(usage) if usage else ()
+        return Content(outputs, thoughts, kind, [len(body) - len(_BETWEEN)], 0, ABSENT, counts, reason)
 
     def _stream(self, stream: bytes) -> Content | None:
         if not self._endpoint.repeats_envelope:
@@ -202,10 +207,14 @@ class BulkRows:
             kinds = bytes(kind | REASONING * bool(text) for kind, text in zip(kinds, reasonings, strict=True))
         if not any(kinds):
             return None
-        finish = 2.0 if any(each is not None for each in fields.finishes) else float(events[-1] == END_MARKER)
+        reason = next((each for each in reversed(fields.finishes) if each is not None), None)
+        if reason is not None and type(reason) is not str:
+            return None
+        finish = 2.0 if reason is not None else float(events[-1] == END_MARKER)
         return Content(
             self._count("".join(texts)), self._count(reasoning), kinds, list(map(len, events)),
             fields.telling, finish, _counts(merged_usage(list(filter(None, fields.usages))) or {}),
+            reason,
         )  # fmt: skip
 
     def _count(self, text: str) -> float:
@@ -228,7 +237,7 @@ class BulkRows:
         sent, done, zero = group.sent, group.done, self._zero_ns
         first, last = group.stamps[group.begins], group.stamps[group.ends - 1]
         known, requested, images, sound_ns, blocks, hits = self._store.numbers(sent["entry"], sent["turn"])
-        _, _, _, _, telling, finish, _ = zip(*contents, strict=True)
+        _, _, _, _, telling, finish, _, reasons = zip(*contents, strict=True)
         columns: dict[str, Any] = {name: sent[name] if name in sent else done[name] for name in _SAME}
         columns |= {name: np.where(done[name] != 0, done[name] - zero, ABSENT) for name in _REACHED}
         columns |= {
@@ -253,7 +262,7 @@ class BulkRows:
         numbers[: len(counts.usages)] = counts.usages
         for name, values in columns.items():
             numbers[_PLACES[name]] = values
-        return Rows(numbers, pieces.stamps, pieces.kinds, pieces.counts, pieces.since)
+        return Rows(numbers, pieces.stamps, pieces.kinds, pieces.counts, pieces.since, reasons)
 
     def _turnarounds(self, sent: dict[str, Ints], done: dict[str, Ints], shard: int, ended: Ints) -> Floats:
         """Of a closed loop alone: with due times, the arrival that takes a slot is late, or held."""
@@ -275,7 +284,20 @@ _PLACES = {name: place for place, name in enumerate(NUMBERS)}
 
 
 def _counts(usage: dict[str, Any]) -> tuple[float | None, ...]:
-    return (plain_counts(usage) or astuple(read_usage(usage))) if usage else ()
+    """The server's counts.
+
+    Raises:
+        ValueError: Some can't be read.
+    """
+    if not usage:
+        return ()
+    plain = plain_counts(usage)
+    if plain is not None:
+        return plain
+    counts, unread = counted(usage)
+    if unread:
+        raise ValueError("counts that can't be read")
+    return astuple(counts)
 
 
 class _Counts(NamedTuple):
@@ -288,7 +310,7 @@ class _Counts(NamedTuple):
     @classmethod
     def of(cls, contents: Sequence[Any]) -> _Counts | None:
         """None where one is no number that a column can hold."""
-        outputs, thoughts, _, _, _, _, usages = zip(*contents, strict=True)
+        outputs, thoughts, _, _, _, _, usages, _ = zip(*contents, strict=True)
         least, most = min(map(len, usages)), max(map(len, usages))
         try:
             if 0 < least == most < len(Usage.__struct_fields__):  # numbers alone

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiperf.parts.segments import Read
+from aiperf.sdk.endpoint import in_band_error
 from aiperf.sdk.errors import BadResponse
+from aiperf.sdk.framing import ServerSentEvents
 from aiperf.sdk.redaction import without_secrets
+from aiperf.sdk.transport import END_MARKER
 
 from aiperf_reducer_columns.reduce.encodings import decoder
 
@@ -53,6 +56,20 @@ def kind_of(head: Mapping[str, Any] | None) -> str:
     """Words on a type that is neither JSON nor an event stream, for the end of a sentence; "" for any other."""
     kind = field_of(head, "content-type").partition(";")[0].lower()
     return f"; the answer is {kind}" if kind and "json" not in kind and kind != "text/event-stream" else ""
+
+
+def said_in(body: bytes, head: Mapping[str, Any] | None) -> str:
+    """The text of a body with an error status: all of it; of an event stream the message in its first event with data."""
+    text = body.decode("utf-8", "replace")
+    if field_of(head, "content-type").partition(";")[0].strip().lower() != "text/event-stream":
+        return text
+    splitter = ServerSentEvents()
+    events = (*splitter.feed(body), *splitter.close())
+    data = next((event.data for event in events if event.data not in (b"", END_MARKER)), None)
+    if data is None:
+        return text
+    error = in_band_error(data)
+    return data.decode("utf-8", "replace") if error is None else error.message
 
 
 def redirect_of(status: int, head: Mapping[str, Any] | None) -> str:

@@ -272,7 +272,7 @@ class Reducer:
         self._drop_segments()
 
     def _new_batch(self) -> OpenBatch:
-        return OpenBatch(self._rows.numbers, answers=self._outlets.answers)
+        return OpenBatch(self._rows.numbers, answers=self._outlets.answers, shown=self._rows.scrubbed)
 
     def finish(self, end: journal.RunEnd | None = None, *, save: bool = True) -> Reduction:
         """Read to the end, and close what is still open as unfinished.

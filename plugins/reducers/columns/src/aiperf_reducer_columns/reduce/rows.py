@@ -17,7 +17,7 @@ from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Leg, Row, WireTrace
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.sdk.framing import is_stream
-from aiperf.sdk.model import HIDDEN, STILL_COMING, ErrorDetails
+from aiperf.sdk.model import HIDDEN, REFUSED, STILL_COMING, ErrorDetails
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import scrubbed, shown_headers
 from aiperf.sdk.tokenizer import count_behind
@@ -28,10 +28,10 @@ from aiperf_reducer_columns.reduce.answered_models import AnsweredModels
 from aiperf_reducer_columns.reduce.batches import OpenBatch, Rows
 from aiperf_reducer_columns.reduce.bulk import BulkRows, Ends
 from aiperf_reducer_columns.reduce.grading import Grading
-from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, redirect_of
+from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, redirect_of, said_in
 from aiperf_reducer_columns.reduce.live import LiveMeans
 from aiperf_reducer_columns.reduce.prompts import Prompts
-from aiperf_reducer_columns.reduce.several_answers import Choices
+from aiperf_reducer_columns.reduce.several_answers import Choices, prompts_in
 from aiperf_reducer_columns.reduce.usage import Usage, read_usage
 from aiperf_reducer_columns.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
@@ -43,7 +43,6 @@ ERROR_CHARACTERS = 4096
 """The longest text of a server that an error keeps."""
 FIRST_BYTES = 80
 """What an error keeps of an answer that can't be read: errors are counted by it, too, and ids often stand further on."""
-_NO_USAGE = Usage()
 _INVALID = "InvalidInferenceResultError"
 _CACHED_TEXTS, _CACHED_CHARACTERS = 4096, 2048
 """How many texts, of which length at most, have their counts remembered."""
@@ -145,7 +144,8 @@ class RowMaker:
             answer.error = self._miscounted(answer, self._store.body(entry, turn, model))
         error = self._error(request, answer)
         outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
-        usage = read_usage(answer.usage) if answer.usage else _NO_USAGE
+        several = len(answer.apart) > 1
+        usage, unread = answer.counts(prompts_in(self._store.body(entry, turn, model)) if several else 1)
         inputs, outputs, reasoning = self._tokens(request, answer, usage)
         stamps = answer.stamps
         last_byte = reads[-1][0] if reads else ABSENT
@@ -179,6 +179,7 @@ class RowMaker:
             answer.marked, len(reads), answer.unreadable,  # coalesced, reads, unreadable
             _finish(answer) if not answer.whole and ending == journal.COMPLETED else ABSENT,
             self._store.images(entry, turn), self._store.audio_s(entry, turn), answer.events, *self._store.prefix(entry, turn),
+            1.0 if unread else ABSENT,  # unread_usage
         )  # fmt: skip
         missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
         grade = self._grading.of(entry, turn, answer, missing)
@@ -186,10 +187,13 @@ class RowMaker:
         if self._traces:
             sizes = [(read[0], len(read[3])) for read in reads]
             trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, request.texts.get("trailers") or ())
+        reason = answer.reason
+        if answer.extra:
+            answer.extra.pop(REFUSED, None)
         further = self._further(answer) if self.numbers or answer.extra else []
         texts = self._texts(answer.extra) if answer.extra and self._endpoint.texts else None
         legs = self._exchanges(request, further) if self._follows else None
-        batch.add(row, usage, answer, error, trace, grade, further, legs, texts)
+        batch.add(row, usage, answer, error, trace, grade, further, legs, texts, reason)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
 
     def _answer(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
@@ -207,7 +211,7 @@ class RowMaker:
                     reads = decoded(reads, encoding, asked=self._plan.target.accept_encoding)
                 except BadResponse as error:
                     return Answer(whole=not streamed, error=error)
-            choices = Choices(self._endpoint) if self._several else None
+            choices = Choices(self._endpoint) if self._several or self._endpoint.takes_back else None
             reader = self._endpoint.reader if choices is None else choices.reader
             repeats = repeats and choices is None
             answer = read_answer(reads, reader, streamed=streamed, repeats=repeats, began=began, framing=framing)
@@ -259,7 +263,7 @@ class RowMaker:
     def _texts(self, extra: dict[str, Any]) -> dict[str, str]:
         """The declared texts of an answer, without secrets."""
         named = ((name, extra.get(name)) for name in self._endpoint.texts)
-        return {name: self._scrubbed(text) for name, text in named if isinstance(text, str)}
+        return {name: self.scrubbed(text) for name, text in named if isinstance(text, str)}
 
     def _exchanges(self, request: JournalRequest, further: list[float]) -> str | None:
         """The legs of the request as JSON, None where it had none; appends the column POLL_GAP to *further*."""
@@ -278,15 +282,16 @@ class RowMaker:
         bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
         if outcome == journal.COMPLETED and bad is not None:
             told = not bad.unreadable and (bad.code or bad.kind)  # the server's own words
-            begin = None if told else self._scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] or None
-            message = _shortened(self._scrubbed(bad.message)) + kind_of(request.texts.get("head"))
+            begin = None if told else self.scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] or None
+            message = _shortened(self.scrubbed(bad.message)) + kind_of(request.texts.get("head"))
             error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin).without(self._secret_texts)
         elif outcome == journal.COMPLETED and not answer.stamps:
-            error = ErrorDetails(f"the answer has no content{kind_of(request.texts.get('head'))}", type=_INVALID)
+            about = self.scrubbed(_end_of(answer)) + kind_of(request.texts.get("head"))
+            error = ErrorDetails(f"the answer has no content{about}", type=_INVALID)
         elif outcome in (journal.ERROR, journal.CANCELLED):
             error = self._failure(request, status)
         if bad is not None and bad.kind == ENDPOINT_ERROR:
-            self._report(str(endpoint), f"{endpoint} failed: {self._scrubbed(bad.message)}")
+            self._report(str(endpoint), f"{endpoint} failed: {self.scrubbed(bad.message)}")
         elif error is not None and error.type == ENDPOINT_ERROR:
             self._report(str(endpoint), f"{endpoint} failed: {error.message}")
         return error
@@ -298,7 +303,7 @@ class RowMaker:
             details = msgspec.convert(error, ErrorDetails)
             late = details.type == "TimeoutError" and self._was_coming(request)
             return msgspec.structs.replace(details, cause=STILL_COMING) if late else details
-        body = self._scrubbed(b"".join(read[3] for read in request.reads).decode("utf-8", "replace"))
+        body = self.scrubbed(said_in(b"".join(read[3] for read in request.reads), head))
         body = " ".join(filter(None, (redirect_of(status, head), body)))
         kind = f"HTTP {status}" if head is None else head["reason"]
         return ErrorDetails(_shortened(body), type=kind, code=status or None)
@@ -308,7 +313,8 @@ class RowMaker:
         (*_, ended, _, _, _, _, _), (*_, started, _, _), reads = request.done, request.sent, request.reads
         return bool(reads) and reads[-1][0] + self._zero_ns > ended - (ended - started) // 10
 
-    def _scrubbed(self, text: str) -> str:
+    def scrubbed(self, text: str) -> str:
+        """A text of the server without secrets."""
         return scrubbed(text, self._secret_texts)
 
     def _tokens(self, request: JournalRequest, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
@@ -333,6 +339,16 @@ class RowMaker:
             self._report(str(ref), failure(ref, "failed", error).message)
             return None, None, None
         return inputs, outputs, reasoning
+
+
+def _end_of(answer: Answer) -> str:
+    """What the server says of the end of an answer without content; "" where it says nothing."""
+    completion = answer.counts().usage.completion
+    parts = [] if answer.reason is None else [f"the server says that it ended with {answer.reason!r}"]
+    if completion is not None:
+        parts.append("counts output tokens" if completion else "counts no output tokens")
+        parts[-1] = f"{'' if len(parts) > 1 else 'the server '}{parts[-1]}"
+    return f": {' and '.join(parts)}" if parts else ""
 
 
 def _known(value: float | None) -> float:

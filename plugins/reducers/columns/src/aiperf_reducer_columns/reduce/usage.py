@@ -1,13 +1,13 @@
 """The server's own token counts under one set of names.
 
-Keys and containers are those of real servers (OpenAI, Anthropic, Gemini, Bedrock and compatible ones).
+Keys and containers are those of real servers (OpenAI, Anthropic, Gemini, Bedrock and compatible ones).  A count that is no
+count (a text, a negative number, a part of a token) is not used, and the answer is one whose counts can't be read.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -33,6 +33,11 @@ _SPLIT_PLACES = {name: [place.partition(".")[::2] for place in places.split()] f
 _APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens")
 _SAYS_INPUT = ("input_tokens", "inputTokens")
 _WRAPPERS = ("response", "message", "usage", "usageMetadata", "meta", "tokens")
+_COUNTS_ALONE = ("usage", "usageMetadata")
+"""Wrappers that hold counts and nothing else."""
+_MOST = 1 << 31
+"""No answer has so many tokens: a count from here on is damaged."""
+_SECONDS = "prompt_audio_seconds"
 
 
 class Usage(Struct, frozen=True):
@@ -58,17 +63,30 @@ class Usage(Struct, frozen=True):
     audio_s: float | None = None
 
 
-def merged_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+_OF_PROMPT = ("prompt", "cached", "written", "missed", "prompt_audio", "tool", "audio_s")
+_OF_COMPLETION = ("completion", "reasoning", "completion_audio", "accepted", "rejected")
+
+
+class Counted(NamedTuple):
+    """Counts of an answer.  unread: the server sent counts that are none, or that can't be told apart."""
+
+    usage: Usage
+    unread: bool = False
+
+
+def merged_usage(usages: Sequence[Any]) -> dict[str, Any] | None:
     """The usage of an answer whose events have these, in order: nested, key by key, later values win.  A value of None says
-    nothing."""
+    nothing.  One that is no object stands under the name ``usage``, where it can't be read."""
     if not usages:
         return None
     last = usages[-1]
-    if len(usages) == 1:
+    if len(usages) == 1 and isinstance(last, dict):
         return last
+    usages = [usage if isinstance(usage, dict) else {"usage": usage} for usage in usages]
+    last = usages[-1]
     # The usual counts with each chunk: plain numbers under the same keys.
     if all(type(value) is int for value in last.values()) and all(map(set(last).issuperset, usages)):
-        return last
+        return dict(last)
     merged: dict[str, Any] = {}
     for usage in usages:
         _merge(merged, usage)
@@ -86,34 +104,77 @@ def _merge(merged: dict[str, Any], usage: Mapping[str, Any]) -> None:
 
 
 def read_usage(usage: Mapping[str, Any]) -> Usage:
+    """The counts of a usage object, without those that can't be read."""
+    return counted(usage).usage
+
+
+def counted(usage: Mapping[str, Any]) -> Counted:
     """Normalise a usage object.
 
     Some servers (Anthropic, Bedrock) count cached input apart from ``input_tokens``: it is added.
     """
     plain = plain_counts(usage)
     if plain is not None:
-        return Usage(*plain)
+        return Counted(Usage(*plain))
     flat = _flat(usage)
     counts: dict[str, int] = {}
+    unread = any(isinstance(holder, dict) and holder.get(name) is not None and not isinstance(holder[name], dict)
+                 for holder in (usage, usage.get("response"), usage.get("message")) for name in _COUNTS_ALONE)  # fmt: skip
     for name, places in _SPLIT_PLACES.items():
         for key, inner_key in places:
             value = flat.get(key)
-            if inner_key:
-                value = value.get(inner_key) if isinstance(value, dict) else None
-            if (number := _number(value)) is not None:
-                apart = _APART if key in _SAYS_INPUT else ()
-                counts[name] = int(number) + sum(int(_number(flat.get(each)) or 0) for each in apart)
-                break
-    return Usage(**counts, audio_s=_number(flat.get("prompt_audio_seconds")))
+            if inner_key and isinstance(value, dict):
+                value = value.get(inner_key)
+            if value is None:
+                continue
+            number = _count(value)
+            if number is None:
+                unread = True
+            elif name not in counts:
+                apart = [_count(flat.get(each)) or 0 for each in (_APART if key in _SAYS_INPUT else ())]
+                counts[name] = number + sum(apart)
+    seconds = flat.get(_SECONDS)
+    audio_s = _duration(seconds)
+    return Counted(Usage(**counts, audio_s=audio_s), unread or (seconds is not None and audio_s is None))
 
 
 def plain_counts(usage: Mapping[str, Any]) -> tuple[int, int, int] | None:
     """The first three counts where the server gives these alone, as usual; the rest costs ten times as much."""
     if len(usage) == 3:
         prompt, completion, total = usage.get("prompt_tokens"), usage.get("completion_tokens"), usage.get("total_tokens")
-        if type(prompt) is int and type(completion) is int and type(total) is int:
+        if type(prompt) is not int or type(completion) is not int or type(total) is not int:
+            return None
+        if 0 <= prompt < _MOST and 0 <= completion < _MOST and 0 <= total < _MOST:
             return prompt, completion, total
     return None
+
+
+def added(usages: Sequence[Usage], prompts: int) -> Counted:
+    """The counts of an answer with several choices, of which each has its own.
+
+    Completions are added.  Choices of one prompt all count that prompt, which the server had once; *prompts*: of how many the
+    choices are.  What they count differently of the same prompt is unknown.
+    """
+    counts: dict[str, Any] = {}
+    unread = False
+    for name in _OF_COMPLETION:
+        values = [getattr(usage, name) for usage in usages]
+        if None not in values:
+            counts[name] = sum(values)
+    each, rest = divmod(len(usages), prompts)
+    for name in _OF_PROMPT:
+        values = [getattr(usage, name) for usage in usages]
+        if None in values:
+            continue
+        if not rest and each == 1:
+            counts[name] = sum(values)
+        elif len(set(values)) == 1 and not rest:
+            counts[name] = values[0] * prompts
+        else:
+            unread = unread or name == "prompt"
+    if "prompt" in counts and "completion" in counts:
+        counts["total"] = counts["prompt"] + counts["completion"]
+    return Counted(Usage(**counts), unread)
 
 
 def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +186,12 @@ def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+def _count(value: Any) -> int | None:
+    """A number of tokens; None where the value is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST:  # NaN is neither
         return None
-    return value
+    return int(value) if value == int(value) else None
+
+
+def _duration(value: Any) -> float | None:
+    return None if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST else float(value)

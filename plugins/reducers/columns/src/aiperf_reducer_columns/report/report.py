@@ -205,6 +205,7 @@ class _Merging:
             config=plan.input_config(),
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
+            finish_reasons=dict(sorted(counts.reasons.items(), key=lambda each: (-each[1], each[0]))),
             survival=survival(self.catalogue, folds), slices=slices, urls=self._urls(main_plan, counts),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
             telemetry=self._telemetry,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ _KINDS_OF = {
 }  # fmt: skip
 _FAILED_KINDS = ("failed", "cut", "empty", "client_limit", "cancelled")
 _MANY = f"more than {MOST} different "
+_MORE_REASONS = f"further reasons, beyond {MOST}"
 _OPENING = 8
 """Number of a phase's first good requests in ``opening``."""
 _WIDER = (("messages", ("type", "code")), ("types of error", ("code",)), ("codes of errors", ()))
@@ -92,8 +94,10 @@ class PhaseCounts(Tally):
     """The tally of a phase, and extremes.
 
     Times are in ns since the run's start.  chunks: pieces of content; coalesced: those merged with later ones.
-    silent: good answers without token counts of the server; zeroed: those with content and a count of 0; clamped: those with
-    more reasoning than output tokens; hidden_reasoning: those with reasoning tokens and no reasoning text.
+    reasons: why answers ended, good or not, as their servers say it.
+    silent: good answers without token counts of the server; unread_usage: those with counts that can't be read; zeroed: those
+    with content and a count of 0; clamped: those with more reasoning than output tokens; hidden_reasoning: those with reasoning
+    tokens and no reasoning text.
     unreadable: good answers with events that could not be read; unreadable_events: all of these events; unread_first: answers
     with one before all content; unread_first_ns: sum of the times from it to the content.
     whole: good answers that are no stream; whole_failed: complete ones that fail.
@@ -110,6 +114,7 @@ class PhaseCounts(Tally):
     closed_before_write: int = 0
     unacknowledged: int = 0
     silent: int = 0
+    unread_usage: int = 0
     zeroed: int = 0
     unreadable: int = 0
     unreadable_events: int = 0
@@ -122,6 +127,7 @@ class PhaseCounts(Tally):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     opening: list[tuple[float, float]] = []
+    reasons: dict[str, int] = {}
 
     def add(self, batch: RecordBatch) -> None:
         """Count a batch, which is not empty."""
@@ -129,6 +135,7 @@ class PhaseCounts(Tally):
         prompt, completion = batch["usage_prompt_tokens"], batch["usage_completion_tokens"]
         reasoned, cached = batch["usage_reasoning_tokens"], batch["usage_cached_tokens"]
         at_once = batch["first_output_ns"] == batch["first_token_ns"]
+        unread = batch["unread_usage"] == 1
         with_cache = good & ~np.isnan(cached) & ~np.isnan(prompt)
         waits = (batch["first_token_ns"] - batch["unreadable_ns"])[good]
         unreadable = np.nan_to_num(batch["unreadable"][good])
@@ -144,7 +151,8 @@ class PhaseCounts(Tally):
             coalesced=int(batch["coalesced"].sum()), chunks=int(batch.lists("piece_count").values.sum()),
             reconnected=int(((batch["reconnected"] == 1) | (batch["resent"] == 1)).sum()),
             closed_before_write=causes["closed_before_write"], unacknowledged=causes["unacknowledged"],
-            silent=int((good & np.isnan(prompt) & np.isnan(completion)).sum()),
+            silent=int((good & ~unread & np.isnan(prompt) & np.isnan(completion)).sum()),
+            unread_usage=int((good & unread).sum()),
             zeroed=int((good & (completion == 0) & np.isnan(batch["output_tokens"])).sum()),
             unreadable=int((unreadable > 0).sum()), unreadable_events=int(unreadable.sum()),
             whole=int((no_stream & good).sum()), whole_failed=int((no_stream & ~good & complete).sum()),
@@ -152,6 +160,7 @@ class PhaseCounts(Tally):
             clamped=int((good & (reasoned > completion)).sum()), hidden_reasoning=int((good & (reasoned > 0) & at_once).sum()),
             prompt_tokens=int(prompt[with_cache].sum()), cached_tokens=int(cached[with_cache].sum()),
             opening=list(zip(started[earliest].tolist(), (first - started)[earliest].tolist(), strict=True)),
+            reasons=_reasons(batch),
         )  # fmt: skip
         for error, end in zip(batch.texts["error"], ends.tolist(), strict=True):
             if error is not None:
@@ -167,9 +176,21 @@ class PhaseCounts(Tally):
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.opening = sorted([*self.opening, *other.opening])[:_OPENING]
+        for reason, count in other.reasons.items():
+            known = reason if reason in self.reasons or len(self.reasons) < MOST else _MORE_REASONS
+            self.reasons[known] = self.reasons.get(known, 0) + count
 
 
 _SUMS = [field.name for field in msgspec.structs.fields(PhaseCounts) if field.type is int and field.name != "started"]
+
+
+def _reasons(batch: RecordBatch) -> dict[str, int]:
+    """Why answers ended, of the requests that have a record."""
+    texts = batch.texts["finish_reason"]
+    if not any(texts):
+        return {}
+    recorded = np.isin(batch["outcome"], (journal.COMPLETED, journal.ERROR, journal.CANCELLED))
+    return {reason: count for reason, count in Counter(compress(texts, recorded.tolist())).items() if reason}
 
 
 def counted(errors: Counts, error: str, count: int, first_ns: float) -> None:
