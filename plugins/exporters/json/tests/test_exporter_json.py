@@ -84,7 +84,7 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
     full = replace(
         SUMMARY, complete=False, incomplete_reason="the run was cancelled", warnings=("slow",), urls=(url, url),
         outcomes={"completed": 20, "failed": 5}, survival={"request_latency": Result("request_latency", "", "ms", survived)},
-        telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2),),
+        telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2),), finish_reasons={"stop": 20, "odd": 5},
     )  # fmt: skip
     content = written(tmp_path, full)
     assert content.keys() - full.results.keys() == SCHEMA["properties"].keys()
@@ -97,6 +97,8 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
     [
         ("outcomes", {"lost": 1}),
         ("outcomes", {"completed": 1.5}),
+        ("finish_reasons", {"stop": 1.5}),
+        ("finish_reasons", {}),
         ("survival", {"request_latency": {"unit": "ms", "count": 3}}),
         ("urls", [{"url": "http://a"}]),
         ("telemetry", [{"source": "vitals"}]),

@@ -17,6 +17,9 @@ from aiperf_command_validate.records import Records
 _STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 _PERCENTILES = ("p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
 _SINGLE = {"unit", "avg"}
+_REASONS = ["Finish Reason", "Requests"]
+_MANY = 100
+"""From so many different finish reasons on, the summary counts further ones together."""
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
 )  # fmt: skip
@@ -64,7 +67,7 @@ def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Fau
     sections = list(_sections(rows))
     tables = ((["Metric", *_STATISTICS], spread), (["Metric", "Value"], single))
     for section in sections:
-        if section[0] not in [header for header, _ in tables]:
+        if section[0] not in (_REASONS, *(header for header, _ in tables)):
             faults.add(name, f"has a table of {len(section[0])} columns under {','.join(section[0][:2])}…, as no run writes")
         for title in (row[0] for row in section[1:] if len(row) != len(section[0])):
             faults.add(name, f"{title}: has another number of cells than its header", kind="cells and headers")
@@ -78,6 +81,13 @@ def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Fau
             wrong = [key for key, cell in zip(keys, row[1:], strict=False) if not _is_rounded(cell, statistics.get(key))]
             if wrong:
                 faults.add(name, f"{row[0]}: {', '.join(wrong)} is not the JSON's", kind="other numbers than the JSON")
+
+
+def ends(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Faults) -> None:
+    """The CSV has the JSON's finish reasons, in its order."""
+    body = next((section[1:] for section in _sections(rows) if section[0] == _REASONS), [])
+    if body != [[reason, str(count)] for reason, count in summary.get("finish_reasons", {}).items()]:
+        faults.add(name, "the finish reasons are not the JSON's", kind="other numbers than the JSON")
 
 
 def _sections(rows: list[list[str]]) -> Iterator[list[list[str]]]:
@@ -107,6 +117,10 @@ def records(summary: dict[str, Any], requests: Records, name: str, faults: Fault
         listed = value_of(metrics, tag) or 0
         if lines != listed:
             faults.add(name, f"has {lines:,} profiling requests for {tag}, the summary {listed:,.0f}")
+    reasons = summary.get("finish_reasons", {})
+    if len(reasons) < _MANY and dict(requests.reasons) != reasons:
+        listed, told = sum(requests.reasons.values()), sum(reasons.values())
+        faults.add(name, f"its {listed:,} finish reasons are not the {told:,} that the summary counts")
     for tag, values in requests.metrics.items():
         stats = metrics.get(tag)
         if stats is None or "count" not in stats:

@@ -57,6 +57,8 @@ class Records:
         self.warmup_failed = 0
         self.errors: Counter[tuple[Any, Any, Any]] = Counter()
         """Errors of the profiling requests: message, type and code."""
+        self.reasons: Counter[str] = Counter()
+        """Why answers of profiling requests ended, by ``finish_reason``."""
         self.good_in_slice: Counter[int] = Counter()
         self.conversations: dict[str, int] = {}
         """Each conversation's highest turn."""
@@ -91,6 +93,8 @@ class Records:
         group = self._slice(data) if kind == "profiling" and "error" not in line else _ABSENT
         self.warmup_failed += kind == "warmup" and "error" in line
         if kind == "profiling":
+            if "finish_reason" in data:
+                self.reasons[str(data["finish_reason"])] += 1
             error = line.get("error")
             if isinstance(error, dict):
                 self.errors[error.get("message"), error.get("type"), error.get("code")] += 1

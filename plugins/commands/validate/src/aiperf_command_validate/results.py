@@ -119,6 +119,7 @@ class _Checks:
             self.notes.append(f"the run is not complete: {summary.get('incomplete_reason', 'it was cut short')}")
         if table is not None:
             agreement.table(summary, table, self.name("aiperf.csv"), faults)
+            agreement.ends(summary, table, self.name("aiperf.csv"), faults)
         if records is not None:
             agreement.records(summary, records, self.name("jsonl"), faults)
             if self.run.ours and _phases(summary, "profiling") == 1:

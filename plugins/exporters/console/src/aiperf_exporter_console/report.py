@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from aiperf import Measurement, Result, Summary
 from aiperf.sdk.model import names
-from aiperf.sdk.summary import Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
+from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
 from aiperf_exporter_console.telemetry import sampled
@@ -223,6 +223,9 @@ def _about(summary: Summary, width: int) -> Iterator[str]:
     lines = [_delivered(summary.delivered), *map(_phase, summary.phases)]
     if len(summary.outcomes) > 1:
         lines.append(f"Requests: {_outcomes(summary.outcomes)}")
+    if any(reason.lower() not in USUAL_ENDS for told in summary.finish_reasons for reason in told.split(", ")):
+        ends = (f"{count:,} {clean(reason)}" for reason, count in summary.finish_reasons.items())
+        lines.append(f"Finish reasons: {', '.join(ends)}")
     if summary.valid == 0 and summary.failed:
         lines.append("No request succeeded.")
     for line in lines:

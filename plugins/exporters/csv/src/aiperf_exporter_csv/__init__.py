@@ -14,7 +14,10 @@ _UNITLESS = ("count", "requests")
 
 
 class SummaryCsv(SummaryExporter):
-    """``profile_export_aiperf.csv``: metrics with percentiles, an empty line, metrics with one value."""
+    """``profile_export_aiperf.csv``: metrics with percentiles, metrics with one value, and why answers ended.
+
+    An empty line stands between them.
+    """
 
     files = {"aiperf.csv": "{prefix_aiperf}.csv"}
     early = True
@@ -41,6 +44,11 @@ def table(summary: Summary) -> Iterator[list[str]]:
     if single:
         yield ["Metric", "Value"]
         yield from ([name(result), cell(result.stats.get("avg"))] for result in single)
+    if summary.finish_reasons:
+        if results:
+            yield []
+        yield ["Finish Reason", "Requests"]
+        yield from ([reason, str(count)] for reason, count in summary.finish_reasons.items())
 
 
 def name(result: Result) -> str:

@@ -45,6 +45,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "delivered_load": _present(summary.delivered),
         "measurement": _present(summary.measurement),
         "outcomes": summary.outcomes or None,
+        "finish_reasons": summary.finish_reasons or None,
         "survival": statistics(summary.survival) or None,
         "urls": [_url(one) for one in summary.urls] or None,
         "telemetry": [_source(one) for one in summary.telemetry] or None,

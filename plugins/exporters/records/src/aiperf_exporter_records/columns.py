@@ -139,6 +139,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
         "root_correlation_id": sessions,
         "reconnected": Texts(reconnects(batch)),
+        "finish_reason": Texts(_texts(batch, "finish_reason")),
     }
 
 

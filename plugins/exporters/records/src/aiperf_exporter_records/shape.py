@@ -44,6 +44,7 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     record_processor_id: str | None = None
     root_correlation_id: str | None = None
     reconnected: Reconnected | None = None
+    finish_reason: Annotated[str, Meta(description="Of the answer's end, as the server sent it.")] | None = None
 
 
 class Intervals(Struct, frozen=True, omit_defaults=True, gc=False):
