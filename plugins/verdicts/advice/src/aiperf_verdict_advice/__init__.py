@@ -8,6 +8,8 @@ from aiperf import Evidence, Finding, FindingLevel, Verdict
 from aiperf.sdk.model import LENGTH_FIELDS
 from aiperf.sdk.verdict import CERTAIN, LIKELY
 
+from aiperf_verdict_advice.ends import stopped_answers, unreadable_usage
+
 COLD, COLD_MS, COLD_REQUESTS = 3.0, 50.0, 20
 """A server was cold where even the fastest request of the first wave took this many times the median, and this much longer;
 with fewer requests there is no usual one."""
@@ -27,7 +29,9 @@ class Advice(Verdict[None]):
     def judge(self, evidence: Evidence) -> Iterator[Finding]:
         if evidence.plan.target.use_server_token_count:
             yield from _server_counts(evidence)
+        yield from unreadable_usage(evidence)
         yield from _unreadable_events(evidence)
+        yield from stopped_answers(evidence)
         yield from _cold_start(evidence)
         yield from _hidden_reasoning(evidence)
         if evidence.single_turn:

@@ -226,6 +226,14 @@ def _empty(error: ErrorDetails, plan: Plan) -> str:
     )
 
 
+def _ended_empty(error: ErrorDetails, plan: Plan) -> str:
+    said = error.message.partition(": the server ")[2].partition(";")[0]
+    return (
+        f"answers have no content, and the server {said}: so end answers that a filter stopped, and reasoning that is kept"
+        " hidden and takes the whole length; --export-level raw keeps the answers"
+    )
+
+
 _MODEL = (
     r"(?i)\bmodels?\b.{0,80}(not (be )?found|does not exist|not exist|unknown|not available|no such)"
     r"|(unknown|invalid|no such) model|no model is called|model_not_found"
@@ -261,6 +269,7 @@ _RULES = (
     _Rule("fails", (500, 501), "", _fails),
     _Rule("refused", (400, 422), "", _refused),
     _Rule("no_content", (), r"^the answer has no content$", _empty),
+    _Rule("ended_without_content", (), r"^the answer has no content: the server ", _ended_empty),
     _Rule("other_type", (), r"; the answer is [\w.+/-]+$", _page),
 )
 
