@@ -83,6 +83,11 @@ SERVERS = (
     Wrong("It isn't ready (503).", ("503", "--wait-for-model-timeout"), answer(b"loading", status=503)),
     Wrong("Its answers are empty.", ("no content", "--endpoint-type"), answer(b"")),
     Wrong("Its event streams have no event.", ("no content",), answer(b"", content_type="text/event-stream")),
+    Wrong("A filter stops every answer before its first word.", ("ended with 'content_filter'", "--export-level raw"), answer(
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}\n\n', content_type="text/event-stream")),
+    Wrong("It fails, and says so in an event stream.", ("500", "CUDA error"), answer(
+        b'data: {"error":{"message":"CUDA error: out of memory"}}\n\ndata: [DONE]\n\n', status=500,
+        content_type="text/event-stream")),
     Wrong("Its answers have another form.", ("--endpoint-type",), answer(b'{"hello": "world"}')),
     Wrong("It closes without an answer.", ("closes",)),
     Wrong("It never answers.", ("--request-timeout-seconds",), words=("--request-timeout-seconds", "0.5"), silent=True),

@@ -75,6 +75,33 @@ HELD = {
         "test_usage.py::test_the_usage_of_several_events_is_one",
         "test_stranger_dialects.py::test_usage_of_two_events_is_one",
     ),
+    "the server's token counts of several answers to a request (`n`)": (
+        "test_finish_reasons.py::test_the_tokens_of_several_choices_are_those_of_all",
+        "test_finish_reasons.py::test_counts_that_cannot_be_told_apart_by_choice_are_told",
+    ),
+    "token counts that are negative, no whole numbers, no numbers, or no object": (
+        "test_bad_usage.py::test_a_count_that_is_none_fails_no_answer_and_is_not_used",
+        "test_finish_reasons.py::test_counts_that_are_none_are_not_used_and_told_once",
+    ),
+    "finish reasons": (
+        "test_finish_reasons.py::test_each_request_has_the_reason_that_its_server_sent",
+        "test_finish_reasons.py::test_the_summary_counts_them_in_json_and_csv",
+        "test_finish_reasons.py::test_one_warning_tells_of_filters_refusals_and_errors",
+    ),
+    "chat answers in `refusal`, or as sound with a transcript": (
+        "test_finish_reasons.py::test_a_refusal_and_a_transcript_are_answers",
+    ),
+    "an empty answer with a finish reason or token counts": ("test_ends.py::test_an_empty_answer_is_told_by_its_end",),
+    "a text so far that shrinks (`sglang_generate`, `generate`): a stop string that is taken back": (
+        "test_ends.py::test_text_that_was_taken_back_is_not_counted",
+        "test_endpoint_sglang_generate.py::test_of_a_text_that_shrinks_what_stayed_counts_and_it_is_said_once",
+    ),
+    "tokens that are marked `special` (`huggingface_generate`)": (
+        "test_endpoint_huggingface_generate.py::test_an_answer_means",
+    ),
+    "an error status with an event stream as its body": (
+        "test_ends.py::test_an_error_status_with_an_event_stream_has_the_message_of_its_first_data",
+    ),
     "whole answers, where streams were asked for": (
         "test_verdict_measurement.py::test_whole_answers_are_told_where_streams_were_asked_for",
         "test_stranger_dialects.py::test_a_stream_of_another_framing_is_told",
@@ -580,7 +607,7 @@ def sections() -> dict[str, list[str]]:
 def functions(name: str) -> set[str]:
     """The test functions of the file of that name, methods of contracts too."""
     (path,) = [*ROOT.glob(f"*/tests/{name}"), *ROOT.glob(f"tests/{name}"), *ROOT.glob(f"plugins/*/*/tests/{name}"),
-               *ROOT.glob(f"libraries/testing/src/aiperf_testing/{name}")]  # fmt: skip
+               *ROOT.glob(f"libraries/*/tests/{name}"), *ROOT.glob(f"libraries/testing/src/aiperf_testing/{name}")]  # fmt: skip
     return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
 
 
