@@ -224,17 +224,17 @@ HELD = {
         "test_dataset_mooncake_trace.py::test_it_knows_its_rows",
     ),
     "errors in a data file": (
-        "test_hook_recognition_rowfile.py::test_a_bad_row_is_named_with_its_line",
+        "test_row_files.py::test_a_bad_row_is_named_with_its_line",
         "test_dataset_single_turn.py::test_a_row_that_breaks_a_rule_is_named_with_its_line",
     ),
     "`--shared-system-prompt-length`, `--user-context-prompt-length` with a file": (
         "test_recipes.py::test_r8_own_conversations_with_a_shared_system_prompt",
     ),
     "files that are compressed, or tables": (
-        "test_hook_recognition_rowfile.py::test_rows_come_with_their_lines_also_from_a_compressed_file",
-        "test_hook_recognition_rowfile.py::test_rows_of_a_zstd_file_have_their_lines",
-        "test_hook_recognition_rowfile.py::test_a_header_without_commas_tells_what_is_between_values",
-        "test_hook_recognition_rowfile.py::test_columnar_files_have_rows_and_types",
+        "test_row_files.py::test_rows_come_with_their_lines_also_from_a_compressed_file",
+        "test_row_files.py::test_rows_of_a_zstd_file_have_their_lines",
+        "test_row_files.py::test_a_header_without_commas_tells_what_is_between_values",
+        "test_row_files.py::test_columnar_files_have_rows_and_types",
     ),
     "`--input-file s3://…`, `gs://…`, `https://…`": (
         "test_sources.py::test_a_url_is_read_from_its_local_copy",
