@@ -23,7 +23,7 @@ from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.framing import JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole
 from aiperf_configuration_yaml import Yaml
 from aiperf_reducer_columns.reduce.answer import read_answer
-from aiperf_reducer_columns.reduce.usage import read_usage
+from aiperf_reducer_columns.reduce.usage import merged_usage, read_usage
 from aiperf_transport_sockets.answer import Answer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -136,7 +136,7 @@ def decode(data: bytes) -> None:
     with contextlib.suppress(BadResponse):
         delta = endpoint.decode(body) if type(endpoint).decode is not Endpoint.decode else None
         if delta is not None and delta.usage:
-            read_usage(delta.usage)
+            read_usage(merged_usage([delta.usage]) or {})
     cut = at * len(body) // 255
     for streamed in (False, True):
         reads = [(1, 1, 0, body[:cut]), (2, 2, 0, body[cut:])]
