@@ -52,6 +52,9 @@ def api_error(message: str, code: str) -> str:
         (seen(api_error("This is too much for the model.", "context_length_exceeded"), 400), "too_long", "--osl smaller"),
         (seen(api_error("We have no such thing.", "model_not_found"), 404), "unknown_model", "at /v1/models; it says: We have"),
         (seen(api_error("The model is busy with your invalid schema", ""), 422), "refused", "refuses the requests (422)"),
+        (seen('{"error":"generate expects model to produce exactly 1 response, use generate stream for models that may generate'
+            ' various number of responses"}', 400), "decoupled", "add --streaming; it says: generate expects"),
+        (seen('{"error":"doesn\'t support models with decoupled transaction policy"}', 500), "decoupled", "add --streaming"),
         (seen("slow down", 429), "rate_limited", "--concurrency or --request-rate; it says: slow down"),
         (seen("h:80: Connection refused", cause=REFUSED), "nobody_listens", "nothing listens at -u http"),
         (seen("h:80: Connect call failed", cause=REFUSED, kind="ConnectionRefusedError"), "nobody_listens", "at -u http"),

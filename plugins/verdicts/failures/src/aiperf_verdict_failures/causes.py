@@ -123,6 +123,10 @@ def _refused(error: ErrorDetails, plan: Plan) -> str:
     )
 
 
+def _decoupled(error: ErrorDetails, plan: Plan) -> str:
+    return f"the model answers in parts (decoupled), which only streams carry: add --streaming{_said(error)}"
+
+
 def _fails(error: ErrorDetails, plan: Plan) -> str:
     return f"the server fails ({error.code}): its own log says why{_said(error)}"
 
@@ -249,6 +253,7 @@ _NAMELESS = r"(?i)gaierror|name or service not known|name resolution|no address 
 _RULES = (
     _Rule("redirected", (), r"^redirected to ", _redirect),
     _Rule("not_authorized", (401, 403), "", _key),
+    _Rule("decoupled", (), r"(?i)decoupled|\bgenerate[ _]stream\b|exactly 1 response", _decoupled),
     _Rule("too_long", (400, 413, 422, 500), _CONTEXT, _context),
     _Rule("old_length_name", (400, 422), r"max_completion_tokens", _old_name),
     _Rule("unknown_model", (400, 404, 422), _MODEL, _model),
