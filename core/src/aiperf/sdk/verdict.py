@@ -103,6 +103,8 @@ class AnswerCounts(Struct, frozen=True):
     all content; unread_first_ns: sum of the times from it to the content.
     whole: answers that came whole, and are no stream.  whole_failed: complete answers of failed requests that did.
     prompt_tokens, cached_tokens: as the server counts, in answers with a count of cached tokens.
+    length_shift: by how many the answers of another length than was asked for are more (fewer: below 0) by the server's counts,
+    where there are any, than by those made here.  far_prompts: answers whose prompts have far other counts at the server.
     """
 
     valid: int = 0
@@ -120,6 +122,8 @@ class AnswerCounts(Struct, frozen=True):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     unread_usage: int = 0
+    length_shift: int = 0
+    far_prompts: int = 0
 
 
 class Evidence(Struct, frozen=True, kw_only=True):

@@ -75,7 +75,8 @@ class TestInterTokenLatencyKeepsTheContract(MetricContract):
 
 
 @pytest.mark.parametrize(
-    ("prompt", "counted", "extra"), [(113, 100, 13), (90, 100, -10), (100, 100, 0), (ABSENT, 100, None), (113, ABSENT, None)]
+    ("prompt", "counted", "extra"),
+    [(113, 100, 13), (90, 100, -10), (100, 100, 0), (ABSENT, 100, None), (113, ABSENT, None), (0, 100, None)],
 )
 def test_extra_prompt_tokens_are_signed(prompt, counted, extra):
     batch = one(usage_prompt_tokens=prompt, input_tokens=counted)
@@ -183,7 +184,7 @@ def test_values_are_those_worked_out_by_hand():
 
 @pytest.mark.parametrize(
     ("said", "counted", "percent"),
-    [(110, 100, 10), (90, 100, 10), (100, 100, 0), (5, 0, None), (ABSENT, 100, None), (100, ABSENT, None)],
+    [(110, 100, 10), (90, 100, 10), (100, 100, 0), (5, 0, None), (0, 100, None), (ABSENT, 100, None), (100, ABSENT, None)],
 )
 def test_a_difference_is_unsigned_in_percent_of_the_clients_count(said, counted, percent):
     assert column(UsagePromptTokensDifference(), usage_prompt_tokens=[said], input_tokens=[counted]) == [percent]

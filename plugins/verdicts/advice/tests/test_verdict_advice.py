@@ -8,6 +8,7 @@ import pytest
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan, Plan, TlsPlan
 from aiperf.sdk.summary import STATISTICS, Result
+from aiperf.sdk.verdict import AnswerCounts
 from aiperf_reducer_columns.reduce.reducer import Reducer
 from aiperf_reducer_columns.report.evidence import arrivals, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
@@ -202,7 +203,6 @@ def test_tokens_of_media_are_no_other_tokenizer(tag: str) -> None:
         ({"p5": 12.0, "p50": 13.0, "p95": 14.0}, 3.0, "template_tokens"),
         ({"p5": 4.0, "p50": 13.0, "p95": 21.0}, 0.0, "token_counts_differ"),  # another tokenizer: by length
         ({"p5": -9.0, "p50": -9.0, "p95": -9.0}, 0.0, "token_counts_differ"),
-        ({"p5": 13.0, "p50": 13.0, "p95": 13.0}, 40.0, "token_counts_differ"),
     ],
 )
 def test_a_chat_template_is_told_from_another_tokenizer(extra: dict[str, float], answers_pct: float, kind: str) -> None:
@@ -212,6 +212,36 @@ def test_a_chat_template_is_told_from_another_tokenizer(extra: dict[str, float],
     assert list(found) == [kind]
     if kind == "template_tokens":
         assert found[kind].startswith("note: the server counts 13 prompt tokens more than were made")
+
+
+@pytest.mark.parametrize(("extra", "kinds"), [(13.0, ["template_tokens", "answer_tokens"]), (0.0, ["answer_tokens"])])
+def test_prompts_alone_show_the_tokenizer(extra: float, kinds: list[str]) -> None:
+    results = COUNTS | spread("usage_prompt_tokens_extra", p5=extra, p50=extra, p95=extra)
+    results |= spread("usage_completion_tokens_diff_pct", p50=20.0, p95=40.0)
+    found = notes_of(results=results)
+    assert list(found) == kinds
+    assert "--tokenizer" not in "".join(found.values())
+
+
+def test_prompts_of_endpoints_without_answers_are_told_as_those_of_chats() -> None:
+    prompts, answers = result("usage_prompt_tokens_diff_pct", 394.0), AnswerCounts(valid=24, far_prompts=24)
+    far = prompts | spread("usage_prompt_tokens", avg=1234.4) | spread("input_sequence_length", avg=250.0)
+    found = notes_of(results=far | spread("usage_prompt_tokens_extra", p5=700.0, p50=984.0, p95=1200.0), answers=answers)
+    assert found["token_counts_differ"].startswith(
+        "advice: with 24 answers the server's token counts are far from those counted here, 1,234 for 250 a request on average"
+    )
+    assert "not characters" in found["token_counts_differ"]
+    framed = notes_of(results=prompts | spread("usage_prompt_tokens_extra", p5=2.0, p50=2.0, p95=2.0), answers=answers)
+    assert list(framed) == ["template_tokens"]
+    assert "tokens of its own around each text" in framed["template_tokens"]
+
+
+def test_lengths_are_judged_by_the_servers_count(plan: Plan) -> None:
+    ours = result("osl_mismatch_count", 24.0)
+    assert said(plan, PhaseCounts(length_shift=-24), ours) == ""
+    assert "2 answers don't have" in said(plan, PhaseCounts(length_shift=-22), ours)
+    assert "25 answers don't have" in said(plan, PhaseCounts(length_shift=1), ours)
+    assert said(plan, PhaseCounts(length_shift=9)) == "", "lengths of several answers to a request are not compared"
 
 
 def test_a_chat_template_that_is_counted_is_no_cause(plan: Plan) -> None:

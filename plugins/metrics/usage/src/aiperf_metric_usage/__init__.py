@@ -236,14 +236,18 @@ class OverallUsagePromptCacheReadPct(RunMetric):
 
 
 class _Difference(Metric):
-    """Unsigned difference of the server's count from the client's, in percent of the latter; absent where that is zero."""
+    """Unsigned difference of the server's count from the client's, in percent of the latter.
+
+    Absent where either is zero: a server that counts nothing says 0.
+    """
 
     unit = Unit.PERCENT
 
     def column(self, batch: RecordBatch) -> Column:
         reported, counted = (batch[need] for need in self.needs)
         difference = np.abs(reported - counted) * 100
-        share: Column = np.divide(difference, counted, out=np.full(len(batch), np.nan), where=counted > 0)
+        both = (counted > 0) & (reported > 0)
+        share: Column = np.divide(difference, counted, out=np.full(len(batch), np.nan), where=both)
         return share
 
 
@@ -275,7 +279,10 @@ class UsageReasoningTokensDifference(_Difference):
 
 
 class UsagePromptTokensExtra(Metric):
-    """The server's prompt tokens beyond the client's input tokens: a chat template adds the same number to each prompt."""
+    """The server's prompt tokens beyond the client's input tokens: a chat template adds the same number to each prompt.
+
+    Absent where the server says 0.
+    """
 
     tag = "usage_prompt_tokens_extra"
     title = "Usage Prompt Extra Tokens"
@@ -284,8 +291,8 @@ class UsagePromptTokensExtra(Metric):
     requires = Needs.CLIENT_TOKENS | Needs.TOKENS_IN
 
     def column(self, batch: RecordBatch) -> Column:
-        extra: Column = batch["usage_prompt_tokens"] - batch["input_sequence_length"]
-        return extra
+        reported = batch["usage_prompt_tokens"]
+        return np.where(reported > 0, reported - batch["input_sequence_length"], np.nan)
 
 
 class UsageInterTokenLatency(Metric):

@@ -156,36 +156,33 @@ def _server_latency(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("server_inter_token_latency", FindingLevel.NOTE, sentence, CERTAIN, {"server_ms": other, "own_ms": mine})
 
 
-def _template_tokens(evidence: Evidence) -> int | None:
-    """Tokens that the server counts beyond each prompt, all alike: its chat template.  None where it is no such number, or the
-    template is counted here, too.
+def _prompt_extra(evidence: Evidence) -> int | None:
+    """Tokens that the server counts beyond each prompt, 0 or more, and all alike; None where they are no such number.
+
+    Another tokenizer differs by length.  Answers say nothing of that: their text is tokenized again here.
     """
-    if evidence.plan.data.chat_template:
-        return None
-    results = evidence.summary.results
-    extra, answers = results.get("usage_prompt_tokens_extra"), results.get("usage_completion_tokens_diff_pct")
-    if extra is None or answers is None or answers.stats["p95"] > COUNT_PCT:
+    extra = evidence.summary.results.get("usage_prompt_tokens_extra")
+    if extra is None:
         return None
     low, high = extra.stats["p5"], extra.stats["p95"]
-    return round(extra.stats["p50"]) if low > 0 and high - low <= TEMPLATE_SPREAD else None
+    return round(extra.stats["p50"]) if low >= 0 and high - low <= TEMPLATE_SPREAD else None
 
 
 def _mismatches(evidence: Evidence) -> Iterator[Finding]:
-    counted = _count(evidence, "usage_discrepancy_count")
-    template = _template_tokens(evidence) if counted else None
-    if counted and MEDIA & evidence.summary.results.keys():
+    counted, generates = _count(evidence, "usage_discrepancy_count"), "usage_discrepancy_count" in evidence.summary.results
+    prompts = evidence.answers.far_prompts if "usage_prompt_tokens_diff_pct" in evidence.summary.results else 0
+    extra = _prompt_extra(evidence) if counted or prompts else None
+    if extra and evidence.plan.data.chat_template:
+        extra = None
+    if (counted or prompts) and MEDIA & evidence.summary.results.keys():
         sentence = (
-            f"with {_answers(counted)} the server's token counts are far from those counted here, which are of text alone: a"
-            " server counts pictures and sound, too, and --use-server-token-count takes its counts"
+            f"with {_answers(counted or prompts)} the server's token counts are far from those counted here, which are of text"
+            " alone: a server counts pictures and sound, too, and --use-server-token-count takes its counts"
         )
-        yield Finding("media_tokens", FindingLevel.NOTE, sentence, LIKELY, {"answers": counted})
-    elif template is not None:
-        sentence = (
-            f"the server counts {template:,} prompt tokens more than were made, alike for every request: its chat template;"
-            " input lengths are without them; --apply-chat-template counts them, --use-server-token-count takes the server's"
-        )
-        yield Finding("template_tokens", FindingLevel.NOTE, sentence, LIKELY, {"tokens": template, "answers": counted})
-    elif counted:
+        yield Finding("media_tokens", FindingLevel.NOTE, sentence, LIKELY, {"answers": counted or prompts})
+    elif extra is not None:
+        yield from _same_tokenizer(evidence, extra, counted or prompts, generates=generates)
+    elif generates and counted:
         turns = "; a chat template, which adds tokens to each message, may be the cause, too (--apply-chat-template)"
         turns = "" if evidence.single_turn or evidence.plan.data.chat_template else turns
         yield _advice(
@@ -194,8 +191,51 @@ def _mismatches(evidence: Evidence) -> Iterator[Finding]:
             f" --tokenizer the model's? --use-server-token-count takes the server's{turns}",
             {"answers": counted},
         )
-    lengths = _count(evidence, "osl_mismatch_count")
-    if lengths:
+    elif prompts:
+        yield _advice(
+            "token_counts_differ",
+            f"with {_answers(prompts)} the server's token counts are far from those counted here{_ratio(evidence)}: is"
+            " --tokenizer the model's, and does the server count tokens, not characters? Where it does,"
+            " --use-server-token-count takes its counts",
+            {"answers": prompts},
+        )
+    yield from _other_lengths(evidence)
+
+
+def _ratio(evidence: Evidence) -> str:
+    """Means of both counts of a prompt, where they are known."""
+    results = evidence.summary.results
+    theirs, ours = results.get("usage_prompt_tokens"), results.get("input_sequence_length")
+    if theirs is None or ours is None:
+        return ""
+    return f", {theirs.stats['avg']:,.0f} for {ours.stats['avg']:,.0f} a request on average"
+
+
+def _same_tokenizer(evidence: Evidence, extra: int, differing: float, *, generates: bool) -> Iterator[Finding]:
+    """What the differences are of, where prompts show that the tokenizer is the model's."""
+    if extra:
+        what = "its chat template" if generates else "tokens of its own around each text"
+        step = "; --apply-chat-template counts them, --use-server-token-count takes the server's" if generates else ""
+        sentence = (
+            f"the server counts {extra:,} prompt tokens more than were made, alike for every request: {what}; input lengths are"
+            f" without them{step}"
+        )
+        yield Finding("template_tokens", FindingLevel.NOTE, sentence, LIKELY, {"tokens": extra, "answers": differing})
+    answers = evidence.summary.results.get("usage_completion_tokens_diff_pct")
+    if answers is not None and answers.stats["p95"] > COUNT_PCT:
+        sentence = (
+            "the server's counts of answers are far from those made here of their text, though prompts show the same tokenizer:"
+            " text that is tokenized again may have other tokens, and a server counts some that it does not show;"
+            " --use-server-token-count takes the server's"
+        )
+        yield Finding("answer_tokens", FindingLevel.NOTE, sentence, LIKELY, {"diff_p95_pct": answers.stats["p95"]})
+
+
+def _other_lengths(evidence: Evidence) -> Iterator[Finding]:
+    """Answers of another length than was asked for: by the server's usage where there is any."""
+    results = evidence.summary.results
+    lengths = _count(evidence, "osl_mismatch_count") + evidence.answers.length_shift if "osl_mismatch_count" in results else 0
+    if lengths > 0:
         free = not LENGTH_FIELDS & evidence.plan.target.extra.keys()
         hint = "; where the server knows it, --extra-inputs ignore_eos:true or min_tokens makes it keep to them" if free else ""
         have = "doesn't" if lengths == 1 else "don't"

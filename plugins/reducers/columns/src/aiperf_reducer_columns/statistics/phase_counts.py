@@ -16,6 +16,7 @@ from aiperf.sdk.summary import ErrorCount
 from msgspec import Struct
 
 from aiperf_reducer_columns.statistics.fold import add_counts
+from aiperf_reducer_columns.statistics.server_counts import far_prompts, length_shift
 
 KINDS = ("completed", "failed", "cut", "empty", "client_limit", "cancelled", "aborted", "unfinished", "damaged")
 """Outcomes of a request that was sent."""
@@ -103,6 +104,7 @@ class PhaseCounts(Tally):
     whole: good answers that are no stream; whole_failed: complete ones that fail.
     prompt_tokens, cached_tokens: as the server counts, in good answers with a count of cached tokens.  opening: of the first
     good requests, their start, and the time to the first token or the end.
+    length_shift, far_prompts: see :mod:`~aiperf_reducer_columns.statistics.server_counts`.
     """
 
     first_start_ns: float = math.inf
@@ -126,6 +128,8 @@ class PhaseCounts(Tally):
     hidden_reasoning: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    length_shift: int = 0
+    far_prompts: int = 0
     opening: list[tuple[float, float]] = []
     reasons: dict[str, int] = {}
 
@@ -160,7 +164,7 @@ class PhaseCounts(Tally):
             clamped=int((good & (reasoned > completion)).sum()), hidden_reasoning=int((good & (reasoned > 0) & at_once).sum()),
             prompt_tokens=int(prompt[with_cache].sum()), cached_tokens=int(cached[with_cache].sum()),
             opening=list(zip(started[earliest].tolist(), (first - started)[earliest].tolist(), strict=True)),
-            reasons=_reasons(batch),
+            length_shift=length_shift(batch), far_prompts=far_prompts(batch), reasons=_reasons(batch),
         )  # fmt: skip
         for error, end in zip(batch.texts["error"], ends.tolist(), strict=True):
             if error is not None:
