@@ -391,3 +391,16 @@ def test_a_row_that_breaks_a_rule_is_named_with_its_line(tmp_path: Path, row: st
 ])  # fmt: skip
 def test_it_knows_its_rows(row: Any, known: bool) -> None:
     assert SingleTurn.recognises(Path("x.jsonl"), row) is known
+
+
+def test_an_unknown_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    read(tmp_path, '{"text": "a"}\n{"text": "b", "max_tokens": 3}\n{"text": "c", "max_tokens": 4, "output_length": 1}\n')
+    (message,) = caplog.messages
+    said = "the key 'max_tokens' is unknown, and is not sent: fields of the body stand below 'extra'"
+    assert message.endswith(f"rows.jsonl:2: {said}")
+
+
+def test_an_extra_that_replaces_what_the_run_makes_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    read(tmp_path, '{"text": "a", "extra": {"stream": false, "top_p": 1}}\n' * 2)
+    (message,) = caplog.messages
+    assert message.endswith("rows.jsonl:1: extra has 'stream', which replaces what the run makes of the row")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import BadTokenizer
-from aiperf_tokenizer_builtin import Builtin, O200kBase, plain, remembered
+from aiperf_tokenizer_builtin import NAMES, Builtin, O200kBase, plain, remembered
 from aiperf_tokenizer_builtin.contract import BuiltinContract
 from aiperf_tokenizer_builtin.vocabulary import pack, ranks, read, unpack
 
@@ -117,6 +117,16 @@ def test_opening_twice_holds_one_vocabulary() -> None:
 @pytest.mark.parametrize(("name", "known"), [("builtin", True), (" BUILTIN", True), ("./builtin", False), ("gpt2", False)])
 def test_only_builtin_is_recognised(name: str, known: bool) -> None:
     assert Builtin().recognises(name) is known
+
+
+def test_the_manifest_has_every_further_name() -> None:
+    manifest = (Path(plain.__file__).parent / "aiperf.yaml").read_text()
+    (line,) = [line for line in manifest.splitlines() if "aliases:" in line]
+    assert line.partition("[")[2].rstrip("]").split(", ") == list(NAMES[1:])
+
+
+def test_tiktokens_names_open_the_same_tokenizer() -> None:
+    assert Builtin().open("gpt-4o") is Builtin().open("GPT_4o") is Builtin().open("o200k_base") is Builtin().open("builtin")
 
 
 def test_another_name_is_refused_with_a_hint() -> None:

@@ -432,3 +432,10 @@ def test_a_directory_with_the_name_of_a_model_hides_nothing(
 
 class TestHuggingFaceKeepsTheContract(HuggingFaceContract):
     pass
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "gpt-4", "GPT-3.5-turbo"])
+def test_an_encoding_of_tiktoken_without_its_data_is_said_to_be_that(name: str) -> None:
+    with pytest.raises(BadTokenizer, match=r"is an encoding of tiktoken, or a model with it") as caught:
+        HuggingFace().open(name)
+    assert caught.value.hints[0].startswith("'--tokenizer builtin' counts with o200k_base")

@@ -33,6 +33,10 @@ _PREFIX = "\0prefix"
 """Key under which a row has its number of blocks and of hits."""
 _BODY_KEYS = ("model", "stream", "max_tokens")
 """Keys that mark a row with ``messages`` as a request's body instead of a row of a trace."""
+_KNOWN = {
+    *KINDS, _PREFIX, "hash_ids", "tools", "timestamp", "delay", "session_id", "output_length", "extra", "type", "group_id",
+    "is_restart",
+}  # fmt: skip
 
 
 class MooncakeTrace(Dataset[MooncakeTraceOptions]):
@@ -121,6 +125,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
         return synthesized(self.options, self.context, rows, reader.session, size, reader.wrong)
 
     def _turn(self, reader: Rows, row: dict[str, Any], line: int, number: int, index: int) -> Turn:
+        reader.tell_unknown(row, _KNOWN, line)
         timestamp, delay = reader.number(row, "timestamp", line), reader.number(row, "delay", line)
         texts, extra, payload, tokens = self._content(reader, row, line, number, index)
         turn = Turn(
@@ -131,7 +136,7 @@ class MooncakeTrace(Dataset[MooncakeTraceOptions]):
             input_tokens=tokens,
             prefix_blocks=row[_PREFIX][0],
             prefix_hits=row[_PREFIX][1],
-            extra=extra | (reader.mapping(row, "extra", line) or {}),
+            extra=extra | reader.extra(row, line),
             payload=payload,
         )
         chat = "messages" in extra and turn.extra["messages"] is extra["messages"]

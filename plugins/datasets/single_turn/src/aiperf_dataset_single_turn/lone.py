@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiperf_rows.bounds import bounded_lines
 from aiperf_rows.row_files import is_table, lines
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class LoneRows:
         with self._path.open("rb") as file:
             for number in numbers:
                 file.seek(starts[number])
-                yield number, 1 + number + bisect_right(blank, number), file.readline()
+                line = 1 + number + bisect_right(blank, number)
+                yield number, line, next(bounded_lines(self._path, file, line))
 
 
 def lone_rows(path: Path, *, anything: bool = False) -> LoneRows | None:

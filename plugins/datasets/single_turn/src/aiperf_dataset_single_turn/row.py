@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from aiperf import BadDataset, Media, Turn
 from aiperf.sdk.media import MediaReader, media_bytes
 from msgspec.structs import replace
+
+log = logging.getLogger(__name__)
 
 _FIELDS = {"text": "texts", "image": "images", "audio": "audios", "video": "videos"}
 _ALIASES = {"text_input": "text"}
@@ -18,6 +21,12 @@ _MIME = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".mp4
 _AUDIO = (".wav", ".mp3")
 MODALITIES = (*_FIELDS, *_FIELDS.values(), *_ALIASES)
 """Keys that identify a row of this format."""
+_KNOWN = {
+    *MODALITIES, "image_uuids", "role", "model", "timestamp", "delay", "output_length", "extra", "session_id", "type",
+}  # fmt: skip
+_MOST_TOLD = 10
+_REPLACING = ("messages", "stream")
+"""Fields of a body that the run makes itself."""
 
 
 class Rows:
@@ -30,6 +39,7 @@ class Rows:
         self.path, self._anywhere = path, anywhere
         self._folder = path.parent.resolve()
         self._reader = MediaReader()
+        self._told: set[str] = set()
 
     def turn(self, row: dict[str, Any], line: int, what: str = "row") -> Turn:
         """A row, or a turn within one, as a turn.
@@ -39,6 +49,7 @@ class Rows:
         """
         if row.get("text") and row.get("text_input"):
             raise self.wrong(line, "text and text_input exclude each other")
+        self.tell_unknown(row, _KNOWN, line)
         row = {_ALIASES.get(key, key): value for key, value in row.items()}
         texts = self._strings(row, "text", line)
         media = tuple(self._media(row, line))
@@ -56,7 +67,7 @@ class Rows:
             max_tokens=length,
             delay_ms=delay,
             timestamp_ms=timestamp,
-            extra=self.mapping(row, "extra", line) or {},
+            extra=self.extra(row, line),
         )
         named = _named(row)
         return replace(turn, named=named) if named else turn
@@ -95,6 +106,25 @@ class Rows:
         if value is not None and not isinstance(value, dict):
             raise self.wrong(line, f"{key} is {shown(value)}; it must be an object")
         return value
+
+    def extra(self, row: dict[str, Any], line: int) -> dict[str, Any]:
+        """Further fields of the body; those that replace what the run makes are told, once each."""
+        extra = self.mapping(row, "extra", line) or {}
+        for key in _REPLACING:
+            if key in extra and f"extra.{key}" not in self._told:
+                self._told.add(f"extra.{key}")
+                log.warning("%s:%d: extra has %r, which replaces what the run makes of the row", self.path, line, key)
+        return extra
+
+    def tell_unknown(self, row: dict[str, Any], known: Container[str], line: int) -> None:
+        """Warn, once for each, of keys of the row that nobody reads."""
+        for key in row:
+            if key not in known and key not in self._told and len(self._told) < _MOST_TOLD:
+                self._told.add(key)
+                log.warning(
+                    "%s:%d: the key %s is unknown, and is not sent: fields of the body stand below 'extra'", self.path, line,
+                    shown(key),
+                )  # fmt: skip
 
     def session(self, row: dict[str, Any], line: int) -> str | None:
         """The row's session id; a number becomes its digits."""

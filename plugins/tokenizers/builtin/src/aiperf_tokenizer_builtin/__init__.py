@@ -18,23 +18,29 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 _MAX_BLANK = 250_000
+NAMES = (
+    "builtin", "o200k_base", "gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-5", "o1", "o3", "o3-mini",
+    "o4-mini",
+)  # fmt: skip
+"""The package's own name, tiktoken's of the encoding, and those of models that tiktoken gives this encoding."""
+_KNOWN = {name.replace("_", "-") for name in NAMES}
 _BLANKS = re.compile(r"\s{2,}")
 
 
 class Builtin:
-    """Opens the tokenizer ``builtin``."""
+    """Opens the tokenizer ``builtin``, also by tiktoken's names for it."""
 
     def __init__(self, options: object = None) -> None:
         pass
 
     def recognises(self, name: str) -> bool:
-        return name.strip().lower() == "builtin"
+        return name.strip().lower().replace("_", "-") in _KNOWN
 
     def open(self, name: str) -> O200kBase:
         """The tokenizer; all calls in a process share one instance.
 
         Raises:
-            BadTokenizer: *name* isn't ``builtin``, or the installed data is damaged.
+            BadTokenizer: *name* is none of NAMES, or the installed data is damaged.
         """
         if not self.recognises(name):
             raise BadTokenizer(f"the builtin tokenizer is called 'builtin', not {name!r}", "use --tokenizer builtin")

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _HUB_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?")
 _MAX_ID = 96
+_OF_TIKTOKEN = (
+    "cl100k_base", "p50k_base", "p50k_edit", "r50k_base", "gpt-4", "gpt-4-turbo", "gpt-3.5-turbo", "text-embedding-3-small",
+    "text-embedding-3-large", "text-embedding-ada-002",
+)  # fmt: skip
+"""Names of tiktoken's that are none of the hub."""
 _FILE = "tokenizer.json"
 _OLDER = ("tokenizer.model", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json")
 
@@ -43,6 +48,12 @@ class HuggingFace:
         # An unrelated directory with the name of a model doesn't hide the model.
         if path.is_file() or _has_tokenizer(path) or (path.exists() and not _is_hub_id(name)):
             return self._local(name, path)
+        if name.lower() in _OF_TIKTOKEN:
+            raise BadTokenizer(
+                f"{name} is an encoding of tiktoken, or a model with it, and no file of its vocabulary is installed",
+                "'--tokenizer builtin' counts with o200k_base, without a download",
+                "'--tokenizer Xenova/gpt-4' is cl100k_base as a tokenizer of the hub",
+            )
         if not _is_hub_id(name):
             raise BadTokenizer(
                 f"the tokenizer {name!r} is neither a file, a directory nor a hub id",
