@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from aiperf_results import open_run
 from program import Done, Program
@@ -98,6 +99,11 @@ Run = tuple[Done, Program]
 def test_each_request_has_the_reason_that_its_server_sent(run: Run) -> None:
     told = Counter(line["metadata"].get("finish_reason") for line in run[0].lines("profile_export.jsonl"))
     assert told == dict.fromkeys(ANSWERS, 2)
+
+
+def test_the_table_of_requests_has_them_too(run: Run) -> None:
+    table = pyarrow.parquet.read_table(run[0].artifacts / "profile_export.parquet")
+    assert Counter(table["finish_reason"].to_pylist()) == dict.fromkeys(ANSWERS, 2)
 
 
 def test_the_summary_counts_them_in_json_and_csv(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 from aiperf import logs
 from aiperf.planning.secret_texts import secret_texts
-from aiperf.redaction import private, redact, scrubbed, secret_fields, shown_fields
+from aiperf.redaction import REDACTED, private, redact, scrubbed, secret_fields, shown_fields
 from aiperf.rundir import journal
 from aiperf.sdk.exporter import Target
 from aiperf.sdk.model import ErrorDetails
@@ -46,7 +47,18 @@ MS = 1_000_000
 ])  # fmt: skip
 def test_long_secrets_are_looked_for_in_every_form(given: dict[str, Any], texts: tuple[str, ...]) -> None:
     everything: dict[str, Any] = {"headers": {}, "options": {}, "urls": (), "extra": {}, **given}
-    assert secret_texts(**everything) == texts
+    found = secret_texts(**everything)
+    assert tuple(text for text in found if text in texts) == texts
+    assert bool(found) == bool(texts) and list(map(len, found)) == sorted(map(len, found), reverse=True)
+
+
+@pytest.mark.parametrize("before", ["", "k", "kk", "Bearer ", "user:"])
+def test_a_secret_is_found_within_base64(before: str) -> None:
+    forms = secret_texts({"X-Key": KEY}, {}, (), {})
+    for encode in (b64encode, urlsafe_b64encode):
+        shown = scrubbed(f"<{encode(f'{before}{KEY}!'.encode()).decode()}>", forms)
+        assert REDACTED in shown and len(shown) < len(REDACTED) + 16, shown
+    assert scrubbed(KEY.encode().hex().upper(), forms) == scrubbed(KEY.swapcase(), forms) == REDACTED
 
 
 def test_an_error_is_scrubbed_in_each_of_its_texts() -> None:

@@ -12,6 +12,11 @@ from aiperf.errors import ConfigError
 
 IMPORT_S = 20.0
 """The default of :func:`import_s`."""
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|(?:ACCESS|SECRET|PRIVATE|AUTH)_?KEY|TOKEN|SECRETS?|CREDENTIALS?)(?:_|$)|PASSW(?:OR)?D|PASSPHRASE",
+    re.IGNORECASE,
+)
+_PROXY_PASSWORD = re.compile(r"\w+_proxy=(?:\w+://)?[^/@]*:[^/@]*@", re.IGNORECASE)
 API_KEY = "AIPERF_API_KEY"
 """The variable that :func:`api_key` reads."""
 _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -24,9 +29,18 @@ def api_key() -> str | None:
     return os.environ.get(API_KEY, "").strip() or None
 
 
-def for_children() -> dict[str, str]:
-    """The environment of child processes: the API key reaches those that need it over the control channel."""
-    return {name: value for name, value in os.environ.items() if name != API_KEY}
+def for_children(*, sends: bool = False) -> dict[str, str]:
+    """The environment of a child process, without variables that are named like secrets and without a proxy's password.
+
+    The run's own key, and secret options of plugins, reach the processes that need them over the control channel.  *sends*: it
+    sends the load, and may be asked to use a proxy.  ``AIPERF_PASS_VARIABLES`` names, by commas, secrets that are left.
+    """
+    left = {name.strip() for name in os.environ.get("AIPERF_PASS_VARIABLES", "").split(",")}
+    proxied = sends and trust_env()
+    return {
+        name: value for name, value in os.environ.items()
+        if name in left or not (_SECRET_NAME.search(name) or (_PROXY_PASSWORD.match(f"{name}={value}") and not proxied))
+    }  # fmt: skip
 
 
 def _flag(name: str, default: bool) -> bool:

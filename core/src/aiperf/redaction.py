@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,11 +63,19 @@ def redact(text: str) -> str:
 
 
 def scrubbed(text: str, secrets: Iterable[str]) -> str:
-    """*text* without the exact *secrets*."""
-    for secret in secrets:
-        if secret in text:
-            text = text.replace(secret, REDACTED)
+    """*text* without the *secrets*, in whatever case."""
+    folded = text.lower()
+    for secret, low in _lowered(tuple(secrets)):
+        if low in folded:
+            text = re.sub(re.escape(secret), REDACTED, text, flags=re.IGNORECASE)
+            folded = text.lower()
     return text
+
+
+@functools.lru_cache(maxsize=8)
+def _lowered(secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each secret beside itself in lower case: heads of answers are looked through one after the other."""
+    return tuple((secret, secret.lower()) for secret in secrets)
 
 
 def secret_parameters(url: str) -> list[str]:

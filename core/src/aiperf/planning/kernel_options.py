@@ -46,7 +46,8 @@ class KernelOptions(Options):
         help="End the run when no connection can be opened for so long, 0 never; by default 10 until one was, then 60, or never"
         " where --benchmark-duration ends the load.")
     api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY", place="endpoint.api_key",
-        help="API key, sent as the endpoint's dialect wants it; never written anywhere.")
+        help="API key, sent as the endpoint's dialect wants it; a server that repeats it puts it into the raw export and the"
+        " journal, and into no other file.")
     api_key_file: Path | None = option("--api-key-file", group="Endpoint", metavar="FILE", place="endpoint.api_key_file",
         shown="the variable AIPERF_API_KEY", help="File with the API key, which the list of processes does not show then.")
     use_server_token_count: bool = option("--use-server-token-count", default=False, group="Endpoint",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 from aiperf.redaction import is_secret_field, secret_parameters
 
@@ -18,7 +19,7 @@ _PLAIN = frozenset(("accept", "accept-encoding", "accept-language", "cache-contr
 def secret_texts(
     headers: Mapping[str, str], options: Mapping[str, Mapping[str, Any]], urls: tuple[str, ...], extra: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Every secret of at least 8 characters as it is, in JSON and in a URL, the longest first.
+    """Every secret of at least 8 characters as it is, in JSON, in a URL, as base64 and as hex, the longest first.
 
     *urls*: base URLs and the path.  *options*: the secret ones of plugins.
     """
@@ -26,7 +27,20 @@ def secret_texts(
     known += [text for url in urls for text in secret_parameters(url)]
     long = {text for text in known if len(text) >= _LEAST}
     forms = {form for text in long for form in (text, json.dumps(text)[1:-1], quote(text, safe=""), unquote_plus(text))}
+    forms |= {form for text in long for form in (quote_plus(text), *_encoded(text.encode()))}
     return tuple(sorted((form for form in forms if len(form) >= _LEAST), key=lambda form: (-len(form), form)))
+
+
+def _encoded(secret: bytes) -> Iterator[str]:
+    """The secret in hex, and in base64 wherever it stands in the text that was encoded.
+
+    Three bytes make four characters: the first and the last may be of other bytes, too, and are left out.
+    """
+    yield secret.hex()
+    for before in range(3):
+        code = b64encode(bytes(before) + secret).decode()
+        own = code[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
+        yield from (own, own.replace("+", "-").replace("/", "_"))
 
 
 def _of_headers(headers: Mapping[str, str]) -> Iterator[str]:

@@ -71,15 +71,16 @@ class LocalProcess(Shard):
 
     log: the file to which its output and errors are appended; None leaves them to the run's own.
     descriptors: open ones that the child inherits.
-    foreground: the child may read the terminal; Ctrl-C reaches it, and it must ignore it.
+    foreground: the child may read the terminal; Ctrl-C reaches it, and it must ignore it.  sends: it sends the load.
     """
 
     def __init__(
-        self, command: Sequence[str], log: Path | None, descriptors: Sequence[int] = (), *, foreground: bool = False
-    ) -> None:
+        self, command: Sequence[str], log: Path | None, descriptors: Sequence[int] = (), *, foreground: bool = False,
+        sends: bool = False,
+    ) -> None:  # fmt: skip
         with contextlib.nullcontext() if log is None else log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment.for_children(),
+                command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment.for_children(sends=sends),
                 pass_fds=descriptors, process_group=None if foreground else 0,
             )  # fmt: skip
 
@@ -134,7 +135,7 @@ class Local(ShardEngine):
     shares_memory = True
 
     def start(self, start: ShardStart) -> Shard:
-        return LocalProcess(start.command, start.log, start.descriptors)
+        return LocalProcess(start.command, start.log, start.descriptors, sends=True)
 
 
 _MOST_PENDING = 1 << 20

@@ -76,4 +76,4 @@ def _surroundings(plan: Plan, kernel: KernelOptions) -> Any:
     mask, here = os.umask(0o077), Path().stat()
     os.umask(mask)
     channel = kernel.zmq_host, kernel.zmq_ipc_path
-    return plan.plugins.engine, channel, environment.for_children(), mask, here.st_dev, here.st_ino
+    return plan.plugins.engine, channel, environment.for_children(sends=True), mask, here.st_dev, here.st_ino

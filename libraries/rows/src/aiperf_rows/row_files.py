@@ -20,6 +20,9 @@ from aiperf.sdk.environment import most_line_bytes
 
 from aiperf_rows.bounds import bounded_lines, regular, too_long, unpacked, why_no_json
 
+MOST_TIME = 1e18
+"""The largest time of a row, in any unit: its ns are still a float, which those of JSON's integers need not be."""
+
 _decode = msgspec.json.Decoder().decode
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error, ValueError, NotImplementedError)  # pyarrow's errors are some of these
 _AT_ONCE = 1024

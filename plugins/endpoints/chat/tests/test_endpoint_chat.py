@@ -446,3 +446,31 @@ def test_the_texts_of_several_choices_are_apart() -> None:
     alone = Chat().reader()
     alone.feed(events[1:3], [None] * 2)
     assert alone.choices() is None
+
+
+REFUSES = {"refused": 1.0}
+
+
+@pytest.mark.parametrize(("message", "delta"), [
+    ({"refusal": "No"}, Delta("No", extra=REFUSES)),
+    ({"content": None, "refusal": "No"}, Delta("No", extra=REFUSES)),
+    ({"content": "Yes", "refusal": None}, Delta("Yes")),
+    ({"content": "Yes", "refusal": ""}, Delta("Yes")),
+    ({"content": None, "audio": {"id": "a", "data": "UklG", "transcript": "Hi"}}, Delta("Hi")),
+    ({"audio": {"transcript": " there"}}, Delta(" there")),
+    ({"audio": {"id": "a", "data": "UklG"}}, Delta(items=1)),
+    ({"audio": {"id": "a", "expires_at": 7}}, Delta()),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["delta", "message"])
+def test_a_refusal_and_the_transcript_of_sound_are_text(form: str, message: dict[str, Any], delta: Delta) -> None:
+    answer = {"choices": [{"index": 0, form: message}]}
+    assert Chat().decode(msgspec.json.encode(answer)) == delta
+
+
+def test_refusals_of_several_choices_are_text() -> None:
+    answer = {"choices": [{"index": 0, "message": {"content": "A"}}, {"index": 1, "message": {"refusal": "No"}}]}
+    event = msgspec.json.encode(answer)
+    assert Chat().decode(event) == Delta("ANo", extra=REFUSES)
+    reader = Chat().reader()
+    reader.feed([event], [None])
+    assert [choice.text for choice in reader.choices() or ()] == ["A", "No"]

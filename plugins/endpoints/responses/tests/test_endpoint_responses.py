@@ -233,6 +233,19 @@ def test_the_end_tells_usage_finish_and_id(status: Any, details: Any, finish: An
     assert reader.state() == state
 
 
+END = {"type": "response.completed", "response": {"id": "x", "object": "response", "status": "completed"}}
+
+
+@pytest.mark.parametrize("events", [
+    [event("refusal.delta", content_index=0, delta="No"), END], [event("refusal.done", content_index=0, refusal="No"), END],
+    [{**END["response"], "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No"}]}]}],
+])  # fmt: skip
+def test_a_refusal_is_told_with_the_end(events: list[dict[str, Any]]) -> None:
+    *_, last = read(*events)[0]
+    assert last is not None and last.extra == {"refused": 1.0}
+    assert [delta.extra for delta in read(event("output_text.delta", delta="Hi"), END)[0]] == [None, None]
+
+
 def test_a_whole_response_counts_every_item() -> None:
     other = {"type": "custom_tool_call", "id": "t", "name": "n", "input": "i"}
     refused = {"type": "message", "id": "m2", "content": [{"type": "refusal", "refusal": " No"}]}

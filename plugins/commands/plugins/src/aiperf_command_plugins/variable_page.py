@@ -27,6 +27,8 @@ KERNEL = (
      " inherits it.", True),
     ("AIPERF_CACHE_DIR", "`$XDG_CACHE_HOME/aiperf`, else `~/.cache/aiperf`", "directory", "What was found of installed"
      " packages, and downloaded data.", True),
+    ("AIPERF_PASS_VARIABLES", "", "names, by commas", "Variables that the processes of a run inherit though they are named like"
+     " secrets (`HF_TOKEN`, `OPENAI_API_KEY`), or though they have a proxy's password.", True),
     ("AIPERF_DISABLE_PLUGINS", "", "`category:name`, by commas", "Plugins to leave out, as `--disable-plugin` does.", True),
     ("AIPERF_PLUGIN_IMPORT_TIMEOUT", "20", "0.1 to 3600 s", "Longest time that the import of a plugin may take.", True),
     ("AIPERF_DATASET_MAX_LINE_BYTES", "16777216", "1024 to 2147483648 B", "The longest line of a data set's file.", True),

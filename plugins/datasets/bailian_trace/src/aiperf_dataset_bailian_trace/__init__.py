@@ -17,6 +17,7 @@ from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
 from aiperf_dataset_single_turn import Rows, grouped, in_order, noted, places, shown, typed
 from aiperf_dataset_synthetic.blocks import PrefixHits, Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
+from aiperf_rows.row_files import MOST_TIME
 
 from aiperf_dataset_bailian_trace.options import BLOCK_TOKENS, BailianTraceOptions
 
@@ -130,7 +131,7 @@ def _timestamp_ms(reader: Rows, row: dict[str, Any], line: int) -> float:
 
 def _seconds(reader: Rows, row: dict[str, Any], line: int) -> float:
     seconds = row.get("timestamp")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < float("inf"):
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= MOST_TIME:
         raise reader.wrong(line, f"timestamp is {shown(seconds)}; it must be a number of seconds, 0 or more")
     return seconds
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 from aiperf import BadDataset
 from aiperf_dataset_single_turn import shown
+from aiperf_rows.row_files import MOST_TIME
 
 _DIGITS = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 SESSIONS = ("provided_session_id", "poor_man_session_id")
@@ -30,7 +30,7 @@ class Cells:
     def number(self, row: Mapping[str, Any], column: str, number: int) -> float:
         """A time in ms, >= 0."""
         value = row[column]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TIME:
             raise self.wrong(number, f"{column} is {shown(value)}; it must be a number of milliseconds, 0 or more")
         return float(value)
 

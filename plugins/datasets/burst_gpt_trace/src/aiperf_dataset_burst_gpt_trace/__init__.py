@@ -15,7 +15,7 @@ from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_dataset_mooncake_trace.synthesis import Row
 from aiperf_dataset_mooncake_trace.synthesis_options import synthesized
 from aiperf_dataset_synthetic.file import FileDefaults
-from aiperf_rows.row_files import tables
+from aiperf_rows.row_files import MOST_TIME, tables
 
 from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
 
@@ -114,9 +114,9 @@ def _length(row: dict[str, Any], column: str) -> int:
 def _number(row: dict[str, Any], column: str) -> float:
     try:
         number = float(row[column])
-    except (TypeError, ValueError):  # a null, or another type of column
+    except (TypeError, ValueError, OverflowError):  # a null, or another type of column
         number = math.nan
-    if not math.isfinite(number):
+    if not abs(number) <= MOST_TIME:
         raise ValueError(f"{column} is {row[column]!r}; it must be a number")
     return number
 

@@ -12,7 +12,7 @@ from aiperf.sdk.trace import TraceRow
 from aiperf_dataset_single_turn import Rows
 from aiperf_dataset_single_turn.sessions import typed
 from aiperf_dataset_synthetic.blocks import PrefixHits
-from aiperf_rows.row_files import is_table, lines, row_of
+from aiperf_rows.row_files import MOST_TIME, is_table, lines, row_of
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 KINDS = ("input_length", "text_input", "messages", "payload")
@@ -85,7 +85,7 @@ def recorded(path: Path) -> Iterator[TraceRow]:
 
 
 def _times(row: _Usual) -> bool:
-    return all(time is None or 0 <= time < float("inf") for time in (row.timestamp, row.delay))
+    return all(time is None or 0 <= time <= MOST_TIME for time in (row.timestamp, row.delay))
 
 
 def _row(reader: Rows, row: dict[str, Any], line: int) -> TraceRow:

@@ -128,7 +128,7 @@ def _value(given: Any) -> Any:
             return [_value(each) for each in (value or {}).get("values") or ()]
         if kind == "kvlistValue":
             return attributes_of((value or {}).get("values"))
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise SpanError(f"an attribute has the {kind} {value!r}") from error
     return value
 

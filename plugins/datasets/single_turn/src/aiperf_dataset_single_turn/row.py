@@ -10,6 +10,7 @@ from typing import Any
 
 from aiperf import BadDataset, Media, Turn
 from aiperf.sdk.media import MediaReader, media_bytes
+from aiperf_rows.row_files import MOST_TIME
 from msgspec.structs import replace
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class Rows:
         value = row.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TIME:
             raise self.wrong(line, f"{key} is {shown(value)}; it must be a number of milliseconds, 0 or more")
         return float(value)
 

@@ -32,7 +32,7 @@ _PARTS = {
 """Of each part: what its text is, and the field of its ``done`` event that has all of it.  A ``delta`` has its ``delta``."""
 _DELTAS = {f"{name}.delta": kind for name, (kind, _) in _PARTS.items()}
 _DONE = {f"{name}.done": part for name, part in _PARTS.items()}
-_REFUSAL = "response.refusal.delta"
+_REFUSAL, _REFUSED = "response.refusal.delta", "response.refusal.done"
 _ENDS = ("response.completed", "response.incomplete")
 _FAILURES = ("response.failed", "response.error", "error")
 _NOT_REPLAYED = frozenset(
@@ -108,6 +108,7 @@ class ResponsesReader(BatchReader[_Event]):
             return _delta(kind, text) if isinstance(text, str) else None
         done = _DONE.get(name)
         if done is not None:
+            self._refused = self._refused or done is _DONE[_REFUSED]
             return self._done(event, *done)
         if name == "response.output_item.done":
             return _delta_of([self._new_text(_inside(_read_item, event.item, data), event.output_index)])
