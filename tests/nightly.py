@@ -134,6 +134,20 @@ def run(results: Results, jobs: int, only: str, keep: bool) -> None:
             night.busy(each)
 
 
+_ENDS = (
+    "", "## A server that is away, and runs that fail", "",
+    "Held by `tests/test_unreachable.py`, `tests/test_messages.py`, `tests/test_watching_the_load.py` and",
+    "`core/tests/test_reach.py`, which plays gaps of 3, 30 and 90 s:", "",
+    "- After 3 s without any connection a line says so, every 10 s again, with the requests that failed and the last reason; once",
+    "  the server is back, one has the length of the gap. Attempts to connect that nobody answers count, too.",
+    "- A run that was never connected ends after 10 s. One that was ends after 60 s without a connection, unless a duration ends",
+    "  its load. A typed `--unreachable-timeout` always holds. The rest of the arrivals is `never_sent`, and the exit code 1.",
+    "- No request succeeded: the verdict is `none` with its reason, and the exit code 1. More than half failed, or a larger share",
+    "  than `--failed-request-threshold`: exit code 1, with a sentence.",
+    "- A stop behind the end of the last arrival leaves complete results; the exit code is the signal's.",
+)
+
+
 def page(results: Results) -> str:
     faults, kills = list(fault_table.cells()), list(kill_table.cells())
     return "\n".join([
@@ -156,6 +170,7 @@ def page(results: Results) -> str:
         "## A busy machine", "", _count("busy", busy_table.CELLS, results), "",
         "Beside the run two processes never rest. Root plays the ordinary user without the capability to raise a priority.", "",
         *_busy_rows(results), "", *_reasons(busy_table.CELLS, results),
+        *_ENDS,
     ]).rstrip() + "\n"  # fmt: skip
 
 
