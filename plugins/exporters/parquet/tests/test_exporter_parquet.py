@@ -8,13 +8,15 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: the parquet exporters need it")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: the parquet exporters need it")
 
-from aiperf import Metric, RecordBatch, Target, Unit, ragged  # noqa: E402
+from aiperf import Metric, Ragged, RecordBatch, Target, Unit, ragged  # noqa: E402
 from aiperf.parts.journal import CANCELLED, OUTCOMES  # noqa: E402
+from aiperf.sdk.columns import BOUND_COLUMNS  # noqa: E402
 from aiperf_exporter_parquet import ChunkTable, RequestTable  # noqa: E402
 from aiperf_exporter_parquet.chunks import _ROW  # noqa: E402
 from aiperf_exporter_parquet.contract import ChunkTableContract, RequestTableContract  # noqa: E402
 from aiperf_exporter_records import Records  # noqa: E402
 from aiperf_testing.batches import sample_batch, scored  # noqa: E402
+from aiperf_testing.journals import Recording  # noqa: E402
 from aiperf_testing.manifests import check_row  # noqa: E402
 
 WALL = 1_700_000_000_000_000_000
@@ -48,7 +50,31 @@ def written(folder: Path, *parts: list[RecordBatch], **changes) -> tuple[pa.Tabl
         paths[-1].write_bytes(b"".join(map(exporter.rows, batches)))
         lines += [json.loads(line) for batch in batches for line in Records(target).rows(batch).splitlines()]
     (folder / "table").write_bytes(b"".join(exporter.join(paths)))
-    return pq.read_table(folder / "table"), lines
+    table = pq.read_table(folder / "table")
+    return table.drop_columns([name for name in table.schema.names if name == "estimated_gaps"]), lines
+
+
+def test_a_row_says_how_many_of_its_gaps_are_estimates(tmp_path):
+    batch = sample_batch(30)
+    gaps = batch.lists("gap_ns")
+    owners = np.repeat(np.arange(30), np.diff(gaps.offsets))
+    doubtful = (np.arange(len(owners)) % 3 == 0) & (owners % 2 == 0)
+    for name, factor in zip(BOUND_COLUMNS[:2], (0.5, 1.5), strict=True):
+        batch.columns[name] = Ragged(np.where(doubtful, gaps.values * factor, gaps.values), gaps.offsets, gaps.at_ns)
+    written(tmp_path, [scored((Latency(),), batch)])
+    told = pq.read_table(tmp_path / "table")["estimated_gaps"].to_pylist()
+    counts = np.bincount(owners[doubtful], minlength=30).tolist()
+    assert told == [count if size else None for count, size in zip(counts, np.diff(gaps.offsets).tolist(), strict=True)]
+    assert None in told and 0 in told and max(counts) > 0
+
+
+def test_a_table_says_of_which_run_it_is(tmp_path):
+    made = Recording(tmp_path)
+    table, _ = written(tmp_path, [scored((Latency(),), sample_batch(3))], journal=made.journal)
+    told = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}
+    run = made.plan.run
+    assert told == {"aiperf.benchmark_id": run.run_id, "aiperf.random_seed": str(run.seed), "aiperf.cli_command": run.command,
+                    "aiperf.version": run.version}  # fmt: skip
 
 
 def row(line: dict, columns: list[str]) -> dict:

@@ -9,6 +9,7 @@ import numpy as np
 from aiperf import RecordBatch, Target
 from aiperf.sdk.columns import BOUND_COLUMNS
 
+from aiperf_exporter_parquet.about import about
 from aiperf_exporter_parquet.sink import Sink
 
 _ROW = np.dtype([
@@ -56,7 +57,7 @@ def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
     schema = pa.schema([
         ("phase_name", text), ("worker_id", text), ("request", pa.int64()), ("session_num", pa.int64()),
         ("turn_index", pa.int32()), ("chunk", pa.int32()), ("at_ns", pa.int64()), ("gap_ns", pa.int64()),
-    ])  # fmt: skip
+    ], metadata=about(target))  # fmt: skip
     sink = Sink()
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for part in parts:

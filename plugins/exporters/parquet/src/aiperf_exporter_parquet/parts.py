@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from aiperf import Ragged, RecordBatch, Target
+from aiperf.sdk.columns import BOUND_COLUMNS
 from aiperf_exporter_records.columns import (
     ESTIMATE_DECIMALS,
     Flags,
@@ -27,6 +28,8 @@ from aiperf_exporter_records.columns import (
 from msgspec import Struct
 
 LENGTHS = struct.Struct("<II")
+ESTIMATED_GAPS = "estimated_gaps"
+"""The column that says how many of a request's gaps are estimates, because reads were merged."""
 ABSENT = -1
 """Length of a text or list that is absent."""
 
@@ -65,10 +68,25 @@ def block(batch: RecordBatch, target: Target) -> bytes:
     body = _Body()
     about = [body.metadata(name, column) for name, column in metadata(found.batch, target).items()]
     shown = [body.metric(tag, found, batch.metrics[tag]) for tag in found.tags]
+    shown.append(body.metadata(ESTIMATED_GAPS, Numbers(_estimated_gaps(found.batch))))
     wrong = body.errors(errors(found.batch))
     order = [sorted(filter(None, pieces), key=lambda piece: piece.first) for pieces in (about, shown, wrong)]
     head = msgspec.msgpack.encode(Head(len(found.batch), *order))
     return b"".join((LENGTHS.pack(len(head), body.size), head, *body.arrays))
+
+
+def _estimated_gaps(batch: RecordBatch) -> Any:
+    """Of each request the gaps between chunks that are known as intervals alone; NaN for one without gaps."""
+    if "gap_ns" not in batch.columns:
+        return np.full(len(batch), np.nan)
+    gaps = batch.lists("gap_ns")
+    counts = np.diff(gaps.offsets).astype(np.float64)
+    estimated = np.zeros(len(batch))
+    if all(name in batch.columns for name in BOUND_COLUMNS[:2]):
+        low, high = (batch.lists(name).values for name in BOUND_COLUMNS[:2])
+        owners = np.repeat(np.arange(len(batch)), np.diff(gaps.offsets))
+        estimated = np.bincount(owners[low < high], minlength=len(batch)).astype(np.float64)
+    return np.where(counts > 0, estimated, np.nan)
 
 
 class _Body:
