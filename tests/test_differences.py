@@ -320,6 +320,13 @@ HELD = {
         "test_signals.py::test_requests_in_flight_may_finish_after_the_first_ctrl_c",
     ),
     "two Ctrl-C": ("test_signals.py::test_a_second_ctrl_c_ends_the_run_and_keeps_the_journal",),
+    "a closed standard stream, a reader that leaves (`head -1`)": (
+        "test_surroundings.py::test_a_good_run_is_good_whoever_reads_what_it_prints",
+        "test_surroundings.py::test_a_report_that_has_no_room_on_the_disk_is_said",
+    ),
+    "SIGINT of a job that a script started with `&`": (
+        "test_surroundings.py::test_a_signal_that_comes_before_everything_ends_a_run",
+    ),
     "SIGHUP, a closed terminal": (
         "test_signals.py::test_sighup_does_the_same_and_exits_129",
         "test_signals.py::test_a_terminal_that_is_closed_ends_the_run_with_its_results",
@@ -524,7 +531,20 @@ HELD = {
         "test_command_plot.py::test_results_under_a_prefix_are_found",
     ),
     "concurrency of a run in a picture": ("test_plot_basics.py::test_the_concurrency_is_what_was_measured",),
+    "`usage_inter_token_latency`": ("test_metric_usage.py::test_latency_by_the_servers_count_has_the_servers_gaps",),
+    "`usage_prompt_tokens_extra`": ("test_metric_usage.py::test_extra_prompt_tokens_are_signed",),
+    "`theoretical_prefix_cache_hit`": ("test_metric_prefix_cache.py::test_the_share_is_of_all_blocks",),
+    "`run_info.random_seed`": ("test_configure.py::test_a_seed_is_kept_and_without_one_each_run_has_its_own",),
+    "`input_config.endpoint.path`": ("test_configure.py::test_the_configuration_shown_holds_what_was_set_or_derived",),
+    "`input_config.artifacts.records`": ("test_configure.py::test_the_configuration_shown_holds_what_was_set_or_derived",),
+    "output length of embeddings and rankings": (
+        "test_recipes.py::test_r7_embeddings_in_batches",
+        "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
+    ),
+    "`usage` of embeddings and rankings": ("test_endpoint_embeddings.py::test_vectors_in_base64_count_by_their_bytes",),
     "Parquet": (
+        "test_exporter_parquet.py::test_a_row_says_how_many_of_its_gaps_are_estimates",
+        "test_exporter_parquet.py::test_a_table_says_of_which_run_it_is",
         "test_exporter_parquet.py::test_a_row_is_a_line_of_the_per_request_file",
         "test_exporter_parquet.py::test_every_chunk_is_a_row_with_instant_and_gap",
     ),
