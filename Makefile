@@ -6,11 +6,11 @@ VENV ?= .venv
 REFERENCE ?= $(VENV)-reference
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
-PACKAGES := core templates $(patsubst %/pyproject.toml,%,$(sort $(wildcard libraries/*/pyproject.toml plugins/*/*/pyproject.toml)))
-PROJECTS := constraints.txt pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
+PACKAGES := core templates suite $(patsubst %/pyproject.toml,%,$(sort $(wildcard libraries/*/pyproject.toml plugins/*/*/pyproject.toml)))
+PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test test-real programs isolated nightly differential check bench packages names messages clean
+.PHONY: demo test test-real programs isolated nightly differential check bench messages clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
@@ -55,14 +55,6 @@ check: $(VENV)/.installed-tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(SOURCES) benchmarks tests
 
-# The root's lists of packages, from the packages' own project files.
-packages:
-	@$(PYTHON) tests/suite.py
-
-# What the kernel says of packages that are not installed, from their manifests.
-names: $(VENV)/.installed
-	@$(BIN)/python tests/first_party.py
-
 # docs/troubleshooting.md, from what the program says.
 messages: $(VENV)/.installed-tests
 	@$(BIN)/python tests/messages.py
@@ -81,7 +73,7 @@ $(VENV)/.installed: $(PROJECTS)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make: $(PYTHON) can't make a virtual environment; install its venv module" >&2; exit 1; }
 	@echo "setting up $(VENV) ($(words $(PACKAGES)) packages, once)"
-	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1' hatchling
+	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1' hatchling pyyaml
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -c constraints.txt --no-build-isolation $(addprefix -e ./,$(PACKAGES))
 	@touch $@
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
+import contents
 from packaging.requirements import Requirement
 from requirements import ROOT
 
@@ -31,13 +32,13 @@ def projects() -> dict[str, Path]:
     """Folders of all first-party distributions by name; the meta-package comes last."""
     patterns = ("libraries/*/pyproject.toml", "plugins/*/*/pyproject.toml")
     packages = sorted(path.parent for pattern in patterns for path in ROOT.glob(pattern))
-    folders = [ROOT / "core", ROOT / "templates", *packages, ROOT]
+    folders = [ROOT / "core", ROOT / "templates", *packages, ROOT / "suite"]
     return {tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"]: folder for folder in folders}
 
 
 def suite() -> list[str]:
     """The requirements of the meta-package: the packages of a new user."""
-    requirements: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    requirements: list[str] = contents.contents()["requires"]
     return requirements
 
 

@@ -6,6 +6,7 @@ import tomllib
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
+from environments import suite
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -49,8 +50,7 @@ def size(name: str, package: Distribution, homes: dict[str, Path]) -> int:
 
 def test_a_default_installation_takes_at_most_250_mb() -> None:
     homes = {str(project(folder)["name"]): folder for folder in PROJECTS}
-    suite = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    sizes = {name: size(name, package, homes) for name, package in needed(suite).items()}
+    sizes = {name: size(name, package, homes) for name, package in needed(suite()).items()}
     assert sizes["numpy"] > 10_000_000, "files are counted"
     assert not OF_EXTRAS & sizes.keys()
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]

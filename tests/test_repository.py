@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import json
 import re
 import subprocess
 import tomllib
@@ -13,12 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import first_party
+import contents
 import pytest
 import yaml
-from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import CATEGORIES, singular
-from suite import written
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "core" / "src" / "aiperf"
@@ -250,37 +247,36 @@ def test_versions_are_pinned_by_name_and_nothing_else() -> None:
     assert [line for line in lines if not pin.fullmatch(line)] == []
     pinned = {named(line) for line in lines}
     wanted: set[str] = set()
-    for folder in (ROOT, ROOT / "core", ROOT / "templates", *LIBRARIES, *PLUGINS):
+    for folder in (ROOT, *contents.folders()):
         declared = toml(folder)
-        groups = [declared["project"]["dependencies"], declared.get("dependency-groups", {}).get("test", [])]
-        extras = list(declared["project"].get("optional-dependencies", {}).values())
+        project = declared.get("project", {})
+        groups = [project.get("dependencies", []), declared.get("dependency-groups", {}).get("test", [])]
+        extras = list(project.get("optional-dependencies", {}).values())
         wanted |= {named(need) for needs in (*groups, *extras) for need in needs}
     assert {name for name in wanted if not name.startswith("aiperf-")} - pinned == set()
 
 
-def test_the_suite_needs_packages_that_are_here() -> None:
-    declared = toml(ROOT)
-    ours = {toml(folder)["project"]["name"] for folder in (ROOT / "core", *LIBRARIES, *PLUGINS)}
-    ours |= {toml(ROOT / "templates")["project"]["name"]}
-    needs = {named(need) for need in declared["project"]["dependencies"]}
-    extras = {named(need) for needs in declared["project"]["optional-dependencies"].values() for need in needs}
-    assert needs <= ours
-    assert extras <= {*ours, declared["project"]["name"]}
-    assert set(declared["tool"]["uv"]["sources"]) >= needs | (extras - {declared["project"]["name"]})
+def first_party(folder: Path) -> set[str]:
+    """Names of the packages of this repository that a package declares."""
+    declared = toml(folder)
+    groups = [declared["project"]["dependencies"], *declared["project"].get("optional-dependencies", {}).values()]
+    groups.append(declared.get("dependency-groups", {}).get("test", []))
+    return {name for needs in groups for need in needs if (name := named(need)).startswith("aiperf-")}
 
 
-def test_the_roots_lists_are_those_of_the_packages() -> None:
-    text = (ROOT / "pyproject.toml").read_text()
-    assert written(text) == text, "stale: make packages"
+def test_the_suite_lists_every_package_and_what_it_has() -> None:
+    made = contents.gathered(contents.folders())
+    ours = {toml(folder)["project"]["name"] for folder in contents.folders()}
+    listed = {named(need) for needs in (made["requires"], *made["extras"].values()) for need in needs}
+    assert listed - {contents.NAME} == ours - {"aiperf-testing"}
+    assert made["plugins"]["endpoints:chat"] == "aiperf-endpoint-chat"
+    assert made["flags"]["--osl"] == "aiperf-dataset-synthetic"
 
 
-def test_the_kernel_names_every_plugin_and_option_of_the_repository() -> None:
-    assert first_party.PATH.read_text() == first_party.written(), "stale: make names"
-    found = Registry.discover(cache=False)
-    ours = [each for category in found.categories() for each in found.all(category) if each.first_party]
-    offered = {flag for each in ours if each.category != "commands" for option in each.options for flag in option.flags}
-    named = json.loads(first_party.PATH.read_text())["flags"]
-    assert "--osl" in offered and offered <= named.keys()
+def test_packages_that_others_require_are_members_of_the_workspace() -> None:
+    required = set().union(*map(first_party, contents.folders()))
+    sources = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["sources"]
+    assert set(sources) == required
 
 
 def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:

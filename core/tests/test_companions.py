@@ -188,7 +188,7 @@ def test_a_companion_may_refuse_the_plan(caplog: pytest.LogCaptureFixture) -> No
 def test_sources_that_nobody_samples_are_named_once_with_the_package(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "aiperf")
     assert planned("", GAUGE, ANY).plugins.telemetry == ()
-    assert caplog.messages == ["no installed package samples telemetry:gauge: pip install aiperf-companion-telemetry"]
+    assert caplog.messages == ["no installed package samples telemetry:gauge: pip install aiperf-suite"]
     caplog.clear()
     broken = row("companions", "sampler", "nowhere:Tea", capabilities={"needs_plugins": "telemetry"})
     assert planned("", GAUGE, broken).plugins.companions == ()

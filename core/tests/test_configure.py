@@ -193,7 +193,7 @@ def test_a_pinned_reducer_is_used_whatever_its_priority() -> None:
 
 def test_a_run_without_a_usable_reducer_is_refused_with_the_cause() -> None:
     others = [one for one in PLUGINS if one.category != "reducers"]
-    install = "  pip install aiperf-reducer-columns"
+    install = "  pip install aiperf-suite"
     absent = "no plugin of the category reducers is installed, and nothing would be made of what is measured"
     assert only_error(installed=others).splitlines() == [absent, install]
     sentence, cause, hint = only_error(installed=[*others, BROKEN]).splitlines()
@@ -362,18 +362,15 @@ def plan_without(categories: set[str], **load: Any) -> Plan:
     return configure.plan(Settings(kernel, models, {}, ""), registry)[0]
 
 
-@pytest.mark.parametrize(("category", "load", "package"), [
-    ("schedules", {}, "schedule"), ("drivers", {}, "driver"), ("arrivals", {"request_rate": 5.0}, "schedule"),
-    ("samplers", {"sampling": "shuffle"}, "schedule"), ("url_strategies", {"urls": ["http://a", "http://b"]}, "schedule"),
-    ("ramps", {"concurrency": 4, "concurrency_ramp_s": 2.0}, "schedule"),
+@pytest.mark.parametrize(("category", "load"), [
+    ("schedules", {}), ("drivers", {}), ("arrivals", {"request_rate": 5.0}), ("samplers", {"sampling": "shuffle"}),
+    ("url_strategies", {"urls": ["http://a", "http://b"]}), ("ramps", {"concurrency": 4, "concurrency_ramp_s": 2.0}),
 ])  # fmt: skip
-def test_what_a_load_needs_and_is_not_installed_is_told_with_its_package(
-    category: str, load: dict[str, Any], package: str
-) -> None:
+def test_what_a_load_needs_and_is_not_installed_is_told(category: str, load: dict[str, Any]) -> None:
     with pytest.raises(ConfigErrors) as caught:
         plan_without({category}, **load)
     assert caught.value.exit_code == 2
-    assert [error.hints[-1] for error in caught.value.errors] == [f"pip install aiperf-{package}-standard"]
+    assert [error.hints[-1] for error in caught.value.errors] == ["pip install aiperf-suite"]
 
 
 def test_a_load_needs_no_plugins_that_it_does_not_use() -> None:

@@ -197,20 +197,23 @@ def test_requirements_of_the_suite_are_whole_names() -> None:
     assert required == {"aiperf-plot", "aiperf-engine-ray"}
 
 
+SUITE = "Metadata-Version: 2.1\nName: aiperf-suite\nVersion: 9\nRequires-Dist: aiperf-foo>=1; extra == 'all'\n"
+
+
 @pytest.mark.parametrize(
-    ("package_name", "named", "ours"),
+    ("suite", "package_name", "named", "ours"),
     [
-        ("aiperf_endpoint_chat", "aiperf-endpoint-chat", True), ("aiperf_endpoint_chat", "aiperf_endpoint_chat", False),
-        ("aiperf_foo", "aiperf-endpoint-chat", False), ("aiperf_foo", "aiperf-foo", False),
+        (False, "aiperf_foo", "aiperf-foo", True), (False, "aiperf_foo", "aiperf-bar", False),
+        (True, "aiperf_foo", "aiperf-foo", True), (True, "aiperf_bar", "aiperf-bar", False),
     ],
 )  # fmt: skip
-def test_a_manifest_claims_first_party_for_its_own_name_if_the_kernel_knows_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package_name: str, named: str, ours: bool
+def test_a_manifest_claims_first_party_where_no_suite_says_who_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: bool, package_name: str, named: str, ours: bool
 ) -> None:
     package = files(package_name, "thing")
     (path,) = (name for name in package if name.endswith("aiperf.yaml"))
     package[path] += f"first_party: {named}\n"
-    unpack(tmp_path, package)
+    unpack(tmp_path, package | {"aiperf_suite-9.dist-info/METADATA": SUITE if suite else SUITE.partition("Requires")[0]})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert one(Registry.discover(cache=False), package_name.replace("_", "-")).first_party is ours
 
@@ -223,8 +226,7 @@ def test_a_stranger_with_our_prefix_stays_a_stranger(tmp_path: Path, monkeypatch
 
 def test_the_meta_package_says_who_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack(tmp_path, files("aiperf_foo", "thing"))
-    metadata = "Metadata-Version: 2.1\nName: aiperf-suite\nVersion: 9\nRequires-Dist: aiperf-foo>=1; extra == 'all'\n"
-    unpack(tmp_path, {"aiperf_suite-9.dist-info/METADATA": metadata})
+    unpack(tmp_path, {"aiperf_suite-9.dist-info/METADATA": SUITE})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert one(Registry.discover(cache=False), "aiperf-foo").first_party is True
 

@@ -53,8 +53,9 @@ def test_help_and_usage_errors_import_nothing_heavy(tmp_path: Path, words: Any) 
     imported(program("--help"), tmp_path)  # fills the cache
     act = f"try:\n    {program(*words).replace(chr(10), chr(10) + '    ')}\nexcept SystemExit: pass\nsys.stderr.write(chr(10))"
     got = imported(act, tmp_path)
-    assert not tops(got) & (HEAVY | TOKENIZERS | {"typer"})
-    assert "importlib.metadata" not in got
+    asked = {"pluggy", "logging"} if words == ("profil",) else set()  # a guide, whether it knows the word
+    assert not tops(got) & ((HEAVY | TOKENIZERS | {"typer"}) - asked)
+    assert asked or "importlib.metadata" not in got
 
 
 def test_listing_plugins_imports_none_of_them(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from msgspec import Struct, structs
 from aiperf.cli import help_text
 from aiperf.errors import AiperfError, UsageError
 from aiperf.redaction import REDACTED, redact
+from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.option_claims import same
+from aiperf.sdk.command import LATER
 from aiperf.sdk.configuration import Option, OptionValue, Target
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 
@@ -45,7 +47,6 @@ CONFIG = OptionSpec(
 )  # fmt: skip
 FIRST = (PINS, DISABLED, CONFIG)
 """Options of ``aiperf profile`` that are read before all others: which others there are, and what is given, depends on them."""
-LATER = "a later version will have it"
 """The hint on what only begins like an option of the reference: a near miss of an option that there is tells more."""
 
 
@@ -260,10 +261,10 @@ class _Resolution:
             self.add_words(words)
             return
         hint = self._extra(flag)
-        if hint is None or hint == LATER:
+        if hint is None or hint in (LATER, INSTALL_SUITE):
             shown = [name for name, (option, _) in self._index.items() if not option.spec.hidden]
             near = did_you_mean(flag, [*shown, "--help"], 3, 0.8)
-            self.refuse(f"unknown option {flag}", *(near or [hint or self._see]))
+            self.refuse(f"unknown option {flag}", *(near or ([hint] if hint == LATER else [self._see, *filter(None, [hint])])))
         else:
             self.refuse(f"unknown option {flag}", hint)
         # The first word is most likely the flag's value: it is not reported a second time.

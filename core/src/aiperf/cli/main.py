@@ -17,7 +17,6 @@ from aiperf.cli.commandline import (
     CONFIG,
     DISABLED,
     FIRST,
-    LATER,
     PINS,
     CommandLine,
     Scan,
@@ -26,7 +25,7 @@ from aiperf.cli.commandline import (
     options_of,
 )
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
-from aiperf.registry.first_party import install, package_of, packages
+from aiperf.registry.guides import unknown_command, unknown_option, where_is
 from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.command import PluginOptions
@@ -40,52 +39,11 @@ T = TypeVar("T")
 
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
 
-_NOT_HERE = "belongs to the {} endpoint package, which is not installed"
-FOREIGN = {
-    "--session-concurrency": "use --concurrency", "--service-kind": "name the API with --endpoint-type, and the server with -u",
-    **dict.fromkeys(("--server-metrics-url", "--server-metrics-urls"), "use --gpu-telemetry URL, not --server-metrics"),
-    "--max-threads": "use --workers-max",
-    "--backend": _NOT_HERE.format("kserve"),
-    "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
-    "--output-tokens-mean-deterministic": _NOT_HERE.format("kserve or tensorrtllm_engine"),
-    **dict.fromkeys(("--checkpoint-dir", "--enable-checkpointing"), "the journal does it: aiperf report DIR after a crash"),
-    "--generate-plots": "run aiperf plot afterwards",
-    **dict.fromkeys(
-        ("--measurement-interval", "-p", "--stability-percentage", "-s"),
-        "not applicable here; use --request-count or --benchmark-duration",
-    ),
-}
-"""Options of genai-perf that have no equivalent of that name, and what to do instead."""
-_LATER = (
-    "accuracy", "agentic", "convergence", "gpu-telemetry", "mlflow", "network-latency", "num-profile-runs", "optuna", "otel",
-    "parameter-sweep", "profile-run", "search", "server-metrics", "sweep", "wandb",
-)  # fmt: skip
-"""How options begin that the reference has, and a later version of this program."""
 ABSENT = tuple(
     OptionSpec(f"no_{what.replace('-', '_')}", (f"--no-{what}",), "So it is.", "flag", "none", hidden=True)
     for what in ("gpu-telemetry", "server-metrics")
 )
 """They ask for what is so anyway, until a package declares them."""
-FOREIGN_COMMANDS = {
-    "analyze": "sweeps: run aiperf profile once for each load; aiperf plot compares the directories",
-    "config": "a configuration file is given as aiperf profile --config FILE",
-    "create-template": "docs/config.md describes configuration files; aiperf plugins new makes packages",
-    "process-export-files": "aiperf report DIR reads a run again",
-    "service": "the processes of a run are started by aiperf profile",
-    "speed-bench-report": LATER,
-    "help": "aiperf --help lists the commands", "version": "aiperf --version prints it",
-}
-"""Commands of other programs, and what to do instead."""
-
-
-def foreign_option(flag: str) -> str | None:
-    """What to do instead of an option that nothing installed has; None where nothing is known of it."""
-    if flag in FOREIGN:
-        return FOREIGN[flag]
-    if package := packages().flags.get(flag):
-        return f"it is an option of the package {package}, which is not installed: {install(package)}"
-    name = flag.removeprefix("--no-").removeprefix("--")
-    return LATER if flag.startswith("--") and name.startswith(_LATER) else None
 
 
 def main(words: Sequence[str] | None = None, registry: Registry | None = None) -> int:
@@ -220,11 +178,10 @@ def _refuse_command(name: str, registry: Registry, commands: list[Subcommand]) -
     if registry.find("commands", name) is not None:
         registry.ref("commands", name)  # raises the reason why the plugin can't be used
     names = [command.name for command in commands]
-    if (package := package_of("commands", name)) is not None:
-        raise UsageError(f"the command {name} is in the package {package}, which is not installed", install(package))
-    if name in FOREIGN_COMMANDS:
-        raise UsageError(f"there is no command {name!r}", FOREIGN_COMMANDS[name])
-    raise UsageError(f"there is no command {name!r}", f"commands: {', '.join(names)}", *did_you_mean(name, names, 1, 0.6))
+    if answer := unknown_command(name, registry):
+        raise UsageError(f"there is no command {name!r}", answer)
+    hints = where_is("commands", name, registry, did_you_mean(name, names, 1, 0.6))
+    raise UsageError(f"there is no command {name!r}", f"commands: {', '.join(names)}", *hints)
 
 
 def _chosen(registry: Registry, words: Mapping[str, Sequence[str]], errors: list[AiperfError]) -> Registry:
@@ -369,7 +326,7 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
         "profile", "Send load to an inference server and report how fast it answers.",
         options, prepare, dashes=False,
         installed={field: registry.names(category) for field, category in categories.items() if category},
-        foreign=foreign_option, grouped=True,
+        foreign=lambda flag: unknown_option(flag, registry), grouped=True,
         more=f"--model is required. For example: {help_text.EXAMPLE}",
     )  # fmt: skip
 

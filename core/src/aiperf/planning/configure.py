@@ -20,9 +20,8 @@ from aiperf.planning.secret_texts import secret_texts
 from aiperf.planning.sources import Source
 from aiperf.planning.target import EndpointChoice
 from aiperf.redaction import secret_fields
-from aiperf.registry.first_party import install
+from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.third_party import blamed, isolated, load
-from aiperf.rundir.reducing import INSTALL
 from aiperf.sdk.categories import CATEGORIES, singular
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _ALWAYS = frozenset(category.name for category in CATEGORIES.values() if category.every)
 _MISSING = PluginRef("", "", "", "", "")
-_SAMPLER = "aiperf-companion-telemetry"
 
 
 def plan(
@@ -150,7 +148,8 @@ def _reducer(draft: Draft) -> PluginRef | None:
         else:
             return draft.chosen("reducers", plugin.name)
     why = "can be used" if failures else "is installed"
-    draft.refuse(f"no plugin of the category reducers {why}, and nothing would be made of what is measured", *failures, INSTALL)
+    message = f"no plugin of the category reducers {why}, and nothing would be made of what is measured"
+    draft.refuse(message, *failures, INSTALL_SUITE)
     return None
 
 
@@ -159,7 +158,7 @@ def _telemetry(draft: Draft) -> tuple[PluginRef, ...]:
     sources = draft.everything("telemetry")
     samplers = [one for one in draft.registry.all("companions") if one.capabilities.get("needs_plugins") == "telemetry"]
     if sources and not samplers:
-        draft.warn(f"no installed package samples {names([ref.key for ref in sources])}: {install(_SAMPLER)}")
+        draft.warn(f"no installed package samples {names([ref.key for ref in sources])}: {INSTALL_SUITE}")
     return sources if samplers else ()
 
 

@@ -174,7 +174,7 @@ class Draft:
         """
         if category == "hooks" and self.registry.all(category):
             self.registry.hooks()
-        plugins = self.registry.all(category)
+        plugins = [plugin for plugin in self.registry.all(category) if not plugin.capabilities.get("guide")]
         lacking = [plugin.key for plugin in plugins if self._lacks(plugin)]
         for key in lacking:
             log.debug("the plugin %s is left out: what it needs was not given", key)

@@ -33,7 +33,7 @@ from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Template, Templates
 from aiperf.prepare.tokenizers import ChatCounter, open_tokenizer
-from aiperf.registry.first_party import where_it_is
+from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, failure, load, made
 from aiperf.rundir.artifacts import exporters, target_for
@@ -96,7 +96,7 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
         if order not in plugins.samplers:
             orders = names(sorted(plugins.samplers))
             message = f"{plugins.dataset} prefers the order {order!r}; there are {orders}"
-            raise PluginError(message, *where_it_is("samplers", order))
+            raise PluginError(message, *where_is("samplers", order))
         promise = None if publish is None else _promise(plan, dataset)
         encoder = Encoder(plan, endpoint, tokenizer)
         with Entries(plan, dataset, encoder, promise) as entries:

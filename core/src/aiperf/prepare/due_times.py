@@ -19,7 +19,7 @@ from msgspec.structs import astuple, replace
 
 from aiperf.errors import ConfigError, PluginError
 from aiperf.redaction import private
-from aiperf.registry.first_party import where_it_is
+from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.samplers import sampler_of
 from aiperf.registry.third_party import blamed, load
@@ -105,7 +105,7 @@ def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
         driver = "sessions" if isinstance(schedule, SessionSchedule) else "paced" if schedule.paced else "burst"
     if driver not in plan.plugins.drivers:
         installed = names(sorted(plan.plugins.drivers))
-        raise PluginError(f"{maker} wants the driver {driver!r}; installed are {installed}", *where_it_is("drivers", driver))
+        raise PluginError(f"{maker} wants the driver {driver!r}; installed are {installed}", *where_is("drivers", driver))
     return driver
 
 

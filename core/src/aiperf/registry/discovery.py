@@ -19,7 +19,6 @@ from msgspec.structs import asdict
 
 from aiperf import __version__
 from aiperf.registry import manifest
-from aiperf.registry.first_party import is_ours
 from aiperf.registry.manifest import Manifest, ManifestError
 from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical, normal
@@ -89,7 +88,8 @@ def discover() -> Discovery:
         if name:
             installed.setdefault(normal(name), distribution)
     suite = installed.get(SUITE)
-    in_suite = required(list(suite.requires or ()) if suite else [])
+    listed = required(list(suite.requires or ())) if suite else frozenset[str]()
+    in_suite = listed | {KERNEL, SUITE} if listed else listed
     if FOREIGN in installed:
         problems.append(
             f"the distribution 'aiperf' {installed[FOREIGN].version} is installed beside {KERNEL}; both own the import name"
@@ -107,7 +107,7 @@ def discover() -> Discovery:
             continue
         if not points:
             continue
-        packages.append(package := _Package(distribution, points, name in in_suite, stamps))
+        packages.append(package := _Package(distribution, points, in_suite, stamps))
         groups |= package.manifest.option_groups
         if name == KERNEL:
             options = package.manifest.options
@@ -118,13 +118,13 @@ def discover() -> Discovery:
 class _Package:
     """One distribution that has plugins.
 
-    It is first party where the meta-package requires it, or its manifest says ``first_party:`` with the distribution's own
-    name, which a fork under another name doesn't, and this kernel knows the name.  First party loses ties of names against
-    third parties, so that a fork overrides.
+    It is first party where it is the kernel, or the suite requires it; where no suite is installed, where its manifest says
+    ``first_party:`` with the distribution's own name, which a fork under another name doesn't.  First party loses ties of
+    names against third parties, so that a fork overrides.
     """
 
     def __init__(
-        self, distribution: Distribution, points: list[EntryPoint], first_party: bool,
+        self, distribution: Distribution, points: list[EntryPoint], suite: frozenset[str],
         stamps: dict[str, Stamp],
     ) -> None:  # fmt: skip
         self._distribution = distribution
@@ -137,7 +137,7 @@ class _Package:
             self.manifest = manifest.read(text)
         except ManifestError as error:
             self._cause = f"its manifest {self._where} {error}"
-        self._first_party = first_party or (self.manifest.first_party == self._name and is_ours(self._name))
+        self._first_party = self._name in suite or (not suite and self.manifest.first_party == self._name)
 
     def descriptors(self, groups: Mapping[str, tuple[OptionSpec, ...]]) -> Iterator[Descriptor]:
         """All plugins of the distribution; a plugin without entry point or manifest row is broken.

@@ -30,6 +30,7 @@ REQUEST_PREPARED = "aiperf_request_prepared"
 """The hook of every request: a chain of bound functions, because a call through pluggy costs 1.4 to 2.1 µs."""
 _PLAN, _SCHEDULE, _CONFIGURED = "aiperf_plan_validated", "aiperf_make_schedule", "aiperf_run_configured"
 _COPY, _RECOGNISE = "aiperf_local_copy", "aiperf_recognise_file"
+_GUIDES = ("aiperf_where_is", "aiperf_unknown_option", "aiperf_unknown_command")
 
 
 def _having(*attributes: str) -> Callable[[Any], bool]:
@@ -38,6 +39,7 @@ def _having(*attributes: str) -> Callable[[Any], bool]:
 
 _is_artifact = _having("label", "path")
 _RESULTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **{hook: ("a text", lambda value: isinstance(value, str)) for hook in _GUIDES},
     _COPY: ("Path", lambda value: isinstance(value, Path)),
     _RECOGNISE: ("Recognition", _having("row", "format", "refusal", "hints", "warnings")),
     _SCHEDULE: ("a schedule", _having("paced", "due_block")),
@@ -46,7 +48,7 @@ _RESULTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "aiperf_export": ("a list of Artifact", lambda value: isinstance(value, list) and all(map(_is_artifact, value))),
 }
 """By hook, what it may return beside None, in words and as a check.  The results of all other hooks are ignored."""
-_FIRST_RESULT = (_COPY, _RECOGNISE, _SCHEDULE, "aiperf_make_transport")
+_FIRST_RESULT = (*_GUIDES, _COPY, _RECOGNISE, _SCHEDULE, "aiperf_make_transport")
 
 
 class Hooks:

@@ -22,7 +22,7 @@ import msgspec
 
 from aiperf.errors import PluginError, UnknownPlugin, UsageError
 from aiperf.registry import discovery, manifest
-from aiperf.registry.first_party import where_it_is
+from aiperf.registry.guides import where_is
 from aiperf.registry.option_claims import settle
 from aiperf.sdk.categories import CATEGORIES, find_category, singular
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef, canonical, normal
@@ -138,7 +138,7 @@ class Registry:
 
         close = get_close_matches(key, [*installed, *(alias for owner, alias in self._aliases if owner == category)], 1, 0.7)
         hints = [f"did you mean {word!r}?" for word in close]
-        hints = where_it_is(category, name) or hints
+        hints = where_is(category, name, self, hints)
         raise UnknownPlugin(f"no {kind} plugin is called {name!r}", f"installed: {', '.join(installed) or 'none'}", *hints)
 
     def rank(self, plugin: Descriptor) -> tuple[int, int, int]:
@@ -201,6 +201,8 @@ class Registry:
 
             self._hooks = Hooks()
             for plugin in self.all("hooks"):
+                if plugin.capabilities.get("guide"):
+                    continue
                 try:
                     self._hooks.register(plugin.ref, load(plugin, *plugin.requires))
                 except PluginError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiperf.errors import PluginError
-from aiperf.registry.first_party import install
+from aiperf.registry.guides import INSTALL_SUITE, install
 from aiperf.registry.third_party import blamed, load
 from aiperf.rundir.journal import RunClock, load_run
 from aiperf.rundir.previous_results import recover
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from aiperf.sdk.summary import Summary
 
 log = logging.getLogger(__name__)
-
-INSTALL = install("aiperf-reducer-columns")
 
 
 def reducer_of(plan: Plan) -> Reducer[Any]:
@@ -37,7 +35,8 @@ def reducer_of(plan: Plan) -> Reducer[Any]:
         registry = Registry.discover()
         best = max(registry.all("reducers"), key=registry.rank, default=None)
         if best is None:
-            raise PluginError("no plugin of the category reducers is installed, and nothing can be read of a journal", INSTALL)
+            message = "no plugin of the category reducers is installed, and nothing can be read of a journal"
+            raise PluginError(message, INSTALL_SUITE)
         ref = best.ref
     absent = find_spec(ref.value.partition(":")[0].partition(".")[0]) is None
     factory = load(ref, *([install(ref.distribution)] if absent else []))

@@ -15,6 +15,9 @@ from aiperf.sdk.options import OptionsT
 if TYPE_CHECKING:
     from aiperf.sdk.registry import InstalledPlugins
 
+LATER = "a later version will have it"
+"""The answer of the hook ``aiperf_unknown_option`` that gives way to installed options of a similar name."""
+
 
 class PluginOptions(Struct, frozen=True):
     """Options of other plugins on the command line, for a command whose manifest takes them (``options_of``).
@@ -50,4 +53,4 @@ class Command(Generic[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define run(options, words)")
 
 
-__all__ = ["Command", "PluginOptions"]
+__all__ = ["LATER", "Command", "PluginOptions"]

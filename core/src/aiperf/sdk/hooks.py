@@ -34,6 +34,33 @@ hookimpl = HookimplMarker("aiperf")
 
 
 @hookspec(firstresult=True)
+def aiperf_where_is(category: str, name: str) -> str | None:
+    """Name the distribution with a plugin that nothing installed has; None leaves it to other plugins.
+
+    *name*: in lower case, with ``_`` for ``-``.  The process that meets the name, and no other.  This and the next two ask
+    plugins alone whose manifest says ``guide: true``; these take no part in runs.
+    """
+
+
+@hookspec(firstresult=True)
+def aiperf_unknown_option(flag: str) -> str | None:
+    """Say what to do instead of an option of ``aiperf profile`` that nothing installed has; None leaves it to other plugins.
+
+    ``aiperf.sdk.command.LATER`` gives way to installed options of a similar name.
+
+    Parent process, and only where a command line has such an option.
+    """
+
+
+@hookspec(firstresult=True)
+def aiperf_unknown_command(name: str) -> str | None:
+    """Say what to do instead of a command that nothing installed has; None leaves it to other plugins.
+
+    Parent process, and only where a command line has such a command.
+    """
+
+
+@hookspec(firstresult=True)
 def aiperf_local_copy(url: str) -> Path | None:
     """Fetch the file of ``--input-file URL``, ``s3://bucket/prompts.jsonl``; None leaves it to other plugins.
 

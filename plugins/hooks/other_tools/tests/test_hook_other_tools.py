@@ -1,0 +1,32 @@
+"""Words of other programs have an answer."""
+
+from __future__ import annotations
+
+import pytest
+from aiperf.sdk.command import LATER
+from aiperf_hook_other_tools import OtherTools
+from aiperf_hook_other_tools.contract import OtherToolsContract
+
+
+class TestOtherToolsKeepTheContract(OtherToolsContract):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("flag", "answer"),
+    [
+        ("--session-concurrency", "use --concurrency"),
+        ("--server-metrics-url", "use --gpu-telemetry URL, not --server-metrics"),
+        ("--max-threads", "use --workers-max"), ("--checkpoint-dir", "the journal does it: aiperf report DIR after a crash"),
+        ("--backend", "belongs to the kserve endpoint package, which is not installed"), ("--sweep-type", LATER),
+        ("--no-server-metrics", LATER), ("--concurency", None),
+        ("-s", "not applicable here; use --request-count or --benchmark-duration"),
+    ],
+)  # fmt: skip
+def test_an_option_of_another_program_has_an_answer(flag: str, answer: str | None) -> None:
+    assert OtherTools().aiperf_unknown_option(flag) == answer
+
+
+def test_a_command_of_another_program_has_an_answer() -> None:
+    assert OtherTools().aiperf_unknown_command("process-export-files") == "aiperf report DIR reads a run again"
+    assert OtherTools().aiperf_unknown_command("profil") is None
