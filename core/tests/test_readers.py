@@ -252,7 +252,8 @@ def test_events_of_another_framing_have_the_stamp_of_the_read_that_completed_the
 
 def test_merged_reads_of_another_framing_have_intervals() -> None:
     merged = [(10, 11, 0, lines("a")[0]), (20, 21, 2, b"".join(lines("b", "c", "d")))]
-    answer = read_answer(merged, Plain().reader, streamed=True, framing=Lines)
+    empty = [0, *(read[1] for read in merged)]
+    answer = read_answer(merged, Plain().reader, streamed=True, framing=Lines, empty=empty)
     assert (list(answer.kinds), answer.since) == ([TEXT, TEXT | MARKED, TEXT | MARKED, TEXT], [11, 11])
     array = [(10, 11, 0, b'[{"text":"a"}'), (20, 21, 1, b',{"text":"b"},{"text":"c"}')]
     answer = read_answer(array, Plain().reader, streamed=True, framing=JsonArray)

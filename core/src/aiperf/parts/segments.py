@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aiperf.rundir.shard_reader import (
+    DRAINED_BYTES,
     READ_BYTES,
     STEP_NS,
     JournalRequest,
@@ -16,6 +17,6 @@ from aiperf.rundir.shard_reader import (
 )
 
 __all__ = [
-    "READ_BYTES", "STEP_NS", "JournalRequest", "News", "Observation", "Position", "Read", "ShardEvent", "ShardReader",
-    "observations",
+    "DRAINED_BYTES", "READ_BYTES", "STEP_NS", "JournalRequest", "News", "Observation", "Position", "Read", "ShardEvent",
+    "ShardReader", "observations",
 ]  # fmt: skip

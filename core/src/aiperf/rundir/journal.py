@@ -72,9 +72,9 @@ SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "mode
 let this one leave at once, -1 where none did (rows of earlier versions lack it)."""
 
 CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
-"""*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic.  *size*: bytes of body.
-*hidden*: TCP segments merged into this read beyond the last one: earlier pieces are only known to have come since the
-read before.  MESSAGE: the body is one whole message."""
+"""*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic, when the read began.  *size*: bytes
+of body.  *hidden*: TCP segments merged into this read beyond the last one: earlier pieces are only known to have come since the
+read before began.  MESSAGE: the body is one whole message."""
 MESSAGE = -1
 
 DONE_FIELDS = (

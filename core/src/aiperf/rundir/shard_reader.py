@@ -9,7 +9,7 @@ import math
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import chain, repeat
 from pathlib import Path
@@ -28,6 +28,9 @@ STEP_NS = 100_000
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
 _READS_TOGETHER = 2048
 READ_BYTES = 4 * 8
+DRAINED_BYTES = 8192
+"""A read with fewer bytes of body took all that the socket had: transports read at least 64 KiB at once, and the framing of
+tiny events takes no more than seven eighths of that."""
 
 Read: TypeAlias = tuple[int, int, int, bytes]
 """One read of an answer: receive stamp and read stamp (ns after the reader's zero), merged TCP segments (``journal.MESSAGE``:
@@ -76,6 +79,27 @@ class JournalRequest(Struct):
         """The bytes of each read."""
         sizes = array("q", b"".join(self.read_rows)).tolist()[3::4]
         return list(map(BytesIO(b"".join(self.pieces)).read, sizes))
+
+    def empty_before(self, reads: Sequence[Read], zero_ns: int) -> list[int]:
+        """Of each of its *reads*, the latest instant at which nothing that it brought was there yet.
+
+        That is when the read before began, which emptied the socket.  Where that read may have left something, or began later
+        than the stamp of what was there behind it (other clocks, other transports), it is the receive stamp of that read; and
+        before the first read, the head, or the first byte sent.
+        """
+        started, sent, ack = (instant - zero_ns for instant in (self.sent[9], self.done[5], self.done[7]))
+        # A head in the first read itself says nothing of when the rest came.
+        known = [started, sent, *([ack] if ack < reads[0][1] else [])]
+        empty = max((instant for instant in known if instant <= reads[0][0]), default=started)
+        found: list[int] = []
+        before = None
+        for read in reads:
+            if before is not None:
+                later = (before[1], before[0]) if len(before[3]) < DRAINED_BYTES else (before[0],)
+                empty = next((instant for instant in later if instant <= read[0]), empty)
+            found.append(min(empty, read[0]))
+            before = read
+        return found
 
 
 class News(NamedTuple):
@@ -293,7 +317,8 @@ class ShardReader:
         mapped = np.zeros(count, dtype=bool) if stepped else kernel > 0
         stamps = np.where(mapped, kernel - (frame.wall_ns - frame.mono_ns) - self._zero_ns, reads)
         if self._is_new(frame):
-            self._news.lateness.append((reads - stamps)[mapped])
+            # A read that began before its last segment came was not late.
+            self._news.lateness.append(np.maximum(reads - stamps, 0)[mapped])
         return np.stack([requests, stamps, reads, hidden, sizes])
 
     def _take_ends(self, frame: journal.Frame) -> list[JournalRequest]:
@@ -404,6 +429,7 @@ def observations(directory: Path, shard: int) -> Iterator[Observation]:
             bodies.complete(sent, asked)
         done = dict(zip(journal.DONE_FIELDS, request.done, strict=True))
         reads = request.reads
-        seen = (sent["started_ns"], *(read[1] for read in reads))
-        since = [before if read[2] > 0 else None for before, read in zip(seen, reads, strict=False)]
+        merged = any(read[2] > 0 for read in reads)
+        empty = request.empty_before(reads, 0) if merged else [None] * len(reads)
+        since = [before if read[2] > 0 else None for before, read in zip(empty, reads, strict=True)]
         yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in reads], since)

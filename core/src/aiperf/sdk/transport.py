@@ -148,7 +148,11 @@ class Sink(Protocol):
 
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         """Body bytes, without HTTP framing.  *kernel_ns*: receive stamp, wall clock, 0 where there is none.
-        *hidden*: TCP segments merged into this read beyond the last one."""
+        *read_ns*: monotonic, when the read began; what later reads bring came after it.  Without a receive stamp, when it had
+        ended.  *hidden*: TCP segments merged into this read beyond the last one; rather too many than too few.
+
+        A transport whose reads hide segments reads at least 64 KiB at once, if there are so many.
+        """
 
     def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
         """One whole message without its framing, also of an answer that has no other; stamps as in ``chunk``, those of the

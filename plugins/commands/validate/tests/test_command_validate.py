@@ -230,6 +230,7 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
         (change("records", 1, to=[]), "jsonl:2: is not a JSON object"),
         (change("raw", 2, "metadata", to={}), "raw.jsonl:3: is not of the request of line 3"),
         (change("raw", 0, "responses", 0, "perf_ns", to=1), "raw.jsonl:1: has responses whose times go back"),
+        (change("raw", 0, "responses", 0, "after_perf_ns", to=WALL), "raw.jsonl:1: perf_ns is"),
         (change("ledger", 0, "sent_ns", to=WALL), "arrivals.jsonl:1: sent_ns is 1 ns before started_ns"),
         (change("ledger", 0, "reconnected", to="unacknowledged"), "arrivals.jsonl:1: has another reconnected than the record"),
         (

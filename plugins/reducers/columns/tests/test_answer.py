@@ -26,7 +26,7 @@ def read(stamp: int, body: bytes, hidden: int = 0) -> Read:
 
 
 def streamed(*reads: Read) -> Answer:
-    return read_answer(list(reads), new_reader, streamed=True)
+    return read_answer(list(reads), new_reader, streamed=True, empty=[0, *(each[1] for each in reads[:-1])])
 
 
 def test_events_in_reads_of_their_own_have_instants_of_their_own() -> None:

@@ -240,6 +240,36 @@ def test_gaps_around_merged_reads_have_bounds(
     assert found == [low, high, slack]
 
 
+def test_a_read_stamped_behind_the_next_ones_content_is_no_bound(tmp_path: Path) -> None:
+    """Sent 5.1 ms apart; another program had the core from the first read until the third piece was there."""
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 10_000_000, event(text="a"), late_ns=10_291_000)
+    made.read(0, 20_280_000, event(text="b") + event(text="c"), hidden=1)
+    made.done(0, 21_000_000)
+    made.flush(22_000_000)
+    batch = reduced(made)
+    low, value, high = (batch.lists(name).row(0) for name in ("gap_low_ns", "gap_ns", "gap_high_ns"))
+    assert value.sum() == 10_280_000  # not 10.28 and 0.0 ms
+    for truth in (5_100_000, 5_180_000):
+        assert low.min() <= truth <= high.max()
+    assert (low.tolist(), high.tolist()) == ([5_140_000, 0], [10_280_000, 5_140_000])
+
+
+def test_a_full_read_may_have_left_what_the_next_one_brings(tmp_path: Path) -> None:
+    for letters in ("a", "a" * 70_000):  # the second is in the middle of the stream, and read by itself
+        made = recording(tmp_path / str(len(letters)))
+        made.sent(0, 1)
+        made.read(0, 10, event(text=letters), late_ns=5)
+        made.read(0, 30, event(text="b") + event(text="c"), hidden=1)
+        made.done(0, 50)
+        made.flush(60)
+        least, *_ = reduced(made).lists("gap_low_ns").row(0).tolist()
+        assert least == 10  # of a sum of 20
+        second = reduced(made)["second_low_ns"][0]
+        assert second == (0 if len(letters) > 1 else 5)
+
+
 def test_merged_first_content_has_no_width_between_two_tokens() -> None:
     stamps, kinds = np.array([10, 10, 30, 30, 5, 5]), np.array([17, 1, 17, 1, 17, 1], dtype=np.uint8)
     assert interval_widths(stamps, kinds, np.array([4, 0, 2]), np.array([2, 12, 1])).tolist() == [18.0]

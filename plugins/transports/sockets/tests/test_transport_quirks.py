@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from time import sleep, time_ns
+from time import monotonic_ns, sleep, time_ns
 
 import pytest
 import uvloop
@@ -509,6 +509,35 @@ def test_segments_that_were_read_together_are_counted(stage_play: Play, before: 
         assert stage.transport.statistics["coalesced_reads"] == 1
 
     stage_play(scene, [Expect(), Sleep(20)], event_mark=mark)
+
+
+def test_what_comes_right_behind_a_read_is_later_than_it_and_counted(stage_play: Play) -> None:
+    """As on a busy machine, where another program has the core between a read and what follows it."""
+
+    async def scene(stage: Stage) -> None:
+        exchange = stage.exchange()
+        stage.transport.send(exchange)
+        while not stage.server.requests:
+            await asyncio.sleep(0.001)
+        sock, sent_ns = stage.server.links[0].sock, list[int]()
+        read = exchange.connection._recv  # type: ignore[attr-defined]
+
+        def recv(size: int, room: int) -> object:
+            if sent_ns:
+                sock.send(chunk(b"data: 2\n\n") + chunk())
+                return read(size, room)
+            head = read(size, room)
+            sent_ns.append(monotonic_ns())
+            sock.send(chunk(b"data: 1\n\n"))
+            return head
+
+        exchange.connection._recv = recv  # type: ignore[attr-defined]
+        sock.send(chunked_head())
+        assert await stage.over(exchange) is None
+        assert exchange.ack_ns <= sent_ns[0]
+        assert _merged(stage, exchange) == [1]
+
+    stage_play(scene, [Expect(), Sleep(20)])
 
 
 def test_a_name_with_several_addresses_is_tried_until_one_answers(stage_play: Play) -> None:

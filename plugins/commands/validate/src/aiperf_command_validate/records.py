@@ -204,6 +204,8 @@ def compare_raw(records: Lines, raw: Lines, name: str, faults: Faults) -> None:
         known = [instant for instant in instants if instant is not None]
         if known != sorted(known):
             faults.add(name, "has responses whose times go back", number, kind="times that go back")
+        for response in raw_line.get("responses", ()):
+            rising(name, response, ("after_perf_ns", "perf_ns"), number, faults)
 
 
 def rising(name: str, of: dict[str, Any], fields: Iterable[str], line: int, faults: Faults) -> None:

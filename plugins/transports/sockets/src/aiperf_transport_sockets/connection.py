@@ -23,7 +23,7 @@ import struct
 import sys
 from fcntl import ioctl
 from http import HTTPStatus
-from termios import TIOCOUTQ
+from termios import FIONREAD, TIOCOUTQ
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
@@ -77,6 +77,11 @@ def _unacknowledged(sock: socket.socket) -> int:
         return int.from_bytes(ioctl(sock, TIOCOUTQ, bytes(4)), sys.byteorder)
     except OSError:
         return -1
+
+
+def _unread_bytes(fd: int) -> int:
+    """Bytes in the socket's buffer (0.5 µs)."""
+    return int.from_bytes(ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Connection:
@@ -222,6 +227,8 @@ class Connection:
 
     def _readable(self) -> None:
         recv = self._recv
+        # Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile.
+        read_ns = monotonic_ns()
         try:
             data, ancillary, _, _ = recv(READ_BYTES, 64)
         except BlockingIOError:
@@ -229,7 +236,7 @@ class Connection:
         except OSError as error:
             self._broken(error)
             return
-        self.read_ns = monotonic_ns()
+        self.read_ns = read_ns
         if not data:
             self._ended()
             return
@@ -237,7 +244,7 @@ class Connection:
             seconds, nanoseconds = _TIMESPEC.unpack_from(ancillary[0][2])
             self.kernel_ns = seconds * 1_000_000_000 + nanoseconds
         else:
-            self.kernel_ns = 0
+            self.kernel_ns, self.read_ns = 0, monotonic_ns()  # the only stamp: not before the bytes
             if self.transport.stamped:
                 self.transport.stamps_missing += 1
                 if self.exchange is not None:
@@ -314,7 +321,7 @@ class Connection:
             exchange.flags |= STREAMED
         if (answer.streamed or self._framed) and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
             # Segments so far are the head's, or the end's of the answer before: they hide no event.
-            self.segments, self.reads = _data_segments(self.sock) or 0, 0
+            self._count_from(_data_segments(self.sock) or 0)
         if self.transport.settings.keep_heads or answer.odd or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
@@ -326,9 +333,17 @@ class Connection:
         if segments is None:
             return 0
         hidden = max(0, segments - self.segments - self.reads)
-        self.segments, self.reads = segments, 0
+        self._count_from(segments)
         self.transport.coalesced_reads += hidden > 0
         return hidden
+
+    def _count_from(self, segments: int) -> None:
+        """Count anew behind *segments*, unless more came since the read: these would be missing in the next count.
+
+        The earlier count then goes on, and the next one is too high rather than too low.
+        """
+        if not _unread_bytes(self.fd):
+            self.segments, self.reads = segments, 0
 
     @property
     def all_sent(self) -> bool:

@@ -116,13 +116,13 @@ class Answer:
 
 
 def read_answer(
-    reads: list[Read], new_reader: NewReader, *, streamed: bool, repeats: bool = False, began: int = 0,
+    reads: list[Read], new_reader: NewReader, *, streamed: bool, repeats: bool = False, empty: Sequence[int] = (),
     framing: type[Framing] = ServerSentEvents,
 ) -> Answer:  # fmt: skip
     """Read an answer.  An error in the stream, or bytes of another dialect, end the reading and set ``error``.
 
-    *repeats*, *framing*: the endpoint's ``repeats_envelope`` and ``framing``.  *began*: an instant before which nothing of the
-    body came.
+    *repeats*, *framing*: the endpoint's ``repeats_envelope`` and ``framing``.  *empty*: of each read, when the socket was last
+    seen empty before it (0 where it is shorter); () where none is merged.
     """
     messages = reads[0][2] == MESSAGE
     if not streamed and not (messages and len(reads) > 1):
@@ -130,7 +130,7 @@ def read_answer(
     framing = Messages if messages else framing
     usual = events_by_column(reads, framing)
     if usual is None:
-        return _read_events(reads, new_reader, began, framing)
+        return _read_events(reads, new_reader, empty, framing)
     if len(usual[0]) == 1 and framing not in (ServerSentEvents, Messages):
         return _read_body(reads, new_reader, usual[0][0])
     data, names, instants, lengths = usual
@@ -139,7 +139,7 @@ def read_answer(
     except MiscountedError as error:
         return Answer(error=error)
     except Exception:  # noqa: BLE001  # read again, and reported
-        return _read_events(reads, new_reader, began, framing)
+        return _read_events(reads, new_reader, empty, framing)
     answer = Answer()
     if fields.telling:
         answer.events, answer.first_event_ns, answer.last_event_ns = fields.telling, instants[0], instants[fields.telling - 1]
@@ -160,7 +160,7 @@ def read_answer(
         kinds = bytearray(map(bool, texts))  # TEXT is 1
         answer.first_output_ns = next(compress(instants, kinds), None)
     if lengths:
-        _mark(answer, kinds, (began, *(read[1] for read in reads)), [read[2] for read in reads], lengths)
+        _mark(answer, kinds, empty, [read[2] for read in reads], lengths)
     answer.stamps = list(compress(instants, kinds))
     answer.kinds = kinds.replace(b"\0", b"")
     add_delta(answer, last, instants[-1])
@@ -243,13 +243,13 @@ def _checked(delta: object, method: str) -> Delta | None:
     raise _decode_failure(f"{method} returned {type(delta).__name__}, not Delta")
 
 
-def _mark(answer: Answer, kinds: bytearray, seen: Sequence[int], hiddens: Sequence[int], lengths: Sequence[int]) -> None:
+def _mark(answer: Answer, kinds: bytearray, empty: Sequence[int], hiddens: Sequence[int], lengths: Sequence[int]) -> None:
     """Mark the content of merged reads before their last event.
 
-    *seen*: when the socket was seen empty before each read.  *lengths*: events per read.
+    *empty*: when the socket was seen empty before each read.  *lengths*: events per read.
     """
     begin = 0
-    for before, hidden, length in zip(seen, hiddens, lengths, strict=False):
+    for before, hidden, length in zip(chain(empty, repeat(0)), hiddens, lengths, strict=False):
         end = begin + length
         if hidden and length > 1:
             earlier = kinds[begin : end - 1]
@@ -269,7 +269,7 @@ def _share(kinds: bytearray, places: range, hidden: int) -> None:
         kinds[at] |= SHARED
 
 
-def _read_events(reads: list[Read], new_reader: NewReader, began: int, framing: type[Framing]) -> Answer:
+def _read_events(reads: list[Read], new_reader: NewReader, empty: Sequence[int], framing: type[Framing]) -> Answer:
     """Any stream, event by event."""
     answer = Answer()
     texts: list[str] = []
@@ -279,7 +279,7 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int, framing: 
     last: Delta | None = None
     try:
         reader = new_reader()
-        unreadable = _take_events(answer, reads, _one_by_one(reader), (texts, reasonings, usages), began, framing())
+        unreadable = _take_events(answer, reads, _one_by_one(reader), (texts, reasonings, usages), empty, framing())
         last = _checked(reader.close(), "close")
     except BadResponse as error:
         answer.error = error
@@ -294,17 +294,17 @@ def _read_events(reads: list[Read], new_reader: NewReader, began: int, framing: 
 
 def _take_events(
     answer: Answer, reads: list[Read], read_one: Callable[[Event], Delta | None],
-    parts: tuple[list[str], list[str], list[dict[str, Any]]], before: int, splitter: Framing,
+    parts: tuple[list[str], list[str], list[dict[str, Any]]], empty: Sequence[int], splitter: Framing,
 ) -> BadResponse | None:  # fmt: skip
     """Take the events of the reads into *answer*; gives the first event that was unreadable.
 
-    *parts*: texts, reasonings and usages, for the caller to join.  *before*: as ``began``.
+    *parts*: texts, reasonings and usages, for the caller to join.  *empty*: as of :func:`read_answer`.
     """
     stamps, kinds, line_ends = answer.stamps, answer.kinds, isinstance(splitter, ServerSentEvents | Lines)
     texts, reasonings, usages = parts
     now = began = count = 0
     unreadable: BadResponse | None = None
-    for stamp, read, hidden, body in (*reads, _END):
+    for (stamp, _, hidden, body), before in zip((*reads, _END), chain(empty, repeat(0)), strict=False):
         now = max(now, stamp)  # the stamp of a read without a kernel stamp may be behind the kernel's of the next
         events = splitter.close() if body is None else splitter.feed(body)
         # The last segment completes the last event where lines end with it; of other framings nobody knows.
@@ -350,7 +350,6 @@ def _take_events(
             kinds.append(kind)
         if doubtful:
             _share(kinds, range(first, len(kinds)), hidden)
-        before = read
     return unreadable
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
-from aiperf.parts.segments import READ_BYTES, JournalRequest
+from aiperf.parts.segments import DRAINED_BYTES, READ_BYTES, JournalRequest
 from aiperf.sdk.columns import ABSENT, NUMBERS, Floats, Ints, JournalColumns
 from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
@@ -98,16 +98,19 @@ class _Group:
         merged[owners[self.hidden > 0]] = True
         return usual.tolist(), self.done["flags"].tolist(), merged.tolist()
 
-    def began(self, zero_ns: int) -> Ints:
-        """An instant of each request before which nothing of the body came.
-
-        A transport may see the head after the kernel's stamp of the body behind it.
-        """
+    def empty_before(self, zero_ns: int) -> Ints:
+        """As :meth:`JournalRequest.empty_before`, of all reads; none of these requests has stamps that go back."""
         first, started = self.stamps[self.begins], self.sent["started_ns"] - zero_ns
-        instants = np.stack([started, self.done["sent_ns"] - zero_ns, self.done["ack_ns"] - zero_ns])
-        before = instants <= first
-        began: Ints = np.where(before.any(axis=0), np.where(before, instants, instants.min()).max(axis=0), started)
-        return began
+        sent, ack = self.done["sent_ns"] - zero_ns, self.done["ack_ns"] - zero_ns
+        instants = np.stack([started, sent, np.where(ack < self.read_at[self.begins], ack, started)])
+        known = instants <= first
+        empty = np.concatenate(([0], self.read_at[:-1]))
+        before = np.concatenate(([0], self.stamps[:-1]))
+        drained = np.concatenate(([0], self.sizes[:-1])) < DRAINED_BYTES
+        empty = np.where(drained & (empty <= self.stamps), empty, before)
+        empty[self.begins] = np.where(known.any(axis=0), np.where(known, instants, instants.min()).max(axis=0), started)
+        found: Ints = np.minimum(empty, self.stamps)
+        return found
 
 
 def _columns(fields: tuple[str, ...], rows: list[bytes]) -> dict[str, Ints]:
@@ -339,8 +342,7 @@ class _Pieces:
         self.since: Ints = np.empty(0, dtype=np.int64)
         if group.hidden.any():
             lengths = np.bincount(reads, minlength=len(group.hidden))
-            before = np.concatenate(([0], group.read_at[:-1]))
-            before[group.begins] = group.began(zero_ns)
+            before = group.empty_before(zero_ns)
             kinds = _marked(kinds, reads, lengths, np.where(lengths > 1, group.hidden, 0))
             self.since = before[reads[(kinds & MARKED) != 0]]
         shown = kinds != 0

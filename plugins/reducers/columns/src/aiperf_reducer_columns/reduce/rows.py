@@ -205,7 +205,7 @@ class RowMaker:
             event_stream = bool(flags & STREAMED or (ending == journal.UNFINISHED and asked))
             streamed = is_stream(framing, event_stream=event_stream, asked=asked)
             repeats = self._endpoint.repeats_envelope
-            began = self._began(request) if reads[0][2] else 0  # counts where the first read is merged
+            empty = request.empty_before(reads, self._zero_ns) if any(read[2] > 0 for read in reads) else ()
             if encoding := encoding_of(request.texts.get("head")):
                 try:
                     reads = decoded(reads, encoding, asked=self._plan.target.accept_encoding)
@@ -214,7 +214,7 @@ class RowMaker:
             choices = Choices(self._endpoint) if self._several or self._endpoint.takes_back else None
             reader = self._endpoint.reader if choices is None else choices.reader
             repeats = repeats and choices is None
-            answer = read_answer(reads, reader, streamed=streamed, repeats=repeats, began=began, framing=framing)
+            answer = read_answer(reads, reader, streamed=streamed, repeats=repeats, empty=empty, framing=framing)
             if choices is not None:
                 choices.put_apart(answer)
         else:
@@ -237,14 +237,6 @@ class RowMaker:
             return None
         unit = self._endpoint.numbers["items"].value if "items" in self._endpoint.numbers else "items"
         return BadResponse(f"{unit}: {answer.items} in the answer, {wanted} asked for")
-
-    def _began(self, request: JournalRequest) -> int:
-        """An instant before which nothing of the body came.
-
-        A transport may see the head after the kernel's stamp of the body behind it.
-        """
-        started, sent, ack, first = request.sent[9], request.done[5], request.done[7], request.reads[0][0]
-        return max((each for each in (started, sent, ack) if each - self._zero_ns <= first), default=started) - self._zero_ns
 
     def _further(self, answer: Answer) -> list[float]:
         """The declared numbers of the answer."""
