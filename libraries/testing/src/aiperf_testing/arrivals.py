@@ -11,6 +11,7 @@ from aiperf.sdk.arrivals import GapFunction
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.draws import BLOCK
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 _BLOCKS = 8
@@ -45,13 +46,15 @@ class ArrivalsContract:
     def test_as_many_gaps_come_as_are_asked_for(self, count: int) -> None:
         for smooth in self.smoothness:
             drawn = self._drawn(count=count, smooth=smooth)
-            assert drawn.shape == (count,)
-            assert drawn.dtype == np.float64
+            assert drawn.shape == (count,), unlike(drawn.shape, (count,), "give an array with a gap for each arrival asked for")
+            assert drawn.dtype == np.float64, unlike(drawn.dtype, np.float64, "give the gaps as float64")
 
     def test_no_gap_is_negative_or_without_end(self) -> None:
         for smooth in self.smoothness:
             drawn = self._many(smooth)
-            assert np.isfinite(drawn).all() and (drawn >= 0).all()
+            assert np.isfinite(drawn).all() and (drawn >= 0).all(), (
+                "a gap is negative, infinite or NaN: gaps are times between arrivals, with a mean of 1"
+            )
 
     def test_the_mean_gap_is_one(self) -> None:
         for smooth in self.smoothness:
@@ -72,5 +75,9 @@ class ArrivalsContract:
         usual = self._drawn()
         if np.array_equal(usual, self._drawn(seed=8)):
             pytest.skip("nothing is drawn")
-        assert not np.array_equal(usual, self._drawn(stream="arrivals:y"))
-        assert not np.array_equal(usual, self._drawn(1))
+        assert not np.array_equal(usual, self._drawn(stream="arrivals:y")), (
+            "another stream has the same gaps: draw from the seed, the stream and the block together"
+        )
+        assert not np.array_equal(usual, self._drawn(1)), (
+            "another block has the same gaps: draw from the seed, the stream and the block together"
+        )

@@ -162,16 +162,27 @@ def scored(metrics: Iterable[Metric], batch: RecordBatch) -> RecordBatch:
 def assert_same(left: Mapping[str, Column] | Column, right: Mapping[str, Column] | Column, about: str) -> None:
     """Equal columns, absent where absent."""
     if isinstance(left, Mapping) or isinstance(right, Mapping):
-        assert isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() == right.keys(), about
+        assert isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() == right.keys(), (
+            f"{about}: the results have other keys"
+        )
         for tag in left:
             assert_same(left[tag], right[tag], f"{tag}: {about}")
     elif isinstance(left, Ragged) or isinstance(right, Ragged):
         assert isinstance(left, Ragged) and isinstance(right, Ragged), f"{about}: a list here, a value there"
-        np.testing.assert_array_equal(left.offsets - left.offsets[0], right.offsets - right.offsets[0], about)
-        np.testing.assert_array_equal(left.values, right.values, about)
-        np.testing.assert_array_equal(left.at_ns, right.at_ns, about)
+        _check_equal(left.offsets - left.offsets[0], right.offsets - right.offsets[0], f"{about}: offsets of lists")
+        _check_equal(left.values, right.values, about)
+        _check_equal(left.at_ns, right.at_ns, f"{about}: times of lists")
     else:
-        np.testing.assert_array_equal(left, right, about)
+        _check_equal(left, right, about)
+
+
+def _check_equal(left: Any, right: Any, about: str) -> None:
+    assert len(left) == len(right), f"{about}: {len(left)} values came where {len(right)} were expected"
+    other = np.flatnonzero(~((left == right) | ((left != left) & (right != right))))  # NaN equals NaN
+    first = other[0] if len(other) else 0
+    assert not len(other), (
+        f"{about}: value {first} is {left[first]} where {right[first]} was expected, as in the whole batch"
+    )
 
 
 def taken(column: Column, rows: Any) -> Column:

@@ -87,7 +87,7 @@ class CompanionContract:
             made.finish()
         made.close()
         assert all(sentence == " ".join(sentence.split()) for sentence in said), "what it reports is one line each"
-        assert _KEY not in "".join(said)
+        assert _KEY not in "".join(said), "it prints or writes the API key of the run: leave secrets out of what it says"
 
     def test_a_run_may_end_before_its_load(self, made: Companion[Any]) -> None:
         self._waited(made)

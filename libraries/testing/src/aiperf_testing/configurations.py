@@ -11,6 +11,7 @@ from aiperf.errors import AiperfError, ConfigError, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.configuration import Configuration, Option, OptionValue, Target
 
+from aiperf_testing.findings import shown
 from aiperf_testing.manifests import check_row
 
 _OPTIONS = tuple(Option(spec, (Target("", spec.field),)) for spec in Registry([]).kernel_options)
@@ -45,33 +46,49 @@ class ConfigurationContract:
     def test_its_manifest_says_which_files_it_reads(self) -> None:
         suffixes: Any = check_row("configurations", self.configuration).capabilities.get("suffixes")
         assert isinstance(suffixes, list) and suffixes, "capabilities: {suffixes: [.toml]}"
-        assert all(suffix == "*" or (suffix.startswith(".") and suffix == suffix.lower()) for suffix in suffixes)
+        assert all(suffix == "*" or (suffix.startswith(".") and suffix == suffix.lower()) for suffix in suffixes), (
+            f"the suffixes {shown(suffixes)} are not all lower case with a dot, or '*': change them in its manifest"
+        )
 
     def test_a_file_sets_options(self, tmp_path: Path) -> None:
         values = self._read(tmp_path, self.example)
-        assert [value.lines() for value in values if isinstance(value, UsageError)] == []
+        assert [value.lines() for value in values if isinstance(value, UsageError)] == [], (
+            f"its own example has errors: {shown([value.lines() for value in values if isinstance(value, UsageError)])}"
+        )
         given = [value for value in values if isinstance(value, OptionValue)]
-        assert {value.option.spec.field: value.values if value.on is None else value.on for value in given} == self.sets
+        assert {value.option.spec.field: value.values if value.on is None else value.on for value in given} == self.sets, (
+            f"the example gives {shown(given)}, and sets says {shown(self.sets)}: make the two agree"
+        )
         assert len(given) == len(self.sets), "an option has one value"
 
     def test_a_value_is_text_and_has_its_place(self, tmp_path: Path) -> None:
         for value in self._read(tmp_path, self.example):
-            assert isinstance(value, OptionValue)
-            assert all(isinstance(word, str) for word in value.values)
-            assert (value.on is None) == (value.option.spec.arity != "none")
-            assert len(value.values) == 1 or value.option.spec.arity != "one"
+            assert isinstance(value, OptionValue), f"values gave {shown(value)}: each is an OptionValue, or a UsageError"
+            assert all(isinstance(word, str) for word in value.values), (
+                f"values gave the words {shown(value.values)}: each is a text, as on the command line"
+            )
+            assert (value.on is None) == (value.option.spec.arity != "none"), (
+                f"{value.typed} has on = {value.on}: a switch has True or False, any other option None"
+            )
+            assert len(value.values) == 1 or value.option.spec.arity != "one", (
+                f"{value.typed} has {len(value.values)} words, and the option takes one"
+            )
             assert f"run{self._suffix()}" in value.typed, "errors begin with this text, which names the file"
 
     def test_a_mistake_is_an_error_that_names_the_file(self, tmp_path: Path) -> None:
         errors = [value for value in self._read(tmp_path, self.mistake) if isinstance(value, UsageError)]
-        assert errors and all(f"run{self._suffix()}" in error.message for error in errors)
+        assert errors and all(f"run{self._suffix()}" in error.message for error in errors), (
+            f"the mistake gave {shown(errors)}: at least one UsageError, each with the file's name and line, was expected"
+        )
 
     def test_pins_and_disabled_plugins_are_words(self, tmp_path: Path) -> None:
         path = tmp_path / f"run{self._suffix()}"
         path.write_text(self.example)
         words = type(self).configuration(path).plugins()
-        assert set(words) <= {"pins", "disabled"}
-        assert all(isinstance(word, str) for listed in words.values() for word in listed)
+        assert set(words) <= {"pins", "disabled"}, f"plugins gave {shown(words)}: pins and disabled are the only keys"
+        assert all(isinstance(word, str) for listed in words.values() for word in listed), (
+            f"plugins gave {shown(words)}: every value is a list of texts"
+        )
 
     def test_a_file_that_can_not_be_read_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="none"):
@@ -87,4 +104,6 @@ class ConfigurationContract:
             read = type(self).configuration(path)
             list(read.values(_OPTIONS))
         except AiperfError as error:
-            assert f"run{self._suffix()}" in error.message
+            assert f"run{self._suffix()}" in error.message, (
+                f"{shown(error.message)} does not name the file: begin the message with its path"
+            )

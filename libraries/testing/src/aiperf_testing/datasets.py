@@ -11,6 +11,7 @@ from aiperf.prepare.first_use import recorded_ms
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.model import Conversation
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 _MANY = 5_000_000
@@ -48,25 +49,41 @@ class DatasetContract:
             assert name in names and row == names[name], "make it with a context whose name and row are some of its manifest's"
 
     def test_the_same_seed_gives_the_same_conversations(self) -> None:
-        assert self._first(6, 11) == self._first(6, 11)
+        assert self._first(6, 11) == self._first(6, 11), (
+            "two data sets of one seed differ: draw everything from the context's seed, nothing from the clock or a"
+            " global generator"
+        )
 
     def test_going_through_it_twice_gives_the_same_conversations(self) -> None:
         dataset = self.make(6, 11)
-        assert list(dataset) == list(dataset)
+        assert list(dataset) == list(dataset), (
+            "a second pass gives other conversations: keep no state in the object, and make generators in __iter__"
+        )
 
     def test_another_seed_gives_others_where_anything_is_drawn(self) -> None:
-        assert (self._first(6, 11) != self._first(6, 12)) is self.drawn
+        assert (self._first(6, 11) != self._first(6, 12)) is self.drawn, (
+            f"another seed gives {'the same' if self.drawn else 'other'} conversations, and drawn is {self.drawn}: set"
+            f" drawn, or use the seed"
+        )
 
     def test_an_entry_does_not_depend_on_how_many_there_are(self) -> None:
-        assert self._first(3, 11) == self._first(3, 11, entries=9)[: len(self._first(3, 11))]
+        assert self._first(3, 11) == self._first(3, 11, entries=9)[: len(self._first(3, 11))], (
+            "entry 1 to 3 of 9 differ from those of 3: draw each entry from the seed and its own number"
+        )
 
     def test_it_streams(self) -> None:
-        assert len(self._first(2, 11, entries=_MANY)) > 0
+        assert len(self._first(2, 11, entries=_MANY)) > 0, (
+            "no conversation came of 5,000,000 requested: give each one as soon as it is made"
+        )
 
     def test_as_many_come_as_are_asked_for(self) -> None:
-        assert len(self._first(7, 11, entries=6)) <= 6
+        assert len(self._first(7, 11, entries=6)) <= 6, (
+            "more conversations came than were asked for: stop behind context.entries"
+        )
         if self.endless:
-            assert len(self._first(6, 11)) == 6
+            assert len(self._first(6, 11)) == 6, (
+                "fewer conversations came than were asked for: go on until context.entries, or set endless = False"
+            )
 
     def test_its_promise_is_kept(self) -> None:
         self.check_promise(self.make(6, 11), self._first(_MANY, 11, entries=6))
@@ -77,24 +94,36 @@ class DatasetContract:
         promise = dataset.promise()
         if promise is None:
             return
-        assert len(conversations) == promise.count
+        assert len(conversations) == promise.count, (
+            unlike(promise.count, len(conversations), "promise the number of conversations that come")
+        )
         at_ms = recorded_ms(promise)
         for number, conversation in enumerate(conversations):
             turns = without_silent_turns(conversation).turns
             promised = promise.turns(number) if callable(promise.turns) else promise.turns
             assert promised in (None, len(turns)), f"{conversation.id!r} has {len(turns)} turns, not {promised}"
             if at_ms is not None:
-                assert [turn.timestamp_ms for turn in turns] == [at_ms(number, index) for index in range(len(turns))]
+                assert [turn.timestamp_ms for turn in turns] == [at_ms(number, index) for index in range(len(turns))], (
+                    f"the turns of {conversation.id!r} have other times than promised: promise the times of its rows, or none"
+                )
         if promise.any_order:
-            assert list(dataset.chosen(reversed(range(promise.count)))) == conversations[::-1]
+            assert list(dataset.chosen(reversed(range(promise.count)))) == conversations[::-1], (
+                "chosen gives others than going through the data set: make entry n of chosen as entry n of __iter__"
+            )
         else:
-            assert list(dataset) == conversations
+            assert list(dataset) == conversations, (
+                "the data set gives others once it was asked for its promise: promise() must not consume anything"
+            )
 
     def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
         conversations = self._first(6, 11)
-        assert conversations
-        assert len({conversation.id for conversation in conversations}) == len(conversations)
-        assert all(conversation.turns for conversation in conversations)
+        assert conversations, "no conversation came: give at least one"
+        assert len({conversation.id for conversation in conversations}) == len(conversations), (
+            "two conversations have one id: an id is unique within the data set"
+        )
+        assert all(conversation.turns for conversation in conversations), (
+            "a conversation has no turns: leave it out, or give it one"
+        )
 
     def test_conversations_send_requests_and_contradict_nothing(self) -> None:
         for conversation in self._first(3, 11):
@@ -119,4 +148,6 @@ class DatasetContract:
 
     def test_conversations_can_be_stored(self) -> None:
         for conversation in self._first(3, 11):
-            assert msgspec.msgpack.decode(msgspec.msgpack.encode(conversation), type=Conversation) == conversation
+            assert msgspec.msgpack.decode(msgspec.msgpack.encode(conversation), type=Conversation) == conversation, (
+                f"{conversation.id!r} is another when it was stored and read: use texts, numbers, lists and dicts alone"
+            )

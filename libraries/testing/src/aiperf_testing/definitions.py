@@ -9,6 +9,7 @@ from aiperf.sdk.columns import Floats, RecordBatch
 from aiperf.sdk.definition import Definition, Readings
 
 from aiperf_testing.batches import absent, sample_batch
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 
@@ -33,18 +34,26 @@ class DefinitionContract:
 
     def test_a_definition_names_its_tool_source_and_difference(self) -> None:
         for text in (self.definition.title, self.definition.source, self.definition.differs):
-            assert text.strip()
+            assert text.strip(), "a field of the definition is empty: fill in tool, source and difference"
 
     def test_some_request_has_a_value(self) -> None:
         read = self._read(self.batch())
-        assert read.requests > 0 and read.tokens > 0
-        assert np.isfinite(read.ttft_ns).any()
-        assert read.begin_ns < read.end_ns
+        assert read.requests > 0 and read.tokens > 0, (
+            f"{read.requests} requests and {read.tokens} tokens were read from a run that has both: count its good requests"
+        )
+        assert np.isfinite(read.ttft_ns).any(), (
+            "no request has a finite ttft_ns, and some of the run have one: NaN is for those without"
+        )
+        assert read.begin_ns < read.end_ns, (
+            f"it begins at {read.begin_ns} and ends at {read.end_ns}: the end is behind the beginning"
+        )
 
     def test_weights_are_as_many_as_the_values(self) -> None:
         read = self._read(self.batch())
         for values, weights in ((read.itl_ns, read.itl_weights), (read.tpot_ns, read.tpot_weights)):
-            assert weights is None or len(weights) == len(values)
+            assert weights is None or len(weights) == len(values), (
+                f"{len(weights or ())} weights stand for {len(values)} values: give one for each, or None"
+            )
             assert weights is None or self.definition.quantiles == "inverted_cdf", "only inverted_cdf quantiles have weights"
 
     def test_the_same_batch_gives_the_same_readings(self) -> None:
@@ -61,21 +70,29 @@ class DefinitionContract:
 
     def test_of_no_requests_there_is_nothing_to_read(self) -> None:
         read = self._read(self.batch().take(np.empty(0, dtype=np.int64)))
-        assert (read.requests, read.tokens, len(read.ttft_ns), len(read.itl_ns), len(read.tpot_ns)) == (0, 0, 0, 0, 0)
-        assert np.isnan(read.begin_ns) and np.isnan(read.end_ns)
+        assert (read.requests, read.tokens, len(read.ttft_ns), len(read.itl_ns), len(read.tpot_ns)) == (0, 0, 0, 0, 0), (
+            "something was read from no requests at all: give zero counts and empty arrays"
+        )
+        assert np.isnan(read.begin_ns) and np.isnan(read.end_ns), (
+            unlike((read.begin_ns, read.end_ns), "NaN twice", "without requests nothing begins or ends")
+        )
 
     def test_where_nothing_is_known_nothing_fails(self) -> None:
         read = self._read(absent(self.batch()))
-        assert not np.isfinite(read.ttft_ns).any()
+        assert not np.isfinite(read.ttft_ns).any(), "a ttft_ns is finite although no first token is known: use NaN"
 
 
 def _assert_alike(left: list[Readings], right: list[Readings]) -> None:
     for field in ("ttft_ns", "itl_ns", "tpot_ns"):
         np.testing.assert_array_equal(_sorted(left, field), _sorted(right, field), field)
     for field in ("requests", "tokens"):
-        assert sum(getattr(part, field) for part in left) == sum(getattr(part, field) for part in right), field
+        assert sum(getattr(part, field) for part in left) == sum(getattr(part, field) for part in right), (
+            f"{field} of the parts don't add up to that of the whole: read each request by itself"
+        )
     for field, extreme in (("begin_ns", np.nanmin), ("end_ns", np.nanmax)):
-        assert extreme([getattr(part, field) for part in left]) == extreme([getattr(part, field) for part in right]), field
+        assert extreme([getattr(part, field) for part in left]) == extreme([getattr(part, field) for part in right]), (
+            f"{field} of the parts is not that of the whole: read each request by itself"
+        )
 
 
 def _sorted(readings: list[Readings], field: str) -> Floats:

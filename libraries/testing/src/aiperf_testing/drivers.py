@@ -14,6 +14,7 @@ from aiperf.sdk.plan import PhasePlan
 from aiperf.worker.clock import Timer
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 _PATIENCE_S = 60.0
@@ -69,7 +70,7 @@ class Starter:
         assert session not in answers.open, "a turn was sent before the answer to the turn before it"
         assert session.turn == sum(number == session.number for _, number, _ in answers.sent), "a turn was left out"
         assert due_ns == -1 or monotonic_ns() >= due_ns, "a request was sent before its due time"
-        assert held_ns >= 0
+        assert held_ns >= 0, f"a request was held for {held_ns} ns: a time is not negative"
         if session.turn and due_ns not in answers.due_ns and (delay_ns := self.delay_ns(session)):
             ready_ns = session.answered_ns + delay_ns
             assert due_ns >= ready_ns, "a turn with a think time is due that long after the answer's last stamp, or later"
@@ -176,7 +177,7 @@ class DriverContract:
                     assert driver.complete, "a stopped driver is complete at once"
             await trial.run_until(lambda: trial.is_over() or bool(faults))
             await asyncio.sleep(0.005)
-            assert not faults, faults
+            assert not faults, f"the loop reports {shown(faults)}: no task may end with an exception"
             return trial
 
         return asyncio.run(whole())
@@ -186,34 +187,46 @@ class DriverContract:
 
     def test_every_arrival_is_sent_once_and_the_driver_completes_once(self) -> None:
         trial = self.play(request_count=_REQUESTS)
-        assert sorted(n for n, *_ in trial.answers.sent) == list(range(_REQUESTS))
-        assert trial.completions == 1
+        assert sorted(n for n, *_ in trial.answers.sent) == list(range(_REQUESTS)), (
+            unlike(sorted(n for n, *_ in trial.answers.sent), list(range(_REQUESTS)), "send each arrival once")
+        )
+        assert trial.completions == 1, unlike(trial.completions, 1, "complete once, behind the last answer")
 
     def test_a_session_count_is_kept_and_sessions_make_all_their_turns(self) -> None:
         trial = self.play(session_count=_SESSIONS, concurrency=_SESSIONS)
         turns = sorted((session, turn) for _, session, turn in trial.answers.sent)
-        assert turns == [(session, turn) for session in range(_SESSIONS) for turn in range(_TURNS)]
-        assert trial.completions == 1
+        assert turns == [(session, turn) for session in range(_SESSIONS) for turn in range(_TURNS)], (
+            unlike(turns, "every turn of each session once", "go on with a session until its last turn")
+        )
+        assert trial.completions == 1, unlike(trial.completions, 1, "complete once, behind the last answer")
 
     def test_sessions_stay_within_the_concurrency_and_give_their_slots_back(self) -> None:
         trial = self.play(session_count=_SESSIONS, concurrency=2)
-        assert 1 <= trial.answers.most_sessions <= 2
-        assert _free(trial.slots[0]) == 2
+        assert 1 <= trial.answers.most_sessions <= 2, (
+            unlike(trial.answers.most_sessions, "1 or 2 sessions at once", "take a slot before a session begins")
+        )
+        assert _free(trial.slots[0]) == 2, unlike(_free(trial.slots[0]), 2, "give a slot back when its session ends")
 
     def test_requests_without_a_first_token_stay_within_the_prefill_limit(self) -> None:
         trial = self.play(session_count=_SESSIONS, concurrency=3, prefill_concurrency=1)
-        assert trial.answers.most_prefills == 1
-        assert _free(trial.prefills[0]) == 1
+        assert trial.answers.most_prefills == 1, (
+            unlike(trial.answers.most_prefills, 1, "wait for a first token before the next request")
+        )
+        assert _free(trial.prefills[0]) == 1, (
+            unlike(_free(trial.prefills[0]), 1, "give the prefill slot back at the first token, or at the end")
+        )
 
     def test_shards_share_the_arrivals_out(self) -> None:
         trial = self.play(shards=2, request_count=_REQUESTS)
-        assert sorted(n for n, *_ in trial.answers.sent) == list(range(_REQUESTS))
-        assert trial.completions == 2
+        assert sorted(n for n, *_ in trial.answers.sent) == list(range(_REQUESTS)), (
+            unlike(sorted(n for n, *_ in trial.answers.sent), list(range(_REQUESTS)), "send the own share alone, and all of it")
+        )
+        assert trial.completions == 2, unlike(trial.completions, 2, "each shard completes once")
 
     def test_a_stopped_driver_sends_nothing_more(self) -> None:
         trial = self.play(stop_after=2, request_count=_REQUESTS, concurrency=2)
-        assert len(trial.answers.sent) <= 4
-        assert trial.completions == 1
+        assert len(trial.answers.sent) <= 4, unlike(len(trial.answers.sent), "at most 4", "send nothing behind stop")
+        assert trial.completions == 1, unlike(trial.completions, 1, "complete once, also where it was stopped")
 
 
 __all__ = ["DriverContract"]

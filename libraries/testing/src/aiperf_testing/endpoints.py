@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle, product, repeat
+from collections.abc import Iterator, Sequence
+from itertools import product, repeat
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 from aiperf.errors import BadResponse
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Endpoint, Follow, Reader, encoded, follows, prompt
-from aiperf.sdk.framing import Event, Framing, JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole, framing_of
+from aiperf.sdk.framing import Event, ServerSentEvents, framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
 from aiperf.worker.continuing import Continuing
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row, check_taken
 from aiperf_testing.pipeline import Answer, add_delta, faulty_numbers, merged_usage, read_envelopes
+from aiperf_testing.streams import JOINS
 
 _ITEM = {"role": "user", "content": "18 degrees", "name": "sensor", "marks": [{"at": 1}]}
 _TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}, "mark": 1}
@@ -50,24 +52,6 @@ def _values(value: Any) -> Iterator[Any]:
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for one in inside:
         yield from _values(one)
-
-
-def _sent_events(events: Sequence[tuple[bytes, str | None]]) -> bytes:
-    ends, stream = cycle((b"\r\n", b"\n", b"\r")), b""  # the standard has all three, and servers mix them
-    for event, name in events:
-        line = b"" if name is None else b"event: %b%b" % (name.encode(), next(ends))
-        stream += b"%bdata: %b%b" % (line, event.replace(b"\n", b"\ndata: "), 2 * next(ends))
-    return stream
-
-
-_JOINS: dict[type[Framing], Callable[[Sequence[tuple[bytes, str | None]]], bytes]] = {
-    ServerSentEvents: _sent_events,
-    Lines: lambda events: b"".join(event + b"\n" for event, _ in events),
-    LengthPrefixed: lambda events: b"".join(b"\0" + len(event).to_bytes(4, "big") + event for event, _ in events),
-    JsonArray: lambda events: b"[" + b"\n,\r\n".join(event for event, _ in events) + b"]",
-    Whole: lambda events: b"".join(event for event, _ in events),
-}
-"""The bytes of a stream, by its framing."""
 
 
 def _check_appended(endpoint: Endpoint, turn: Turn) -> None:
@@ -132,7 +116,8 @@ class EndpointContract:
         return "".join(delta.reasoning + delta.text + delta.tool for delta in deltas if delta is not None)
 
     def _named(self, events: Sequence[bytes]) -> list[tuple[bytes, str | None]]:
-        return list(zip(events, self.names if events is self.transcript and self.names else repeat(None), strict=False))
+        # The names are asked first: a transcript that only the author has is not asked for where events have none.
+        return list(zip(events, self.names if self.names and events is self.transcript else repeat(None), strict=False))
 
     def _read(self, *batches: Sequence[tuple[bytes, str | None]]) -> list[Delta | None]:
         """The Deltas of one answer, whose events come in batches, and that of its end where it has one."""
@@ -157,16 +142,22 @@ class EndpointContract:
         for turn in turns:
             before = msgspec.json.encode(turn)
             first, second = self.endpoint.encode(turn), type(self.endpoint)(self.endpoint.options).encode(turn)
-            assert first == second
+            assert first == second, (
+                unlike(second, first, "encode must depend on turn and options alone: no clock, no counter, no chance")
+            )
             assert msgspec.json.encode(turn) == before, "encoding changed the turn"
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_a_request_is_whole(self, stream: bool) -> None:
         stream = stream and self.endpoint.capabilities.streaming
         request = self.endpoint.encode(msgspec.structs.replace(self.turn, stream=stream))
-        assert isinstance(request.body, bytes)
-        assert request.path == "" or request.path.startswith("/")
-        assert request.method.isupper()
+        assert isinstance(request.body, bytes), (
+            unlike(type(request.body), bytes, "encode the body, for example with msgspec.json.encode")
+        )
+        assert request.path == "" or request.path.startswith("/"), (
+            unlike(request.path, "a path that begins with /", "or '' for the path of the endpoint")
+        )
+        assert request.method.isupper(), unlike(request.method, "an upper-case method", "write 'POST'")
         for name, value in request.headers.items():
             check_header_name(name)
             check_header_value(name, value)
@@ -180,7 +171,9 @@ class EndpointContract:
         for turn in turns:
             request = endpoint.encode(turn)
             counted = prompt(endpoint, turn, request)
-            assert counted == prompt(endpoint, turn, request)
+            assert counted == prompt(endpoint, turn, request), (
+                unlike(prompt(endpoint, turn, request), counted, "prompt_of must depend on the request alone")
+            )
             assert all(isinstance(text, str) for text in counted.texts), "texts of a prompt are texts"
             assert all(isinstance(token, int) for token in counted.ids), "ids of a prompt are whole numbers"
 
@@ -193,15 +186,19 @@ class EndpointContract:
         chat = endpoint.chat_of(HttpRequest("", endpoint.encode(turn).body))
         assert chat is not None, "the body has no messages"
         said = [(message["role"], message["content"]) for message in chat.messages]
-        assert said == [("user", "Hello"), ("assistant", "Hi"), ("user", " ".join(turn.texts))]
-        assert [*chat.tools] == []
+        assert said == [("user", "Hello"), ("assistant", "Hi"), ("user", " ".join(turn.texts))], (
+            unlike(said, "user Hello, assistant Hi and the turn", "give chat_of the body's messages in their order")
+        )
+        assert [*chat.tools] == [], unlike([*chat.tools], [], "a body without tools has none")
 
     def test_a_plain_prompt_is_the_texts_of_its_messages(self) -> None:
         endpoint = self.endpoint
         counted = endpoint.prompt_of(endpoint.encode(self.turn))
         if not endpoint.plain_prompts or counted is None:
             pytest.skip("this endpoint makes no such promise")
-        assert ([*counted.texts], [*counted.ids]) == ([*self.turn.texts], [])
+        assert ([*counted.texts], [*counted.ids]) == ([*self.turn.texts], []), (
+            unlike(counted, self.turn.texts, "leave plain_prompts away, or count just the texts of the messages")
+        )
 
     def test_texts_are_spliced_as_they_are_encoded(self) -> None:
         endpoint = self.endpoint
@@ -238,7 +235,9 @@ class EndpointContract:
         for stream in {False, self.endpoint.capabilities.streaming}:
             turn = msgspec.structs.replace(self.turn, stream=stream)
             declared = self.endpoint.path(streaming=stream)
-            assert encoded(self.endpoint, turn).path == declared.replace("{model}", turn.model)
+            assert encoded(self.endpoint, turn).path == declared.replace("{model}", turn.model), (
+                unlike(encoded(self.endpoint, turn).path, declared, "give encode the path that path() declares")
+            )
 
     def test_what_follows_an_answer_is_a_request(self) -> None:
         endpoint, before = self.endpoint, None
@@ -256,30 +255,45 @@ class EndpointContract:
                 assert self._text(self._decoded((given.body,))) == self.answer, "the last answer is another"
                 continue
             assert isinstance(step, Follow), f"answer {number} is followed by {step!r:.200}"
-            assert step.request.path.startswith("/") and isinstance(step.request.body, bytes)
-            assert 0 <= step.after_s < math.inf
+            assert step.request.path.startswith("/") and isinstance(step.request.body, bytes), (
+                unlike(step.request, "a path with / and a body of bytes", "make it as encode does")
+            )
+            assert 0 <= step.after_s < math.inf, (
+                unlike(step.after_s, "finite seconds, 0 or more", "that is how long to wait before the next exchange")
+            )
             before = step.request
 
     def test_the_probe_is_a_request(self) -> None:
         probe = msgspec.structs.replace(self.endpoint.probe(), model="model", stream=self.endpoint.capabilities.streaming)
-        assert isinstance(encoded(self.endpoint, probe).body, bytes)
+        assert isinstance(encoded(self.endpoint, probe).body, bytes), (
+            "the body of the probe is not bytes: encode must take the turn of probe()"
+        )
 
     def test_the_capabilities_are_the_manifests(self) -> None:
         row = check_row("endpoints", type(self.endpoint))
-        assert msgspec.convert(row.capabilities, Capabilities) == self.endpoint.capabilities
+        assert msgspec.convert(row.capabilities, Capabilities) == self.endpoint.capabilities, (
+            unlike(row.capabilities, self.endpoint.capabilities, "write the class's capabilities into the manifest row")
+        )
         check_taken(row)
 
     def test_the_transcript_is_the_answer(self) -> None:
-        assert self._text(self._decoded(self.transcript)) == self.answer
+        assert self._text(self._decoded(self.transcript)) == self.answer, (
+            unlike(self._text(self._decoded(self.transcript)), self.answer, "the transcript must decode to the answer")
+        )
 
     def test_the_transcript_tells_the_usage(self) -> None:
         usages = [delta.usage for delta in self._decoded(self.transcript) if delta is not None and delta.usage]
-        assert merged_usage(usages) == self.usage
+        assert merged_usage(usages) == self.usage, (
+            unlike(
+                merged_usage(usages), self.usage,
+                "give usage in a Delta, and set usage of the contract to what the events have",
+            )
+        )
 
     def test_the_numbers_of_its_answers_are_declared(self) -> None:
         endpoint, told = self.endpoint, Answer()
         fault = faulty_numbers(endpoint.numbers)
-        assert fault is None, fault
+        assert fault is None, f"{fault}: correct numbers of the class"
         for delta in self._decoded(self.transcript):
             add_delta(told, delta, 0)
         undeclared = [name for name in told.extra or () if name not in (*endpoint.numbers, *endpoint.texts)]
@@ -287,12 +301,16 @@ class EndpointContract:
         numbers = {name: told.number(name) for name in endpoint.numbers}
         assert not numbers or not all(map(math.isnan, numbers.values())), "the transcript has none of the declared numbers"
         if self.numbers is not None:
-            assert {name: value for name, value in numbers.items() if not math.isnan(value)} == self.numbers
+            assert {name: value for name, value in numbers.items() if not math.isnan(value)} == self.numbers, (
+                unlike(numbers, self.numbers, "give them in Delta.extra or items, and set numbers to what the events have")
+            )
 
     def test_the_whole_answer_says_the_same(self) -> None:
         if self.whole is None:
             pytest.skip("no whole answer is given")
-        assert self._text(self._decoded((self.whole,))) == self.answer
+        assert self._text(self._decoded((self.whole,))) == self.answer, (
+            unlike(self._text(self._decoded((self.whole,))), self.answer, "read a whole answer as the streamed one")
+        )
 
     def test_the_answer_has_as_many_items_as_the_request_asks_for(self) -> None:
         endpoint = self.endpoint
@@ -301,10 +319,14 @@ class EndpointContract:
         asked = endpoint.items_of(encoded(endpoint, self.turn).body)
         assert asked == sum(delta.items for delta in self._decoded(self.transcript) if delta is not None), "see items_of"
         for payload in (b"", b"\xff", b"null", b"[]", b"{}"):  # a data set may have any
-            assert endpoint.items_of(payload) is None
+            assert endpoint.items_of(payload) is None, (
+                f"items_of found items in {payload!r}: give None for a body that is not the endpoint's own"
+            )
 
     def test_an_event_means_the_same_every_time(self) -> None:
-        assert self._decoded(self.transcript) == self._decoded(self.transcript)
+        assert self._decoded(self.transcript) == self._decoded(self.transcript), (
+            "the same events gave other Deltas the second time: keep state in the reader of an answer, not in the endpoint"
+        )
 
     def test_the_size_of_a_batch_says_nothing(self) -> None:
         events = self._named(self.transcript)
@@ -321,7 +343,9 @@ class EndpointContract:
                 texts[at] += self._text(list(reader.feed([event], [name])))
         for at, reader in enumerate(readers):
             texts[at] += self._text([reader.close()])
-        assert texts == [self.answer] * 2
+        assert texts == [self.answer] * 2, (
+            unlike(texts, [self.answer] * 2, "make a new reader in reader(), with state of its own")
+        )
 
     def test_the_next_turn_can_repeat_the_answer(self) -> None:
         if not self.endpoint.capabilities.multi_turn:
@@ -333,16 +357,18 @@ class EndpointContract:
         assert all(isinstance(message, Message) for message in messages), f"replay gave {messages!r:.200}"
         assert isinstance(state, dict), f"state gave {state!r:.200}"
         turn = msgspec.structs.replace(self.turn, history=(Message("user", ("Before",)), *messages), state=state)
-        assert self.endpoint.encode(turn) == self.endpoint.encode(turn)
+        assert self.endpoint.encode(turn) == self.endpoint.encode(turn), (
+            "the same turn with a history gives other bytes: encode must not change the history"
+        )
 
     def test_a_stream_cut_anywhere_gives_the_same_answer(self) -> None:
         if not self.endpoint.capabilities.streaming:
             pytest.skip("this endpoint does not stream")
         framing, stream = framing_of(self.endpoint), self.stream
-        if stream is None and framing not in _JOINS:
+        if stream is None and framing not in JOINS:
             self._read(self._named(self.transcript))  # skips where the author has to give a transcript, too
             pytest.skip("only its author has: stream")
-        stream = _JOINS[framing](self._named(self.transcript)) if stream is None else stream
+        stream = JOINS[framing](self._named(self.transcript)) if stream is None else stream
         for at in range(len(stream) + 1):
             splitter = framing()
             events = [*splitter.feed(stream[:at]), *splitter.feed(stream[at:]), *splitter.close()]
@@ -363,9 +389,13 @@ class EndpointContract:
             for run in _alike(event, *self._reader_at(at).feed([event], [name])):
                 found = read_envelopes(run, self._reader_at(at).feed, [name] * len(run))
                 deltas = [delta or Delta() for delta in self._reader_at(at).feed(run, [name] * len(run))]
-                assert found is not None
-                assert found.texts == [delta.text for delta in deltas]
-                assert found.reasonings == [delta.reasoning for delta in deltas]
+                assert found is not None, "events in one envelope are not recognised as such: drop repeats_envelope"
+                assert found.texts == [delta.text for delta in deltas], (
+                    "texts read by their envelope differ from decoded ones: drop repeats_envelope"
+                )
+                assert found.reasonings == [delta.reasoning for delta in deltas], (
+                    "reasonings read by their envelope differ from decoded ones: drop repeats_envelope"
+                )
 
     def _reader_at(self, at: int) -> Reader:
         """A reader that has read the transcript up to event *at*."""
@@ -378,21 +408,29 @@ class EndpointContract:
         for garbage in self.garbage:
             with pytest.raises(BadResponse) as caught:
                 self._decoded((garbage,))
-            assert caught.value.raw == garbage
-            assert str(caught.value)
+            assert caught.value.raw == garbage, (
+                unlike(caught.value.raw, garbage, "give BadResponse the event: BadResponse(message, raw=event)")
+            )
+            assert str(caught.value), "BadResponse has no message: say what is wrong with the event"
 
     def test_an_error_in_band_is_a_bad_response_in_the_servers_words(self) -> None:
         with pytest.raises(BadResponse, match="busy") as caught:
             self._decoded((self.failure,))
-        assert caught.value.raw == self.failure
+        assert caught.value.raw == self.failure, (
+            unlike(caught.value.raw, self.failure, "give BadResponse the event: BadResponse(message, raw=event)")
+        )
 
     def test_what_shows_nothing_is_not_content(self) -> None:
         if not self.silent:
             pytest.skip("no silent events are given")
         for event in self.silent:
-            assert not any(delta is not None and delta.content for delta in self._decoded((event,))), event
+            assert not any(delta is not None and delta.content for delta in self._decoded((event,))), (
+                f"{event!r:.80} is content: give None, or a Delta without text, for what shows nothing"
+            )
 
     def test_importing_it_stays_light_for_workers(self) -> None:
-        code = f"import sys, {type(self.endpoint).__module__}; print(*sys.modules)"
-        brought = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-        assert not set(_HEAVY) & set(brought)
+        # It may print, and leave a thread: the last line counts, and the process doesn't wait.
+        code = f"import os, sys, {type(self.endpoint).__module__}; print(); print(*sys.modules, flush=True); os._exit(0)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        heavy = sorted({*_HEAVY} & {*done.stdout.splitlines()[-1].split()})
+        assert not heavy, f"its module imports {', '.join(heavy)}, which every worker waits for: import it where it is used"

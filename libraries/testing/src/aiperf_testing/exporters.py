@@ -15,6 +15,7 @@ from aiperf.sdk.metric import Unit as _Unit
 from aiperf.sdk.model import Conversation, Turn
 
 from aiperf_testing.batches import absent, sample_batch, scored
+from aiperf_testing.findings import shown
 from aiperf_testing.manifests import check_exporter_row
 
 
@@ -57,15 +58,21 @@ class BatchExporterContract:
 
     def test_no_requests_are_no_rows(self, target: Target) -> None:
         empty = sample_batch().take(np.empty(0, dtype=np.int64))
-        assert self._made(target).rows(scored(self.metrics, empty)) == b""
+        assert self._made(target).rows(scored(self.metrics, empty)) == b"", (
+            "rows of an empty batch are not empty: write a row for each request, and nothing else"
+        )
 
     def test_the_same_batch_gives_the_same_bytes(self, target: Target) -> None:
         first, second = self._made(target), self._made(target)
         batch = scored(self.metrics, sample_batch())
-        assert first.header() == second.header()
+        assert first.header() == second.header(), (
+            "two exporters begin a file differently: header must not depend on clock or chance"
+        )
         rows = first.rows(batch)
         assert rows, "the exporter writes nothing for the test batch"
-        assert rows == first.rows(batch) == second.rows(scored(self.metrics, sample_batch()))
+        assert rows == first.rows(batch) == second.rows(scored(self.metrics, sample_batch())), (
+            "the same batch gives other bytes: rows must depend on the batch alone"
+        )
 
     def test_parts_of_a_batch_join_to_the_whole(self, target: Target) -> None:
         batch = sample_batch()
@@ -73,14 +80,14 @@ class BatchExporterContract:
         joined = b"".join(self._made(target).rows(scored(self.metrics, part)) for part in parts)
         whole = self._made(target).rows(scored(self.metrics, batch))
         if self.exporter.join is BatchExporter.join:
-            assert joined == whole
+            assert joined == whole, "rows of two parts differ from those of the whole: keep nothing between batches"
             return
         with TemporaryDirectory() as folder:  # its parts have a format of their own: the file counts
             part, files = Path(folder) / "part", list[bytes]()
             for data in (joined, whole):
                 part.write_bytes(data)
                 files.append(b"".join(self._made(target).join([part])))
-        assert files[0] == files[1]
+        assert files[0] == files[1], "files of two parts differ from those of the whole: keep nothing between batches"
 
     def test_requests_of_which_nothing_is_known_are_written_too(self, target: Target) -> None:
         self._made(target).rows(scored(self.metrics, absent(sample_batch())))
@@ -88,7 +95,10 @@ class BatchExporterContract:
     def test_it_leaves_the_directory_to_the_kernel(self, target: Target) -> None:
         exporter = self._made(target)
         exporter.header(), exporter.rows(scored(self.metrics, sample_batch()))
-        assert list(target.directory.iterdir()) == []
+        assert list(target.directory.iterdir()) == [], (
+            f"it left {shown([path.name for path in target.directory.iterdir()])}: give rows to the kernel, which"
+            f" writes the files"
+        )
 
 
 class DatasetExporterContract:
@@ -115,12 +125,18 @@ class DatasetExporterContract:
 
     @pytest.mark.parametrize("count", [0, 1, 5])
     def test_the_same_conversations_give_the_same_bytes(self, count: int, tmp_path: Path) -> None:
-        assert self._written(tmp_path, count) == self._written(tmp_path, count)
+        assert self._written(tmp_path, count) == self._written(tmp_path, count), (
+            "the same conversations give other bytes: no clock, no chance, no number of the process"
+        )
 
     def test_every_conversation_is_written(self, tmp_path: Path) -> None:
         sizes = [len(self._written(tmp_path, count)) for count in range(4)]
-        assert sizes == sorted(set(sizes))
+        assert sizes == sorted(set(sizes)), (
+            f"files of more conversations have the sizes {sizes}: each conversation adds to the file"
+        )
 
     def test_it_leaves_the_directory_to_the_kernel(self, tmp_path: Path) -> None:
         self._written(tmp_path, 2)
-        assert list(tmp_path.iterdir()) == []
+        assert list(tmp_path.iterdir()) == [], (
+            f"it left {shown([path.name for path in tmp_path.iterdir()])}: give parts to the kernel, which writes the files"
+        )

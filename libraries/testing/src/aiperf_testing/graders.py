@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from aiperf.sdk.model import Turn
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 ODD = (
@@ -48,6 +50,17 @@ class Case(Struct, frozen=True):
         return grader.grade(replace(self.case, **changes))
 
 
+_ROUNDS = 8
+
+
+def _outcome(grader: Grader, case: Case) -> Grade | str:
+    """The grade, or the exception, which the contract judges elsewhere."""
+    try:
+        return case.grade(grader)
+    except Exception as error:  # noqa: BLE001  # third-party code
+        return f"{type(error).__name__}: {error}"
+
+
 class GraderContract:
     """Subclass with a grader's class, and answers with at least one right and one wrong::
 
@@ -70,40 +83,73 @@ class GraderContract:
         grader = self._made()
         for case in self.cases:
             grade = case.grade(grader)
-            assert (grade.correct, grade.unparsed) == (case.correct, case.unparsed), case
+            assert (grade.correct, grade.unparsed) == (case.correct, case.unparsed), (
+                f"{shown(case)} got {shown(grade)}: correct the grader, or the case"
+            )
             if case.extracted is not None:
-                assert grade.extracted == case.extracted, case
+                assert grade.extracted == case.extracted, (
+                    unlike(grade.extracted, case.extracted, "correct the grader, or the case")
+                )
 
     def test_the_cases_tell_right_from_wrong(self) -> None:
-        assert {case.correct for case in self.cases} == {True, False}
+        assert {case.correct for case in self.cases} == {True, False}, (
+            "the cases are all right, or all wrong: give at least one of each"
+        )
 
     def test_grades_are_whole(self) -> None:
         grader = self._made()
         for case in self.cases:
             grade = case.grade(grader)
-            assert type(grade) is Grade
-            assert type(grade.correct) is bool and type(grade.unparsed) is bool
-            assert grade.extracted is None or isinstance(grade.extracted, str)
-            assert grade.score is None or 0.0 <= grade.score <= 1.0
-            assert isinstance(grade.explanation, str)
+            assert type(grade) is Grade, unlike(type(grade), Grade, "grade must return a Grade")
+            assert type(grade.correct) is bool and type(grade.unparsed) is bool, (
+                unlike((grade.correct, grade.unparsed), "two of bool", "give True or False")
+            )
+            assert grade.extracted is None or isinstance(grade.extracted, str), (
+                unlike(grade.extracted, "a text or None", "it is what was found in the answer")
+            )
+            assert grade.score is None or 0.0 <= grade.score <= 1.0, (
+                unlike(grade.score, "None, or a number from 0 to 1", "scale it")
+            )
+            assert isinstance(grade.explanation, str), unlike(grade.explanation, "a text", "'' where there is nothing to say")
             # A slow grader's grade comes from another process.
-            assert msgspec.json.decode(msgspec.json.encode(grade), type=Grade) == grade
+            assert msgspec.json.decode(msgspec.json.encode(grade), type=Grade) == grade, (
+                f"{shown(grade)} is another when it went through JSON: give it texts, numbers and bools alone"
+            )
 
     def test_it_is_pure(self) -> None:
         first, second = self._made(), self._made()
         forth = [case.grade(first) for case in self.cases]
         back = [case.grade(first) for case in reversed(self.cases)]
         assert forth == back[::-1], "a repeated answer got another grade"
-        assert forth == [case.grade(second) for case in self.cases]
+        assert forth == [case.grade(second) for case in self.cases], (
+            "another object of the class grades otherwise: a grade depends on case and options alone, not on clock or chance"
+        )
+
+    def test_the_same_answer_gets_the_same_grade_every_time(self) -> None:
+        # What only the author has is not asked for: these answers need no right grade, but always the same one.
+        own = inspect.getattr_static(type(self), "cases")
+        cases = own if isinstance(own, Sequence) else [Case(expected, text, False) for expected in ("B", "42") for text in ODD]
+        first = [_outcome(self._made(), case) for case in cases]
+        for _ in range(_ROUNDS if cases is not own else 2):  # own cases may take long
+            again = [_outcome(self._made(), case) for case in cases]
+            for case, before, now in zip(cases, first, again, strict=True):
+                assert now == before, (
+                    f"the answer {shown(case.response)} got {shown(before)}, then {shown(now)}:"
+                    " a grade depends on the case alone, not on chance, clock or earlier answers"
+                )
 
     @pytest.mark.parametrize("response", ODD, ids=lambda text: ascii(text)[:20])
     def test_no_answer_is_too_odd_to_grade(self, response: str) -> None:
         grader = self._made()
         for case in self.cases:
-            assert type(case.grade(grader, response)) is Grade
+            assert type(case.grade(grader, response)) is Grade, (
+                "an odd answer gave no Grade: give Grade(correct=False, unparsed=True) for what can't be read"
+            )
 
     def test_silence_is_not_right(self) -> None:
         grader = self._made()
         for case in self.cases:
             if case.expected.strip():
-                assert not case.grade(grader, "").correct, case
+                assert not case.grade(grader, "").correct, (
+                    f"an empty answer is right for {shown(case.expected)}: give Grade(correct=False, unparsed=True)"
+                )

@@ -8,6 +8,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.sdk import hooks as specification
 from aiperf.sdk.descriptor import PluginRef
 
+from aiperf_testing.findings import shown
 from aiperf_testing.manifests import check_row
 
 _REF = PluginRef("hooks", "contract", "", "its package", "")
@@ -33,7 +34,7 @@ class HooksContract:
         check_row("hooks", type(self).hooks)
 
     def test_its_hooks_are_there_and_have_its_arguments(self) -> None:
-        assert Hooks().register(_REF, type(self).hooks)
+        assert Hooks().register(_REF, type(self).hooks), "it implements no hook: mark a method aiperf_… with @hookimpl"
 
     def test_no_hook_was_meant_and_not_marked(self) -> None:
         known = {name for name in vars(specification) if name.startswith("aiperf_")}
@@ -48,4 +49,6 @@ class HooksContract:
         hooks = Hooks(failures.append)
         hooks.register(_REF, type(self).hooks)
         hooks.call("aiperf_teardown")
-        assert failures == []
+        assert failures == [], (
+            f"in a run that failed early: {shown(failures)}; teardown must not rely on hooks that were never called"
+        )

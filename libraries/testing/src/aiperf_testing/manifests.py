@@ -13,6 +13,8 @@ from aiperf.registry.third_party import load
 from aiperf.sdk.descriptor import PluginRef, canonical
 from aiperf.sdk.exporter import LEVELS, Exporter
 
+from aiperf_testing.findings import unlike
+
 
 def row_of(category: str, plugin: Any) -> manifest.Row:
     """The manifest row of *plugin*; AssertionError where its package lacks the entry point or the row."""
@@ -78,7 +80,7 @@ def check_taken(row: manifest.Row) -> None:
 def check_exporter_row(exporter: type[Exporter]) -> None:
     """The row of an exporter declares the files of its class."""
     row = check_row("exporters", exporter)
-    assert exporter.level in LEVELS
+    assert exporter.level in LEVELS, unlike(exporter.level, LEVELS, "take one of them")
     files, early = row.capabilities.get("files", {}), row.capabilities.get("before_load", False)
     assert files == exporter.files, f"the files of exporters:{row.name} are {exporter.files}, its manifest says {files}"
     assert early is exporter.before_load, f"before_load of exporters:{row.name} is {exporter.before_load}, its manifest differs"

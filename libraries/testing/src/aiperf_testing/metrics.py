@@ -23,6 +23,7 @@ from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.sdk.summary import STATISTICS, Result, SeriesSummary
 
 from aiperf_testing.batches import absent, assert_same, columns_of, sample_batch, taken
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.pipeline import FoldResult
 
 
@@ -87,16 +88,24 @@ class MetricContract:
         return lines
 
     def test_what_it_needs_is_what_it_reads(self) -> None:
-        assert set(self.metric.needs) <= {*(metric.tag for metric in self.needed), *_numbers(self.metric, self.needed)}
+        assert set(self.metric.needs) <= {*(metric.tag for metric in self.needed), *_numbers(self.metric, self.needed)}, (
+            f"needs names {shown(self.metric.needs)}, and only numbers of answers, or of needed metrics, can be read"
+        )
 
     def test_every_request_has_its_place(self) -> None:
         batch = self.batch()
         column = self.column(batch)
-        assert len(column) == len(batch)
+        assert len(column) == len(batch), (
+            unlike(len(column), len(batch), "give a value for each request, NaN where it has none")
+        )
         if isinstance(column, Ragged):
-            assert len(column.values) == len(column.at_ns) == column.offsets[-1] - column.offsets[0]
+            assert len(column.values) == len(column.at_ns) == column.offsets[-1] - column.offsets[0], (
+                "values, times and offsets of the Ragged column disagree: the last offset is the number of values"
+            )
         else:
-            assert np.asarray(column, dtype=np.float64).shape == (len(batch),)
+            assert np.asarray(column, dtype=np.float64).shape == (len(batch),), (
+                unlike(np.asarray(column, dtype=np.float64).shape, (len(batch),), "give one number for each request")
+            )
 
     def test_some_request_has_a_value(self) -> None:
         column = self.column(self.batch())
@@ -106,7 +115,9 @@ class MetricContract:
     def test_no_value_is_infinite(self) -> None:
         for batch in (self.batch(), absent(self.batch())):
             column = self.column(batch)
-            assert not np.isinf(column.values if isinstance(column, Ragged) else column).any()
+            assert not np.isinf(column.values if isinstance(column, Ragged) else column).any(), (
+                "a value is infinite: give NaN where there is none, for example behind a division by 0"
+            )
 
     def test_halves_give_what_the_whole_gives(self) -> None:
         batch = self.batch()
@@ -127,12 +138,16 @@ class MetricContract:
             assert_same(self.column(batch.take(rows)), taken(whole, rows), f"request {row} alone")
 
     def test_an_empty_batch_gives_an_empty_column(self) -> None:
-        assert len(self.column(self.batch().take(np.empty(0, dtype=np.int64)))) == 0
+        assert len(self.column(self.batch().take(np.empty(0, dtype=np.int64)))) == 0, (
+            "an empty batch gives values: give an empty column"
+        )
 
     def test_where_nothing_is_known_nothing_fails(self) -> None:
         batch = absent(self.batch())
         whole = self.column(batch)
-        assert len(whole) == len(batch)
+        assert len(whole) == len(batch), (
+            unlike(len(whole), len(batch), "give NaN for what is not known, and a value for each request")
+        )
         for rows in np.array_split(np.arange(len(batch)), 2):
             assert_same(self.column(batch.take(rows)), taken(whole, rows), "half of a batch without known values")
 
@@ -146,7 +161,9 @@ class MetricContract:
 
     def _fold(self, values: Floats) -> PluginFold:
         """A fold of the values, one after the other, that was dumped and loaded."""
-        assert not isinstance(self.metric.fold, Aggregation)
+        assert not isinstance(self.metric.fold, Aggregation), (
+            unlike(self.metric.fold, "a class of Fold", "an Aggregation has no fold of its own")
+        )
         fold = self.metric.fold()
         for at in range(len(values)):
             fold.add(values[at : at + 1])
@@ -154,7 +171,9 @@ class MetricContract:
 
     def test_its_fold_survives_dump_and_load(self) -> None:
         values = self._values()
-        assert not isinstance(self.metric.fold, Aggregation)
+        assert not isinstance(self.metric.fold, Aggregation), (
+            unlike(self.metric.fold, "a class of Fold", "an Aggregation has no fold of its own")
+        )
         fold = self.metric.fold()
         fold.add(values)
         loaded = self.metric.fold.load(fold.dump())
@@ -241,13 +260,17 @@ class Known:
 
 
 def _check_declared(metric: MetricDeclaration) -> None:
-    assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.tag)
-    assert metric.title
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.tag), (
+        unlike(metric.tag, "lower-case letters, digits and _", "files and options name it so")
+    )
+    assert metric.title, "the metric has no title: reports show it"
     for unit in (metric.unit, metric.shown):
-        assert isinstance(unit, Unit | PluginUnit)
+        assert isinstance(unit, Unit | PluginUnit), (
+            unlike(unit, "a Unit or a PluginUnit", "for example Unit.COUNT or PluginUnit('J', 'energy')")
+        )
         kernels = [own for own in Unit if own.value == unit.value]
         assert [unit_size(own) for own in kernels] in ([], [unit_size(unit)]), f"the kernel's {unit.value} is another unit"
-    assert metric.scale > 0
+    assert metric.scale > 0, unlike(metric.scale, "more than 0", "values are multiplied with it for the display")
 
 
 class RunMetricContract:
@@ -265,19 +288,27 @@ class RunMetricContract:
     @pytest.mark.parametrize("number", [None, 0.0, 3.0])
     def test_any_run_has_a_number_or_none(self, number: float | None) -> None:
         value = self.metric.number(Known(number))
-        assert value is None or math.isfinite(value)
+        assert value is None or math.isfinite(value), (
+            unlike(value, "a finite number or None", "None is for a run that has no such number")
+        )
 
     def test_a_run_of_which_all_is_known_has_one(self) -> None:
-        assert any(self.metric.number(Known(number)) is not None for number in (3.0, 0.0))
+        assert any(self.metric.number(Known(number)) is not None for number in (3.0, 0.0)), (
+            "a run of which all is known has no number: number() must not give None for it"
+        )
 
     def test_the_same_run_gives_the_same_number(self) -> None:
-        assert self.metric.number(Known(3.0)) == self.metric.number(Known(3.0))
+        assert self.metric.number(Known(3.0)) == self.metric.number(Known(3.0)), (
+            "the same run gives another number: no clock, no chance"
+        )
 
     def test_what_it_reads_is_what_it_needs(self) -> None:
         for number in (None, 0.0, 3.0):
             run = Known(number)
             self.metric.number(run)
-            assert {tag.removeprefix("adj_") for tag in run.asked} <= set(self.metric.needs)
+            assert {tag.removeprefix("adj_") for tag in run.asked} <= set(self.metric.needs), (
+                f"it reads {shown(sorted(run.asked))}, and needs names {shown(self.metric.needs)}: name all that it reads"
+            )
 
 
 class AnalysisContract:
@@ -311,25 +342,31 @@ class AnalysisContract:
         return ((0.0, end), (0.0, end / 2), (2 * end, 3 * end))
 
     def test_it_is_named_as_files_and_options_name_it(self) -> None:
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.metric.tag)
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.metric.tag), (
+            unlike(self.metric.tag, "lower-case letters, digits and _", "files and options name it so")
+        )
 
     def test_each_part_of_the_run_has_its_results(self, tmp_path: Path) -> None:
         parts = self._results(tmp_path, self.batch())
-        assert len(parts) == 3
+        assert len(parts) == 3, unlike(len(parts), 3, "give results for warmup, profiling and each slice")
         assert parts[0], "the test batch gives no results: override batch()"
         assert {*self.metric.gives} <= {result.tag for result in parts[0]}, "it gives other results than it says"
         for results in parts:
-            assert len({result.tag for result in results}) == len(results)
+            assert len({result.tag for result in results}) == len(results), "two results have one tag: each tag stands once"
             for result in results:
-                assert result.title and result.unit
-                assert all(math.isfinite(value) for value in result.stats.values()), result.tag
+                assert result.title and result.unit, f"{result.tag} lacks a title or a unit: reports show both"
+                assert all(math.isfinite(value) for value in result.stats.values()), (
+                    f"a statistic of {result.tag} is infinite or NaN: leave out what has no value"
+                )
 
     def test_how_many_reducers_there_were_and_in_which_order_does_not_matter(self, tmp_path: Path) -> None:
         batch = self.batch()
         parts = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), 3)]
         whole = self._results(tmp_path / "whole", batch)
-        assert whole == self._results(tmp_path / "again", batch)
-        assert whole == self._results(tmp_path / "parts", *reversed(parts))
+        assert whole == self._results(tmp_path / "again", batch), "the same batches give other results: no clock, no chance"
+        assert whole == self._results(tmp_path / "parts", *reversed(parts)), (
+            "results depend on the order or number of the parts: fold with sums, minima and the like"
+        )
 
     def test_where_nothing_is_known_nothing_fails(self, tmp_path: Path) -> None:
         self._results(tmp_path / "absent", absent(self.batch()))
@@ -354,16 +391,24 @@ class MetricFamilyContract:
     def test_each_metric_it_gives_is_one(self) -> None:
         given = self._given()
         for metric in given:
-            assert isinstance(metric, Metric | RunMetric | Analysis)
+            assert isinstance(metric, Metric | RunMetric | Analysis), (
+                unlike(metric, "Metric, RunMetric or Analysis", "give objects of these")
+            )
             _check_declared(metric)
-        assert len({metric.tag for metric in given}) == len(given)
+        assert len({metric.tag for metric in given}) == len(given), (
+            "two metrics of the family have one tag: each tag stands once"
+        )
 
     def test_asked_again_it_gives_the_same(self) -> None:
-        assert [metric.tag for metric in self._given()] == [metric.tag for metric in self._given()]
+        assert [metric.tag for metric in self._given()] == [metric.tag for metric in self._given()], (
+            "asked again it gives others: metrics() must depend on its arguments alone"
+        )
 
     def test_what_it_needs_is_in_the_run(self) -> None:
         given = self._given()
         known = [*self.plugin_options.values(), *given]
         there = {*self.plugin_options, *(metric.tag for metric in given)}
         there |= {tag for metric in known if isinstance(metric, Analysis) for tag in metric.gives}
-        assert {tag for metric in given for tag in metric.needs} <= there
+        assert {tag for metric in given for tag in metric.needs} <= there, (
+            f"its metrics need {shown({tag for metric in given for tag in metric.needs} - there)}, which no run has"
+        )

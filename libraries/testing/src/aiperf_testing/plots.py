@@ -37,27 +37,39 @@ class PlotContract:
 
     def test_its_manifest_says_what_it_is(self) -> None:
         check_row("plots", self.plot)
-        assert self.plot.title.strip() and self.plot.runs >= 1
+        assert self.plot.title.strip() and self.plot.runs >= 1, (
+            "the plot has no title, or runs less than 1: set both in the class"
+        )
 
     def test_a_figure_can_be_drawn(self, some: Sequence[PlotRun]) -> None:
         drawn = self._drawn(some)
         assert drawn is not None, "of runs that have everything it made nothing"
         figure = checked(drawn)
-        assert figure.title.strip() and figure.x.label.strip() and figure.y.label.strip()
-        assert all(one.name.strip() for one in figure.series)
+        assert figure.title.strip() and figure.x.label.strip() and figure.y.label.strip(), (
+            "the figure, or one of its axes, has no title: label all three"
+        )
+        assert all(one.name.strip() for one in figure.series), "a series has no name: the legend shows it"
 
     def test_as_few_runs_as_it_takes_are_enough(self, some: Sequence[PlotRun]) -> None:
-        assert self._drawn(some[: type(self).plot.runs]) is not None
+        assert self._drawn(some[: type(self).plot.runs]) is not None, (
+            f"{type(self).plot.runs} runs gave no figure: set runs to the fewest that are enough"
+        )
 
     def test_the_same_runs_give_the_same_figure(self, some: Sequence[PlotRun]) -> None:
         first, second = self._drawn(some), self._drawn(some)
-        assert first is not None and second is not None
-        assert (first.title, first.x, first.y) == (second.title, second.x, second.y)
+        assert first is not None and second is not None, "the same runs gave no figure: a figure depends on the runs alone"
+        assert (first.title, first.x, first.y) == (second.title, second.x, second.y), (
+            "the same runs gave other titles or axes: a figure depends on the runs alone"
+        )
         for one, other in zip(first.series, second.series, strict=True):
-            assert one.name == other.name and np.array_equal(one.x, other.x) and np.array_equal(one.y, other.y)
+            assert one.name == other.name and np.array_equal(one.x, other.x) and np.array_equal(one.y, other.y), (
+                f"the same runs gave another series {one.name!r}: a figure depends on the runs alone"
+            )
 
     def test_of_runs_that_have_nothing_there_is_no_figure(self) -> None:
-        assert self._drawn([PlotRun(f"run{i}", {}) for i in range(type(self).plot.runs)]) is None
+        assert self._drawn([PlotRun(f"run{i}", {}) for i in range(type(self).plot.runs)]) is None, (
+            "runs without any data gave a figure: give None"
+        )
 
 
 def sample_runs(folder: Path, count: int) -> list[PlotRun]:

@@ -9,6 +9,7 @@ from aiperf.prepare.due_times import levels_ns
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.ramp import Ramp, ramp_points
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 _X = np.linspace(0.0, 1.0, 2001)
@@ -36,12 +37,14 @@ class RampContract:
 
     def test_it_begins_at_nothing_and_ends_at_the_whole(self) -> None:
         begin, end = type(self).ramp(np.array([0.0, 1.0]))
-        assert abs(begin) < 1e-9 and abs(end - 1.0) < 1e-9
+        assert abs(begin) < 1e-9 and abs(end - 1.0) < 1e-9, unlike((begin, end), (0.0, 1.0), "share(0) is 0 and share(1) is 1")
 
     def test_it_never_falls_and_never_overshoots(self) -> None:
         share = type(self).ramp(_X.copy())
-        assert (np.diff(share) >= 0).all()
-        assert share.min() >= -1e-9 and share.max() <= 1.0 + 1e-9
+        assert (np.diff(share) >= 0).all(), "the share falls somewhere: give a function that never does"
+        assert share.min() >= -1e-9 and share.max() <= 1.0 + 1e-9, (
+            unlike((share.min(), share.max()), "shares from 0 to 1", "cut it there")
+        )
 
     def test_each_point_stands_for_itself(self) -> None:
         whole = type(self).ramp(_X.copy())
@@ -61,6 +64,8 @@ class RampContract:
 
     def test_a_limit_that_rises_by_it_reaches_every_level_in_time(self) -> None:
         reached = levels_ns(type(self).ramp, _RAMP_NS, _TARGET)
-        assert len(reached) == _TARGET - 1
-        assert (np.diff(reached) >= 0).all()
-        assert reached[0] >= 0 and reached[-1] <= _RAMP_NS
+        assert len(reached) == _TARGET - 1, unlike(len(reached), _TARGET - 1, "each level between must be reached")
+        assert (np.diff(reached) >= 0).all(), "a level is reached before a lower one: the share must not fall"
+        assert reached[0] >= 0 and reached[-1] <= _RAMP_NS, (
+            unlike((reached[0], reached[-1]), (0, _RAMP_NS), "levels are reached within the ramp")
+        )

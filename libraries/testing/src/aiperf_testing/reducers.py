@@ -19,6 +19,7 @@ from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.reducer import Reducer, ReducerJob, RunningReduction
 from aiperf.sdk.summary import PhaseSummary, Summary
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.journals import CLOCK, Plain, Recording, event
 from aiperf_testing.manifests import check_row
 
@@ -63,7 +64,7 @@ class ReducerContract:
             moved=lambda: None, warned=tuple,
         )  # fmt: skip
         reduction = self._reducer().begin(job)
-        assert isinstance(reduction, RunningReduction)
+        assert isinstance(reduction, RunningReduction), unlike(type(reduction), "RunningReduction", "begin must return one")
         return reduction
 
     def _reduced(self, load: _Load) -> Summary:
@@ -75,7 +76,9 @@ class ReducerContract:
 
     def _report(self, directory: Path, change: Callable[[Plan], Plan] | None = None) -> Summary:
         summary, _, clock = self._reducer().report(directory, change)
-        assert isinstance(summary, Summary) and clock == CLOCK
+        assert isinstance(summary, Summary) and clock == CLOCK, (
+            unlike(type(summary), Summary, "report gives a Summary, and the clock of the run")
+        )
         return summary
 
     def _died(self, load: _Load, work: Callable[[RunningReduction], object], *indices: int) -> None:
@@ -110,21 +113,33 @@ class ReducerContract:
                 _steps(reduction)
         load.end()
         summary = _finished(running, load)
-        assert _counts(summary) == _COUNTS
+        assert _counts(summary) == _COUNTS, unlike(_counts(summary), _COUNTS, "count each arrival once, by its phase")
         assert (summary.valid, summary.failed) == _COUNTS["profiling"], "those of the profiling phase"
-        assert (summary.complete, summary.incomplete_reason, summary.cancelled) == (True, None, False)
-        assert summary.run_id == load.plan.run.run_id
+        assert (summary.complete, summary.incomplete_reason, summary.cancelled) == (True, None, False), (
+            unlike((summary.complete, summary.incomplete_reason, summary.cancelled), (True, None, False), "the run ended well")
+        )
+        assert summary.run_id == load.plan.run.run_id, unlike(summary.run_id, load.plan.run.run_id, "take the plan's")
 
     def test_phases_are_in_order_and_have_their_times(self, tmp_path: Path) -> None:
         load = _Load(tmp_path).whole()
         summary = self._reduced(load)
         assert [(phase.name, phase.kind, phase.index) for phase in summary.phases] == [
             ("warmup", "warmup", 0), ("profiling", "profiling", 1),
-        ]  # fmt: skip
+        ], (
+            unlike(
+                [phase.name for phase in summary.phases], ["warmup", "profiling"],
+                "give the phases in the order of the plan",
+            )
+        )  # fmt: skip
         zero = CLOCK.started_wall_ns
         for phase in summary.phases:
-            assert isinstance(phase, PhaseSummary) and zero <= phase.start_ns < phase.end_ns <= zero + load.ended_ns
-        assert (summary.start_ns, summary.end_ns) == (summary.phases[1].start_ns, summary.phases[1].end_ns)
+            assert isinstance(phase, PhaseSummary) and zero <= phase.start_ns < phase.end_ns <= zero + load.ended_ns, (
+                f"the phase lasts from {phase.start_ns} to {phase.end_ns} ns, which is not within the load: take its"
+                f" frames' times"
+            )
+        assert (summary.start_ns, summary.end_ns) == (summary.phases[1].start_ns, summary.phases[1].end_ns), (
+            unlike((summary.start_ns, summary.end_ns), "those of profiling", "a summary has the times of its profiling phase")
+        )
 
     @pytest.mark.parametrize("reducers", [1, _SHARDS])
     def test_a_reducer_that_dies_counts_nothing_twice(self, tmp_path: Path, reducers: int) -> None:
@@ -133,7 +148,9 @@ class ReducerContract:
             load.write(part)
             self._died(load, _steps, *range(reducers))
         load.end()
-        assert _counts(self._reduced(load)) == _COUNTS
+        assert _counts(self._reduced(load)) == _COUNTS, (
+            unlike(_counts(self._reduced(load)), _COUNTS, "forget what a dead reducer had not stored")
+        )
 
     def test_what_a_dead_reducer_has_stored_counts_once(self, tmp_path: Path) -> None:
         load = _Load(tmp_path)
@@ -142,14 +159,20 @@ class ReducerContract:
         self._died(load, lambda reduction: _steps(reduction, _WHILE_S), 0)
         load.write(2)
         load.end()
-        assert _counts(self._reduced(load)) == _COUNTS
-        assert _counts(self._report(load.directory)) == _COUNTS
+        assert _counts(self._reduced(load)) == _COUNTS, (
+            "what a dead reducer stored counts twice, or not at all: begin behind what is stored"
+        )
+        assert _counts(self._report(load.directory)) == _COUNTS, (
+            "the report has other counts than the run: both read what is stored"
+        )
 
     @pytest.mark.parametrize("reducers", [1, _SHARDS])
     def test_a_reducer_that_dies_behind_the_load_loses_nothing(self, tmp_path: Path, reducers: int) -> None:
         load = _Load(tmp_path, reducers).whole()
         self._died(load, lambda reduction: reduction.finish(), *range(reducers))
-        assert _counts(self._reduced(load)) == _COUNTS
+        assert _counts(self._reduced(load)) == _COUNTS, (
+            "counts are others once a reducer died behind the load: read the journal again"
+        )
 
     def test_another_reducer_goes_on_while_one_begins_again(self, tmp_path: Path) -> None:
         load = _Load(tmp_path, _SHARDS)
@@ -161,7 +184,9 @@ class ReducerContract:
         for part in range(1, load.parts):
             load.write(part)
         load.end()
-        assert _counts(_finished([first, second], load)) == _COUNTS
+        assert _counts(_finished([first, second], load)) == _COUNTS, (
+            "counts are others where one of two reducers began again: each has its own shards"
+        )
 
     def test_segments_of_other_shards_stay(self, tmp_path: Path) -> None:
         load = _Load(tmp_path, _SHARDS).whole()
@@ -171,7 +196,9 @@ class ReducerContract:
         running.finish()
         after = load.files()
         others = {name for name in before if not name.startswith("shard-0.")}
-        assert {name: after.get(name) for name in others} == {name: before[name] for name in others}
+        assert {name: after.get(name) for name in others} == {name: before[name] for name in others}, (
+            "it changed segments of other shards: write those of the own shards alone"
+        )
 
     def test_live_numbers_do_not_decrease(self, tmp_path: Path) -> None:
         load = _Load(tmp_path)
@@ -182,7 +209,9 @@ class ReducerContract:
         load.end()
         running.finish()
         seen.append(running.live.done)
-        assert seen == sorted(seen) and seen[-1] <= sum(map(sum, _COUNTS.values()))
+        assert seen == sorted(seen) and seen[-1] <= sum(map(sum, _COUNTS.values())), (
+            f"the live numbers are {shown(seen)}: they grow, and never pass the number of requests"
+        )
 
     def test_a_frame_counts_when_it_is_whole(self, tmp_path: Path) -> None:
         load = _Load(tmp_path)
@@ -197,7 +226,9 @@ class ReducerContract:
         for part in range(1, load.parts):
             load.write(part)
         load.end()
-        assert _counts(_finished([running], load)) == _COUNTS
+        assert _counts(_finished([running], load)) == _COUNTS, (
+            "half a frame was counted, or a whole one was not: read on when the rest is there"
+        )
 
     @pytest.mark.parametrize("reducers", [1, _SHARDS])
     def test_a_report_has_the_same_counts(self, tmp_path: Path, reducers: int) -> None:
@@ -205,7 +236,9 @@ class ReducerContract:
         summary = self._reduced(load)
         for _ in range(2):
             told = self._report(load.directory)
-            assert (_counts(told), told.outcomes, told.complete) == (_counts(summary), summary.outcomes, True)
+            assert (_counts(told), told.outcomes, told.complete) == (_counts(summary), summary.outcomes, True), (
+                unlike(_counts(told), _counts(summary), "the report has the counts of the run")
+            )
             assert load.summary() == told, "a report replaces the summary of the directory"
 
     def test_a_report_goes_where_the_directory_went(self, tmp_path: Path) -> None:
@@ -213,8 +246,12 @@ class ReducerContract:
         self._reduced(load)
         (tmp_path / "run").rename(tmp_path / "moved")
         summary, plan, _ = self._reducer().report(tmp_path / "moved", lambda plan: plan.replacing(verbose=True))
-        assert _counts(summary) == _COUNTS and not (tmp_path / "run").exists()
-        assert (plan.output.artifacts, plan.output.journal) == (str(tmp_path / "moved"), str(tmp_path / "moved" / "journal"))
+        assert _counts(summary) == _COUNTS and not (tmp_path / "run").exists(), (
+            "the counts of a directory that was moved are others, or the old place was made again: use the given directory"
+        )
+        assert (plan.output.artifacts, plan.output.journal) == (str(tmp_path / "moved"), str(tmp_path / "moved" / "journal")), (
+            unlike(plan.output.artifacts, str(tmp_path / "moved"), "write the new places into the plan")
+        )
         assert plan.run.verbose, "change(plan) is the plan of the report"
 
     def test_a_run_that_was_killed_has_a_partial_report(self, tmp_path: Path) -> None:
@@ -222,8 +259,10 @@ class ReducerContract:
         for part in range(load.parts):
             load.write(part)
         summary = self._report(load.directory)
-        assert _counts(summary) == _COUNTS
-        assert not summary.complete and summary.incomplete_reason
+        assert _counts(summary) == _COUNTS, unlike(_counts(summary), _COUNTS, "count each arrival once, by its phase")
+        assert not summary.complete and summary.incomplete_reason, (
+            "the summary of a killed run is complete, or has no incomplete_reason: say that it was killed"
+        )
 
     def test_lost_requests_make_a_partial_report(self, tmp_path: Path) -> None:
         load = _Load(tmp_path)
@@ -231,15 +270,25 @@ class ReducerContract:
             load.write(part)
         load.end(more=3)
         summary = self._reduced(load)
-        assert _counts(summary) == _COUNTS
-        assert not summary.complete and summary.incomplete_reason
+        assert _counts(summary) == _COUNTS, unlike(_counts(summary), _COUNTS, "count each arrival once, by its phase")
+        assert not summary.complete and summary.incomplete_reason, (
+            unlike(
+                (summary.complete, summary.incomplete_reason), (False, "a reason"),
+                "lost requests make the summary incomplete, with a reason",
+            )
+        )
         assert summary.extra.get("lost"), "sentences there make the exit code 1"
 
     def test_requests_without_an_end_are_in_no_count(self, tmp_path: Path) -> None:
         load = _Load(tmp_path).whole(open_requests=2)
         summary = self._reduced(load)
-        assert _counts(summary) == _COUNTS
-        assert not summary.complete and summary.incomplete_reason
+        assert _counts(summary) == _COUNTS, unlike(_counts(summary), _COUNTS, "count each arrival once, by its phase")
+        assert not summary.complete and summary.incomplete_reason, (
+            unlike(
+                (summary.complete, summary.incomplete_reason), (False, "a reason"),
+                "lost requests make the summary incomplete, with a reason",
+            )
+        )
 
     def test_a_directory_without_observations_is_refused(self, tmp_path: Path) -> None:
         load = _Load(tmp_path)
@@ -332,7 +381,7 @@ def _finished(running: list[RunningReduction], load: _Load) -> Summary:
     running[0].summarize()
     for reduction in running:
         if reduction.rows_wait:
-            assert reduction.write_rows() == []
+            assert reduction.write_rows() == [], "write_rows gave rows in a run without exporters of rows: give []"
     return load.summary()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiperf.registry.imports import leave
 
 from aiperf_testing.subjects import WANTING
 from aiperf_testing.trials import CheckReport
@@ -36,6 +37,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
             _tell(report.nodeid, "wanting", reason.removeprefix(WANTING))
 
 
+def pytest_sessionfinish(exitstatus: int) -> None:
+    leave(int(exitstatus))  # a plugin may have left a thread
+
+
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     if report.failed:
         _tell(report.nodeid, "failed", _reason(report))
@@ -46,4 +51,10 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     text = report.longreprtext if crash is None else str(crash.message)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join(lines[:2]).removeprefix("Failed: ")[:400] or "it failed"
+    said = " ".join(lines[:2]).removeprefix("Failed: ")[:400] or "it failed"
+    if said.startswith("DID NOT RAISE "):
+        wanted = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", said.removeprefix("DID NOT RAISE "))
+        return f"nothing was raised where {wanted} was expected: raise it"
+    if crash is not None and re.fullmatch(r"(AssertionError:?|assert .*)", said):
+        return f"an assertion without a message failed, at {crash.path}:{crash.lineno}: give it a message; {said}"
+    return said

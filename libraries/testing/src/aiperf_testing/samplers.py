@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from aiperf.sdk.sampler import Sampler
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 _COUNTS = (1, 2, 7, 100)
@@ -37,17 +38,25 @@ class SamplerContract:
     def test_every_session_gets_an_entry_that_is_there(self) -> None:
         for count in _COUNTS:
             for entry in self._entries(count, range(3 * count)) + self._entries(count, range(10**9, 10**9 + 5)):
-                assert type(entry) is int and 0 <= entry < count
+                assert type(entry) is int and 0 <= entry < count, (
+                    unlike(entry, f"a whole number from 0 to {count - 1}", "an entry is an index of the data set")
+                )
 
     def test_every_entry_is_used(self) -> None:
         for count in _COUNTS if self.covers else ():
-            assert set(self._entries(count, range(_ROUNDS * count))) == set(range(count))
+            assert set(self._entries(count, range(_ROUNDS * count))) == set(range(count)), (
+                f"{count} sessions in each of {_ROUNDS} rounds don't use all {count} entries: go through all of them"
+            )
 
     def test_the_same_seed_gives_the_same_order(self) -> None:
-        assert self._entries(50, range(200)) == self._entries(50, range(200))
+        assert self._entries(50, range(200)) == self._entries(50, range(200)), (
+            "the same seed gives another order: draw from the seed and the session alone"
+        )
 
     def test_shards_that_ask_for_their_sessions_alone_get_what_one_would(self) -> None:
         whole = self._entries(13, range(120))
         for shards in (2, 5):
             for shard in range(shards):
-                assert self._entries(13, range(shard, 120, shards)) == whole[shard::shards]
+                assert self._entries(13, range(shard, 120, shards)) == whole[shard::shards], (
+                    "a shard that asks for its sessions alone gets others: draw from the seed and the session alone"
+                )

@@ -10,6 +10,7 @@ from aiperf.sdk.columns import Ints
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionSchedule
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import row_of
 
 _MANY = 9000  # more than two blocks of draws
@@ -58,16 +59,20 @@ class ScheduleContract:
     def test_its_manifest_says_what_it_is(self) -> None:
         if not self.registered:
             pytest.skip("no package registers it by name")
-        assert row_of("schedules", self.schedule).summary
+        assert row_of("schedules", self.schedule).summary, "the manifest row has no summary: write one sentence"
 
     def test_due_times_are_whole_nanoseconds_that_never_go_back(self) -> None:
         due = self._whole()
-        assert due.dtype == np.int64
-        assert len(due) <= _MANY
-        assert (due >= 0).all() and (np.diff(due) >= 0).all()
+        assert due.dtype == np.int64, unlike(due.dtype, np.int64, "due times are whole ns")
+        assert len(due) <= _MANY, unlike(len(due), f"at most {_MANY}", "give no more than count due times")
+        assert (due >= 0).all() and (np.diff(due) >= 0).all(), (
+            "a due time is negative, or before the one ahead of it: give times since the phase began, in their order"
+        )
 
     def test_there_are_due_times_where_it_is_paced_and_none_elsewhere(self) -> None:
-        assert bool(len(self._whole())) is self.made().paced
+        assert bool(len(self._whole())) is self.made().paced, (
+            unlike(len(self._whole()), f"due times: {self.made().paced}", "a paced schedule has due times, any other has none")
+        )
 
     def test_the_same_context_gives_the_same_due_times(self) -> None:
         np.testing.assert_array_equal(self._whole(), self._whole())
@@ -94,10 +99,16 @@ class ScheduleContract:
         made = self.made()
         if not isinstance(made, SessionSchedule):
             pytest.skip("it says nothing of sessions")
-        assert self.context.data is not None
+        assert self.context.data is not None, "context.data is None: sessions need a context with a data set"
         starts = made.starts(0, 100)
         np.testing.assert_array_equal(starts.due_ns, self.made().due_block(0, 100))
-        assert len(starts.due_ns) == len(starts.entry) == len(starts.turns)
+        assert len(starts.due_ns) == len(starts.entry) == len(starts.turns), (
+            unlike(len(starts.due_ns), len(starts.entry), "due_ns, entry and turns have a value for each session")
+        )
         for entry, turns in zip(starts.entry.tolist(), starts.turns.tolist(), strict=True):
-            assert 0 <= entry < self.context.data.count
-            assert 1 <= turns <= self.context.data.turns(entry)
+            assert 0 <= entry < self.context.data.count, (
+                unlike(entry, f"an entry from 0 to {self.context.data.count - 1}", "name entries of the data set")
+            )
+            assert 1 <= turns <= self.context.data.turns(entry), (
+                unlike(turns, f"1 to {self.context.data.turns(entry)} turns", "as many as its entry has, at most")
+            )

@@ -13,6 +13,7 @@ from aiperf.sdk.series import FailedSample, Line, Moment, Series, SourceHeader, 
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 _S = 1_000_000_000
@@ -35,7 +36,9 @@ class SeriesContract:
     ) -> SourceSummary:
         made = type(self).series(type(self).options)
         found = made.summary(folds_path(samples), lambda: read_samples(samples), windows, slices)
-        assert isinstance(found, SourceSummary)
+        assert isinstance(found, SourceSummary), (
+            unlike(type(found), "SourceSummary", "summary must return one, or None for no source")
+        )
         return found
 
     def _sampled(self, folder: Path, phases: Sequence[Window] = _PHASES, *, killed: bool = False) -> Path:
@@ -62,29 +65,50 @@ class SeriesContract:
 
     def test_every_series_is_there_by_phase_and_slice(self, tmp_path: Path) -> None:
         found = self._summary(self._sampled(tmp_path))
-        assert (found.name, found.distribution, found.version, found.interval_s) == ("vitals", "acme", "1", 0.5)
-        assert (found.samples, found.failed, found.missed) == (18, 2, 18)
+        assert (found.name, found.distribution, found.version, found.interval_s) == ("vitals", "acme", "1", 0.5), (
+            unlike(found.name, "vitals", "take name, package, version and interval from the header")
+        )
+        assert (found.samples, found.failed, found.missed) == (18, 2, 18), (
+            unlike(
+                (found.samples, found.failed, found.missed), (18, 2, 18),
+                "count samples, failed and missed ones of the file",
+            )
+        )
         names = {"level", "flow", "wait", "engine", "pace"}
         for phase in _PHASES:
             own = [series for series in found.series if series.phase == phase.phase]
-            assert {series.name for series in own} >= names and {series.source for series in own} == {"vitals"}
-            assert all(series.stats and set(map(type, series.stats.values())) == {float} for series in own)
-        assert len(found.slices) == len(_SLICES)
-        assert all({series.name for series in part} >= {"level", "flow", "wait"} for part in found.slices[:-1])
-        assert {series.phase for part in found.slices for series in part} == {1}
+            assert {series.name for series in own} >= names and {series.source for series in own} == {"vitals"}, (
+                f"the series are {shown({series.name for series in own})}, and the file has {shown(names)}: give all of them"
+            )
+            assert all(series.stats and set(map(type, series.stats.values())) == {float} for series in own), (
+                "a series has no statistics, or some that are no float: give floats alone"
+            )
+        assert len(found.slices) == len(_SLICES), unlike(len(found.slices), len(_SLICES), "give a part for each slice")
+        assert all({series.name for series in part} >= {"level", "flow", "wait"} for part in found.slices[:-1]), (
+            "a slice lacks a series that was sampled in it: give level, flow and wait"
+        )
+        assert {series.phase for part in found.slices for series in part} == {1}, (
+            "a series of a slice is of another phase than profiling"
+        )
 
     def test_folds_and_samples_have_one_result(self, tmp_path: Path) -> None:
         samples = self._sampled(tmp_path)
         folded = self._summary(samples)
         folds_path(samples).unlink(missing_ok=True)
-        assert self._summary(samples) == folded == self._summary(samples)
+        assert self._summary(samples) == folded == self._summary(samples), (
+            "the samples alone give other results than the folds: both must agree"
+        )
 
     def test_other_windows_are_made_from_the_samples(self, tmp_path: Path) -> None:
         samples = self._sampled(tmp_path)
         folded = self._summary(samples, _PHASES[1:], _SLICES[:3])
         folds_path(samples).unlink(missing_ok=True)
-        assert self._summary(samples, _PHASES[1:], _SLICES[:3]) == folded
-        assert {series.phase for series in folded.series} == {1} and len(folded.slices) == 3
+        assert self._summary(samples, _PHASES[1:], _SLICES[:3]) == folded, (
+            "other windows were not made from the samples: read them again where the folds don't fit"
+        )
+        assert {series.phase for series in folded.series} == {1} and len(folded.slices) == 3, (
+            "the result has phases or slices that were not asked for"
+        )
 
     def test_a_killed_source_has_its_samples(self, tmp_path: Path) -> None:
         samples = self._sampled(tmp_path, killed=True)
@@ -92,19 +116,23 @@ class SeriesContract:
         for path in tmp_path.iterdir():
             if path != samples:
                 path.unlink()
-        assert self._summary(samples) == killed
+        assert self._summary(samples) == killed, "a source that was killed lost samples: read all whole lines"
 
     def test_a_file_without_a_line_is_no_source(self, tmp_path: Path) -> None:
         def none() -> Iterator[Line]:
             return iter(())
 
-        assert type(self).series(type(self).options).summary(tmp_path / "folds", none, _PHASES, ()) is None
+        assert type(self).series(type(self).options).summary(tmp_path / "folds", none, _PHASES, ()) is None, (
+            "an empty file is a source: give None for it"
+        )
 
     def test_a_source_whose_samples_all_failed_has_no_series(self, tmp_path: Path) -> None:
         header = SourceHeader(PluginRef("telemetry", "vitals", "", "acme", "1"), 0.5)
         lines = (header, FailedSample(11 * _S, 0, "it rains"))
         made = type(self).series(type(self).options).summary(tmp_path / "folds", lambda: iter(lines), _PHASES, ())
-        assert made is not None and (made.samples, made.failed, made.series) == (0, 1, ())
+        assert made is not None and (made.samples, made.failed, made.series) == (0, 1, ()), (
+            unlike(made, "a source with 0 samples, 1 failed and no series", "count failed samples")
+        )
 
 
 def _points(at_s: float) -> list[Point]:

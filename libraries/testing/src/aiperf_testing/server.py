@@ -316,7 +316,7 @@ class Scripted:
 
     def stop_listening(self) -> None:
         """Refuse new connections from now on, as a server does that is gone."""
-        assert self._listening is not None
+        assert self._listening is not None, "stop_listening was called before the server listened"
         self._listening.shutdown(socket.SHUT_RDWR)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

@@ -188,7 +188,21 @@ def _metric(subject: Subject) -> Made:
 
 
 def _telemetry(subject: Subject) -> Made:
-    return TelemetryContract, {"source": subject.plugin, "options": subject.options(), "_started": Material()}
+    own = {"source": subject.plugin, "options": subject.options()}
+    return TelemetryContract, own | ({} if _starts(subject.plugin, own["options"]) else {"_started": Material()})
+
+
+def _starts(source: Any, options: Any) -> bool:
+    """Whether the source finds something to sample here."""
+    if isinstance(options, Material):
+        return False
+    try:
+        made = source(options, TelemetryContract.context)
+        made.start()
+        made.stop()
+    except Exception:  # noqa: BLE001  # third-party code; most likely there is nothing to sample
+        return False
+    return True
 
 
 def _schedule(subject: Subject) -> Made:

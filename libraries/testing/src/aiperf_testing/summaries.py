@@ -14,6 +14,7 @@ from aiperf.errors import AiperfError
 from aiperf.sdk.exporter import SummaryExporter, Target
 from aiperf.sdk.summary import STATISTICS, Arrivals, DeliveredLoad, Measurement, PhaseSummary, Result, Slice, Summary
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_exporter_row
 
 _SPREAD = {name: 1.0 + place for place, name in enumerate(STATISTICS)} | {"count": 24.0}
@@ -94,8 +95,15 @@ class SummaryExporterContract:
     def test_it_names_every_file_it_writes(self, tmp_path: Path) -> None:
         there = self._prepared(tmp_path)
         written = self._exported(tmp_path, sample_summary())
-        assert bool(written) is self.writes
-        assert _files(tmp_path) == there | set(written)
+        assert bool(written) is self.writes, (
+            unlike(written, f"files: {self.writes}", "return an Artifact for each file, or set writes = False")
+        )
+        assert _files(tmp_path) == there | set(written), (
+            unlike(
+                _files(tmp_path), there | set(written),
+                "return an Artifact for each file that it writes, and write no other",
+            )
+        )
 
     def test_it_declares_every_file_it_writes(self, tmp_path: Path) -> None:
         self._prepared(tmp_path)
@@ -106,7 +114,9 @@ class SummaryExporterContract:
     def test_the_same_summary_gives_the_same_files(self, tmp_path: Path) -> None:
         self._prepared(tmp_path / "first"), self._prepared(tmp_path / "second")
         first = self._exported(tmp_path / "first", sample_summary())
-        assert first == self._exported(tmp_path / "second", sample_summary())
+        assert first == self._exported(tmp_path / "second", sample_summary()), (
+            "the same summary gives other bytes: no clock, no chance, no number of the process"
+        )
 
     def test_a_run_without_results_is_survived(self, tmp_path: Path) -> None:
         nothing = msgspec.structs.replace(
@@ -122,7 +132,9 @@ class SummaryExporterContract:
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises((OSError, AiperfError)):
             self._exported(tmp_path / "file" / "below", sample_summary())
-        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+        assert [path.name for path in tmp_path.iterdir()] == ["file"], (
+            f"it left {shown([path.name for path in tmp_path.iterdir()])}: write with atomic(path), which leaves nothing"
+        )
 
     def test_a_full_disk_is_said_and_no_half_file_is_left(self, tmp_path: Path) -> None:
         if not self.writes:
@@ -130,7 +142,9 @@ class SummaryExporterContract:
         there = self._prepared(tmp_path)
         with _full_disk(), pytest.raises((OSError, AiperfError)):
             self._exported(tmp_path, sample_summary())
-        assert _files(tmp_path) == there
+        assert _files(tmp_path) == there, (
+            f"half a file is left: {shown(_files(tmp_path) - there)}; write with atomic(path), which leaves nothing"
+        )
 
 
 def _files(directory: Path) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,11 +11,17 @@ import pytest
 from aiperf.rundir.samples import SampleWriter, read_samples
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.series import Moment, Sample, SeriesHeader, SourceHeader
-from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.sdk.telemetry import MOST_POINTS, Digest, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 _SAMPLES = 3
+def bounded(points: Iterable[Point]) -> list[Point]:
+    """A sample, which ends."""
+    found = list(islice(points, MOST_POINTS + 1))
+    assert len(found) <= MOST_POINTS, f"sample() gave more than {MOST_POINTS:,} points: it must end with those of the moment"
+    return found
 
 
 class TelemetryContract:
@@ -44,7 +52,7 @@ class TelemetryContract:
         """The samples of one source between start and stop."""
         source = self._started()
         try:
-            return [list(source.sample()) for _ in range(_SAMPLES)]
+            return [bounded(source.sample()) for _ in range(_SAMPLES)]
         finally:
             source.stop()
 
@@ -56,11 +64,13 @@ class TelemetryContract:
         self._made()
 
     def test_it_has_an_interval(self) -> None:
-        assert self._made().interval_s > 0
+        assert self._made().interval_s > 0, unlike(self._made().interval_s, "more than 0", "seconds between two samples")
 
     def test_there_is_something_in_every_sample(self, samples: list[list[Point]]) -> None:
         assert all(samples), "a sample is empty"
-        assert all(type(point) is Point for sample in samples for point in sample)
+        assert all(type(point) is Point for sample in samples for point in sample), (
+            "a sample has something other than a Point: give Point objects"
+        )
 
     def test_a_series_stands_once_in_a_sample(self, samples: list[list[Point]]) -> None:
         for sample in samples:
@@ -70,27 +80,45 @@ class TelemetryContract:
     def test_a_series_keeps_its_kind_and_unit(self, samples: list[list[Point]]) -> None:
         known: dict[str, tuple[SeriesKind, str]] = {}
         for point in (point for sample in samples for point in sample):
-            assert known.setdefault(point.name, (point.kind, point.unit)) == (point.kind, point.unit), point.name
+            assert known.setdefault(point.name, (point.kind, point.unit)) == (point.kind, point.unit), (
+                f"{point.name} changed its kind or unit: a series keeps both"
+            )
 
     def test_values_are_what_their_kind_says(self, samples: list[list[Point]]) -> None:
         for point in (point for sample in samples for point in sample):
-            assert isinstance(point.value, Histogram) is (point.kind is SeriesKind.HISTOGRAM), point.name
-            assert isinstance(point.value, Digest) is (point.kind is SeriesKind.SUMMARY), point.name
-            assert point.kind is not SeriesKind.INFO or point.value == 1, point.name
-            assert point.at_ns is None or type(point.at_ns) is int, point.name
+            assert isinstance(point.value, Histogram) is (point.kind is SeriesKind.HISTOGRAM), (
+                f"{point.name} is a {point.kind.value} of {shown(point.value)}: a Histogram stands in histograms alone"
+            )
+            assert isinstance(point.value, Digest) is (point.kind is SeriesKind.SUMMARY), (
+                f"{point.name} is a {point.kind.value} of {shown(point.value)}: a Digest stands in summaries alone"
+            )
+            assert point.kind is not SeriesKind.INFO or point.value == 1, (
+                f"{point.name} is an info of {shown(point.value)}: its value is 1, and labels say the rest"
+            )
+            assert point.at_ns is None or type(point.at_ns) is int, (
+                f"at_ns of {point.name} is {shown(point.at_ns)}: give whole ns, or None for now"
+            )
             if isinstance(point.value, Digest):
-                assert all(0 <= quantile <= 1 for quantile in point.value.quantiles), point.name
+                assert all(0 <= quantile <= 1 for quantile in point.value.quantiles), (
+                    f"{point.name} has quantiles outside 0 to 1: give 0.99, not 99"
+                )
             elif isinstance(point.value, Histogram):
                 bounds, counts = point.value.bounds, point.value.counts
-                assert len(bounds) == len(counts) > 0 and bounds[-1] == float("inf"), point.name
-                assert list(bounds) == sorted(set(bounds)) and list(counts) == sorted(counts), point.name
+                assert len(bounds) == len(counts) > 0 and bounds[-1] == float("inf"), (
+                    f"{point.name} needs as many bounds as counts, the last of them inf"
+                )
+                assert list(bounds) == sorted(set(bounds)) and list(counts) == sorted(counts), (
+                    f"bounds and counts of {point.name} must grow: counts are cumulative"
+                )
             else:
-                assert isinstance(point.value, int | float), point.name
+                assert isinstance(point.value, int | float), f"{point.name} is {shown(point.value)}: give a number"
 
     def test_labels_are_texts(self, samples: list[list[Point]]) -> None:
         for point in (point for sample in samples for point in sample):
-            assert point.name
-            assert all(isinstance(text, str) for text in (*point.labels, *point.labels.values())), point.labels
+            assert point.name, "a point has no name: give its series one"
+            assert all(isinstance(text, str) for text in (*point.labels, *point.labels.values())), (
+                f"the labels {shown(point.labels)} are no texts: give str(value)"
+            )
 
     def test_its_samples_can_be_kept(self, samples: list[list[Point]], tmp_path: Path) -> None:
         writer = SampleWriter(tmp_path / "samples", SourceHeader(PluginRef("telemetry", "mine", "", "", ""), 1.0))
@@ -98,15 +126,19 @@ class TelemetryContract:
             writer.add(sample, Moment(at_ns, at_ns, 0, 0))
         writer.close()
         lines = list(read_samples(tmp_path / "samples"))
-        assert len([line for line in lines if isinstance(line, Sample)]) == _SAMPLES
+        assert len([line for line in lines if isinstance(line, Sample)]) == _SAMPLES, (
+            "samples were lost on the way to the file: give only what can be encoded as JSON"
+        )
         digests = {point.name for sample in samples for point in sample if isinstance(point.value, Digest)}
         parts = {f"{name}{end}" for name in digests for end in ("", "_sum", "_count")}
         names = {point.name for sample in samples for point in sample if point.finite}
-        assert {line.name for line in lines if isinstance(line, SeriesHeader)} - parts == names - digests
+        assert {line.name for line in lines if isinstance(line, SeriesHeader)} - parts == names - digests, (
+            "series were lost on the way to the file: give only what can be encoded as JSON"
+        )
 
     def test_it_starts_again_after_it_was_stopped(self) -> None:
         for _ in range(2):
             source = self._started()
-            list(source.sample())
+            bounded(source.sample())
             source.stop()
 

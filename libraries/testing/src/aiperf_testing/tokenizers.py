@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource, adds_up, blank, count_behind
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 TEXTS = (
@@ -59,13 +60,19 @@ class TokenizerContract:
     def test_text_survives_the_round_trip(self, text: str) -> None:
         back = self.tokenizer.decode(self.tokenizer.encode(text))
         if self.exact:
-            assert back == text
+            assert back == text, (
+                unlike(back, text, "decode must give the text whose ids encode gave, or set the contract's exact = False")
+            )
         else:  # normalisation changes a text only once
-            assert self.tokenizer.decode(self.tokenizer.encode(back)) == back
+            assert self.tokenizer.decode(self.tokenizer.encode(back)) == back, (
+                "a decoded text changes again in a second round: normalise it once"
+            )
 
     @pytest.mark.parametrize("text", TEXTS)
     def test_the_count_is_the_number_of_ids(self, text: str) -> None:
-        assert self.tokenizer.count(text) == len(self.tokenizer.encode(text))
+        assert self.tokenizer.count(text) == len(self.tokenizer.encode(text)), (
+            unlike(self.tokenizer.count(text), len(self.tokenizer.encode(text)), "count is the number of ids")
+        )
 
     def test_counts_of_parts_add_up(self) -> None:
         count, behind = self.tokenizer.count, count_behind(self.tokenizer)
@@ -88,31 +95,43 @@ class TokenizerContract:
             count, whole = template.count(chat), template.count(longer)
             assert count >= template.count(chat, asks=False) > 0, "what opens the answer is no part of the count"
             assert whole > count, f"{answer!r} and a question count nothing"
-            assert (template.count(chat), template.count(longer)) == (count, whole)
+            assert (template.count(chat), template.count(longer)) == (count, whole), (
+                "counts with a chat template are others than expected: count what stands around the texts, too"
+            )
             assert longer == before, "counting changed the messages"
 
     def test_ids_are_in_range(self) -> None:
         for text in TEXTS:
-            assert all(0 <= number < self.tokenizer.size for number in self.tokenizer.encode(text))
+            assert all(0 <= number < self.tokenizer.size for number in self.tokenizer.encode(text)), (
+                f"an id of {shown(text)} is not within 0 and {self.tokenizer.size - 1}: size is the greatest id and one"
+            )
 
     def test_no_text_is_no_ids(self) -> None:
-        assert self.tokenizer.encode("") == []
-        assert self.tokenizer.decode([]) == ""
+        assert self.tokenizer.encode("") == [], (
+            unlike(self.tokenizer.encode(""), [], "no text has no ids: leave special tokens out")
+        )
+        assert self.tokenizer.decode([]) == "", unlike(self.tokenizer.decode([]), "", "no ids are no text")
 
     def test_the_same_text_gives_the_same_ids(self) -> None:
         for text in TEXTS:
-            assert self.tokenizer.encode(text) == self.tokenizer.encode(text)
+            assert self.tokenizer.encode(text) == self.tokenizer.encode(text), (
+                f"{shown(text)} has other ids the second time: encode depends on the text alone"
+            )
 
     def test_half_a_character_is_replaced_and_never_fails(self) -> None:
         ids = self.tokenizer.encode("🦜你")
         for cut in range(len(ids) + 1):
-            assert isinstance(self.tokenizer.decode(ids[:cut]), str)
-            assert isinstance(self.tokenizer.decode(ids[cut:]), str)
+            assert isinstance(self.tokenizer.decode(ids[:cut]), str), (
+                "half a character is no text: replace what can't be decoded with U+FFFD"
+            )
+            assert isinstance(self.tokenizer.decode(ids[cut:]), str), (
+                "half a character is no text: replace what can't be decoded with U+FFFD"
+            )
 
     def test_every_ordinary_id_is_some_text(self) -> None:
         step = max(1, self.tokenizer.size // 500)
         for number in range(0, self.tokenizer.size, step):
-            assert isinstance(self.tokenizer.decode([number]), str)
+            assert isinstance(self.tokenizer.decode([number]), str), f"the id {number} is no text: decode every id below size"
 
     def test_it_has_a_name(self) -> None:
-        assert self.tokenizer.name
+        assert self.tokenizer.name, "the tokenizer has no name: the report shows it"

@@ -62,8 +62,12 @@ class UiContract:
         made.show(SNAPSHOTS[2])
         made.close()
         out, err = capfd.readouterr()
-        assert "before anything is shown" in out + err
-        assert "in the middle: [bold]\\[/] {} % äöü 🦜" in out + err
+        assert "before anything is shown" in out + err, (
+            "a line that was logged before the first snapshot is lost: show it when the display is there"
+        )
+        assert "in the middle: [bold]\\[/] {} % äöü 🦜" in out + err, (
+            "a line of the log is lost or changed: show it as it is, its markup, too"
+        )
 
     def test_a_run_may_end_before_there_was_anything_to_show(self) -> None:
         self._made().close()

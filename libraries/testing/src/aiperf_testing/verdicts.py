@@ -15,6 +15,7 @@ from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Verdict, WorkerEvent, WorkerTime
 from msgspec.structs import replace
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 from aiperf_testing.pipeline import checked
 from aiperf_testing.plans import sample_plan
@@ -103,7 +104,12 @@ class VerdictContract:
 
     def test_each_case_has_its_findings(self) -> None:
         for evidence, kinds in self.cases:
-            assert [finding.kind for finding in self._judge(evidence)] == list(kinds)
+            assert [finding.kind for finding in self._judge(evidence)] == list(kinds), (
+                unlike(
+                    [finding.kind for finding in self._judge(evidence)], list(kinds),
+                    "give the findings of the case, or correct its kinds",
+                )
+            )
 
     def test_the_cases_tell_one_run_from_another(self) -> None:
         assert {bool(kinds) for _, kinds in self.cases} == {True, False}, "a run with a finding and a run without"
@@ -120,10 +126,10 @@ class VerdictContract:
 
     def test_the_same_evidence_gives_the_same_findings(self) -> None:
         for evidence in (sample_evidence(), _trouble()):
-            assert self._judge(evidence) == self._judge(evidence)
+            assert self._judge(evidence) == self._judge(evidence), "the same evidence gives other findings: no clock, no chance"
 
     def test_the_evidence_stays_as_it_is(self) -> None:
         evidence = _trouble()
         before = copy.deepcopy(evidence)
         self._judge(evidence)
-        assert evidence == before
+        assert evidence == before, "judge changed the evidence: others read it as well"

@@ -16,6 +16,7 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, REFUSED, RESENT, REUSED, Exchange
 
+from aiperf_testing.findings import unlike
 from aiperf_testing.server import (
     Certificate,
     Expect,
@@ -58,8 +59,13 @@ class FailureTests(OnStage):
 
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail(url=f"{url}/v1")
-            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
-            assert url.rpartition(":")[2] in error.message
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED), (
+                unlike(
+                    (exchange.status, exchange.sent_ns, error.cause), (0, 0, REFUSED),
+                    "end the exchange with a TransportError of that cause; nothing was sent",
+                )
+            )
+            assert url.rpartition(":")[2] in error.message, unlike(error.message, url, "name the server in the message")
 
         self.play(scene, OK, urls=(url,))
 
@@ -69,8 +75,10 @@ class FailureTests(OnStage):
             stage.server.stop_listening()
             stage.server.links[0].fin()
             exchange, error = await stage.fail()  # perhaps before the loop notices
-            assert not exchange.flags & REUSED
-            assert (exchange.sent_ns, exchange.sent_end_ns, error.cause) == (0, 0, REFUSED)
+            assert not exchange.flags & REUSED, "a connection that the server closed must not be used: open a new one"
+            assert (exchange.sent_ns, exchange.sent_end_ns, error.cause) == (0, 0, REFUSED), (
+                unlike((exchange.sent_ns, exchange.sent_end_ns, error.cause), (0, 0, REFUSED), "nothing was sent: say so")
+            )
 
         self.play(scene, [*OK, Sleep(PATIENCE_S)])
 
@@ -78,8 +86,15 @@ class FailureTests(OnStage):
         async def scene(stage: Stage) -> None:
             with no_file_left():
                 exchange, error = await stage.fail()
-            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, EXHAUSTED)
-            assert "ulimit -n" in error.message
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, EXHAUSTED), (
+                unlike(
+                    (exchange.status, exchange.sent_ns, error.cause), (0, 0, EXHAUSTED),
+                    "end the exchange with a TransportError of that cause; nothing was sent",
+                )
+            )
+            assert "ulimit -n" in error.message, (
+                unlike(error.message, "a message with ulimit -n", "say what to raise when files run out")
+            )
             await stage.ask()
 
         self.play(scene, OK)
@@ -90,8 +105,12 @@ class FailureTests(OnStage):
 
             async def scene(stage: Stage) -> None:
                 exchange, error = await stage.fail(url=f"{url}/v1")
-                assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
-                assert "no answer to TLS" in error.message and "0.1 s" in error.message
+                assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED), (
+                    unlike((exchange.status, exchange.sent_ns, error.cause), (0, 0, REFUSED), "nothing was sent: say so")
+                )
+                assert "no answer to TLS" in error.message and "0.1 s" in error.message, (
+                    unlike(error.message, "a message with no answer to TLS and 0.1 s", "name the cause and the limit")
+                )
 
             self.play(scene, OK, urls=(url,), connect_s=0.1)
 
@@ -99,7 +118,7 @@ class FailureTests(OnStage):
     def test_a_status_below_100_is_an_error(self, status: bytes) -> None:
         async def scene(stage: Stage) -> None:
             exchange, _ = await stage.fail()
-            assert exchange.status == 0
+            assert exchange.status == 0, unlike(exchange.status, 0, "a status below 100 is no answer: end with an error")
 
         self.play(scene, [Expect(), Send(b"HTTP/1.1 " + status + b" Odd\r\nContent-Length: 0\r\n\r\n"), UntilClosed()])
 
@@ -111,22 +130,28 @@ class FailureTests(OnStage):
     def test_endless_headers_are_an_error(self, begun: bytes) -> None:
         async def scene(stage: Stage) -> None:
             exchange, _ = await stage.fail()
-            assert exchange.bytes_received == 0
+            assert exchange.bytes_received == 0, (
+                unlike(exchange.bytes_received, 0, "bound the size of a head, and end with an error")
+            )
 
         self.play(scene, [Expect(), Send(begun), UntilClosed()])
 
     def test_a_head_that_trickles_ends_soon(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail()
-            assert exchange.bytes_received == 0
-            assert "0.1 s" in error.message
+            assert exchange.bytes_received == 0, (
+                unlike(exchange.bytes_received, 0, "bound the time of a head, and end with an error")
+            )
+            assert "0.1 s" in error.message, unlike(error.message, "a message with 0.1 s", "name the limit in the message")
 
         pieces: list[Step] = [step for _ in range(600) for step in (Send(b"X-Field: value\r\n"), Sleep(0.02))]
         self.play(scene, [Expect(), Send(b"HTTP/1.1 200 OK\r\n"), *pieces, UntilClosed()], head_s=0.1)
 
     def test_a_head_behind_an_interim_answer_may_take_its_time(self) -> None:
         async def scene(stage: Stage) -> None:
-            assert (await stage.ask()).status == 200
+            assert (await stage.ask()).status == 200, (
+                "a head behind an interim answer failed: its time begins with the interim answer"
+            )
 
         interim = Send(b"HTTP/1.1 102 Processing\r\n\r\n")
         self.play(scene, [Expect(), interim, Sleep(0.3), interim, Sleep(0.3), *OK[1:]], head_s=0.2)
@@ -134,24 +159,32 @@ class FailureTests(OnStage):
     def test_endless_interim_answers_are_an_error(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail()
-            assert (exchange.status, exchange.bytes_received) == (0, 0)
-            assert "interim answers" in error.message
+            assert (exchange.status, exchange.bytes_received) == (0, 0), (
+                unlike((exchange.status, exchange.bytes_received), (0, 0), "bound the number of interim answers")
+            )
+            assert "interim answers" in error.message, unlike(error.message, "a message with interim answers", "name the cause")
 
         self.play(scene, [Expect(), Send(b"HTTP/1.1 102 Processing\r\n\r\n" * 20_000), UntilClosed()])
 
     def test_an_answer_beyond_the_limit_is_an_error(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail()
-            assert exchange.bytes_received < 2_000_000
-            assert "100000" in error.message.replace(",", "")
+            assert exchange.bytes_received < 2_000_000, (
+                unlike(exchange.bytes_received, "less than 2,000,000", "stop reading at the limit")
+            )
+            assert "100000" in error.message.replace(",", ""), (
+                unlike(error.message, "a message with 100,000", "name the limit in the message")
+            )
 
         self.play(scene, [Expect(), Send(answer(b"x" * 20_000_000)), UntilClosed()], most_bytes=100_000)
 
     def test_a_stream_left_open_behind_its_end_marker_is_over(self) -> None:
         async def scene(stage: Stage) -> None:
             exchange = await stage.ask()
-            assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1]
-            assert not (await stage.ask()).flags & REUSED
+            assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1], (
+                unlike(stage.ear.body(exchange), EVENTS[0] + EVENTS[-1], "a stream is over at its end marker")
+            )
+            assert not (await stage.ask()).flags & REUSED, "a connection behind such an answer can't be used again: close it"
 
         self.play(scene, [Expect(), Send(chunked_head() + chunk(EVENTS[0]) + chunk(EVENTS[-1])), UntilClosed()], OK, end_s=0.1)
 
@@ -159,7 +192,9 @@ class FailureTests(OnStage):
         async def scene(stage: Stage) -> None:
             for _ in range(2):
                 exchange = await stage.ask()
-                assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1]
+                assert stage.ear.body(exchange) == EVENTS[0] + EVENTS[-1], (
+                    unlike(stage.ear.body(exchange), EVENTS[0] + EVENTS[-1], "wait for the end marker, however long the pause")
+                )
 
         rest = chunk(EVENTS[0]) + chunk(EVENTS[-1]) + chunk()
         pause: list[Step] = [Send(chunked_head()), Sleep(0.3), Send(rest)]
@@ -182,8 +217,12 @@ class FailureTests(OnStage):
     def test_an_answer_cut_short_is_an_error(self, begun: bytes, end: Step) -> None:
         async def scene(stage: Stage) -> None:
             exchange, _ = await stage.fail()
-            assert len(stage.server.requests) == 1
-            assert exchange.bytes_received == len(stage.ear.body(exchange))
+            assert len(stage.server.requests) == 1, (
+                unlike(len(stage.server.requests), 1, "never send again what was answered in part")
+            )
+            assert exchange.bytes_received == len(stage.ear.body(exchange)), (
+                unlike(exchange.bytes_received, len(stage.ear.body(exchange)), "count what came, also of an answer cut short")
+            )
 
         self.play(scene, [Expect(), Send(begun), Sleep(0.01), end])
 
@@ -191,8 +230,10 @@ class FailureTests(OnStage):
     def test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried(self, end: Step) -> None:
         async def scene(stage: Stage) -> None:
             exchange, _ = await stage.fail()
-            assert (exchange.status, exchange.flags & RECONNECTED) == (0, 0)
-            assert len(stage.server.links) == 1
+            assert (exchange.status, exchange.flags & RECONNECTED) == (0, 0), (
+                unlike((exchange.status, exchange.flags & RECONNECTED), (0, 0), "retry on reused connections alone")
+            )
+            assert len(stage.server.links) == 1, unlike(len(stage.server.links), 1, "retry on reused connections alone")
 
         self.play(scene, [Expect(), end], OK)
 
@@ -205,9 +246,21 @@ class FailureTests(OnStage):
         async def scene(stage: Stage) -> None:
             await stage.ask()
             exchange, _ = await stage.fail(b"" if method == "GET" else b'{"q":1}', method=method)
-            assert (exchange.status, exchange.flags & (REUSED | RECONNECTED | RESENT)) == (0, REUSED)
-            assert exchange.sent_ns > 0
-            assert [len(stage.server.requests), len(stage.server.links)] == [2, 1]
+            assert (exchange.status, exchange.flags & (REUSED | RECONNECTED | RESENT)) == (0, REUSED), (
+                unlike(
+                    (exchange.status, exchange.flags), (0, REUSED),
+                    "never send again what may have been received: that is retried before anything was written alone",
+                )
+            )
+            assert exchange.sent_ns > 0, (
+                unlike(exchange.sent_ns, "more than 0", "stamp what was sent, also where no answer comes")
+            )
+            assert [len(stage.server.requests), len(stage.server.links)] == [2, 1], (
+                unlike(
+                    [len(stage.server.requests), len(stage.server.links)], [2, 1],
+                    "never send again what may have been received: that is retried before anything was written alone",
+                )
+            )
 
         self.play(scene, [*OK, Expect(), end], OK, certificate=certificate if encrypted else None)
 
@@ -216,8 +269,18 @@ class FailureTests(OnStage):
         async def scene(stage: Stage) -> None:
             await stage.transport.warm(1)
             exchange, _ = await stage.fail()
-            assert exchange.flags & (REUSED | RECONNECTED | RESENT) == REUSED
-            assert len(stage.server.requests) == 1
+            assert exchange.flags & (REUSED | RECONNECTED | RESENT) == REUSED, (
+                unlike(
+                    exchange.flags, REUSED,
+                    "never send again what may have been received: that is retried before anything was written alone",
+                )
+            )
+            assert len(stage.server.requests) == 1, (
+                unlike(
+                    len(stage.server.requests), 1,
+                    "never send again what may have been received: that is retried before anything was written alone",
+                )
+            )
 
         self.play(scene, [Expect(), end], OK)
 
@@ -236,10 +299,21 @@ class FailureTests(OnStage):
             stage.ear.on_done = close
             await stage.ask()
             await asyncio.wait_for(ended.wait(), PATIENCE_S)
-            assert stage.ear.ends[again.request] == [None]
-            assert (again.status, again.flags & REUSED) == (200, 0)
-            assert not (again.flags & RECONNECTED and again.flags & RESENT)
-            assert [got.body for got in stage.server.requests] == [b"{}", b"{}", b'{"again":1}']
+            assert stage.ear.ends[again.request] == [None], (
+                unlike(stage.ear.ends[again.request], [None], "end the exchange once, with None or its error")
+            )
+            assert (again.status, again.flags & REUSED) == (200, 0), (
+                unlike(
+                    (again.status, again.flags & REUSED), (200, 0),
+                    "a connection that the server closed must not be used: open a new one",
+                )
+            )
+            assert not (again.flags & RECONNECTED and again.flags & RESENT), (
+                "an exchange is marked RECONNECTED and RESENT: it is one of both"
+            )
+            assert [got.body for got in stage.server.requests] == [b"{}", b"{}", b'{"again":1}'], (
+                "the server got other requests: each is sent once, on a connection that is open"
+            )
 
         script = [*OK * 2, Sleep(PATIENCE_S)]
         self.play(scene, script, OK, certificate=certificate if encrypted else None)
@@ -249,8 +323,8 @@ class FailureTests(OnStage):
             await stage.ask()
             stage.server.links[0].fin()
             exchange, _ = await stage.fail()
-            assert not exchange.flags & REUSED
-            assert len(stage.server.links) == 2
+            assert not exchange.flags & REUSED, "a connection that the server closed must not be used: open a new one"
+            assert len(stage.server.links) == 2, unlike(len(stage.server.links), 2, "try one new connection, and no more")
 
         self.play(scene, [*OK, Sleep(PATIENCE_S)], [Expect(), Fin()], OK)
 
@@ -260,8 +334,10 @@ class FailureTests(OnStage):
         async def scene(stage: Stage) -> None:
             await stage.ask()
             exchange, _ = await stage.fail()
-            assert exchange.flags & REUSED
-            assert len(stage.server.links) == 1
+            assert exchange.flags & REUSED, "the exchange on a reused connection lacks REUSED"
+            assert len(stage.server.links) == 1, (
+                unlike(len(stage.server.links), 1, "never send again what was answered in part")
+            )
 
         self.play(scene, [*OK, Expect(), Send(begun), Sleep(0.01), end], OK)
 
@@ -273,9 +349,21 @@ class FailureTests(OnStage):
             link.fin() if idle_end == "fin" else link.reset()
             before = monotonic_ns()
             exchange = await stage.ask()  # perhaps before the loop notices
-            assert (exchange.status, exchange.flags & REUSED) == (200, 0)
-            assert before <= exchange.started_ns <= exchange.sent_ns
-            assert [len(stage.server.requests), len(stage.server.links)] == [2, 2]
+            assert (exchange.status, exchange.flags & REUSED) == (200, 0), (
+                unlike(
+                    (exchange.status, exchange.flags & REUSED), (200, 0),
+                    "a connection that the server closed must not be used: open a new one",
+                )
+            )
+            assert before <= exchange.started_ns <= exchange.sent_ns, (
+                "started_ns and sent_ns are not in their order: stamp each in its turn, with the monotonic clock"
+            )
+            assert [len(stage.server.requests), len(stage.server.links)] == [2, 2], (
+                unlike(
+                    [len(stage.server.requests), len(stage.server.links)], [2, 2],
+                    "a connection that the server closed must not be used: open a new one",
+                )
+            )
 
         self.play(scene, [*OK, Sleep(PATIENCE_S)], OK)
 
@@ -286,9 +374,11 @@ class FailureTests(OnStage):
             await stage.ear.until(lambda: exchange.request in stage.ear.chunks)
             error = ErrorDetails("too late", type="TimeoutError", code=504)
             stage.transport.abort(exchange, error)
-            assert stage.ear.ends[exchange.request] == [error]
+            assert stage.ear.ends[exchange.request] == [error], (
+                unlike(stage.ear.ends[exchange.request], [error], "end the exchange once, with None or its error")
+            )
             await asyncio.wait_for(stage.server.links[0].closed.wait(), PATIENCE_S)
-            assert not (await stage.ask()).flags & REUSED
+            assert not (await stage.ask()).flags & REUSED, "a connection behind such an answer can't be used again: close it"
 
         self.play(scene, [Expect(), Send(chunked_head() + chunk(EVENTS[0])), UntilClosed()], OK)
 
@@ -297,9 +387,13 @@ class FailureTests(OnStage):
             exchange = stage.exchange()
             stage.transport.send(exchange)
             stage.transport.abort(exchange, None)
-            assert stage.ear.ends[exchange.request] == [None]
+            assert stage.ear.ends[exchange.request] == [None], (
+                unlike(stage.ear.ends[exchange.request], [None], "end the exchange once, with None or its error")
+            )
             await stage.ask()
-            assert len(stage.ear.ends[exchange.request]) == 1
+            assert len(stage.ear.ends[exchange.request]) == 1, (
+                unlike(stage.ear.ends[exchange.request], "one end", "end the exchange once, with None or its error")
+            )
 
         self.play(scene, OK)
 
@@ -308,8 +402,15 @@ class FailureTests(OnStage):
 
         async def scene(stage: Stage) -> None:
             exchange = await stage.ask(body)
-            assert stage.server.requests[0].body == body
-            assert exchange.sent_ns < exchange.sent_end_ns <= exchange.ack_ns
+            assert stage.server.requests[0].body == body, (
+                "the server got another body: write all of it, also where the socket takes a part"
+            )
+            assert exchange.sent_ns < exchange.sent_end_ns <= exchange.ack_ns, (
+                unlike(
+                    (exchange.sent_ns, exchange.sent_end_ns, exchange.ack_ns), "times in their order",
+                    "stamp each in its turn, with the monotonic clock",
+                )
+            )
 
         self.play(scene, OK)
 
@@ -318,9 +419,11 @@ class FailureTests(OnStage):
 
         async def scene(stage: Stage) -> None:
             exchange = await stage.ask()
-            assert stage.ear.body(exchange) == body
-            assert exchange.bytes_received == len(body)
-            assert (await stage.ask()).flags & REUSED
+            assert stage.ear.body(exchange) == body, "another body came than was sent: give all of it to the sink"
+            assert exchange.bytes_received == len(body), (
+                unlike(exchange.bytes_received, len(body), "count the bytes of the body")
+            )
+            assert (await stage.ask()).flags & REUSED, "use a connection again, and set REUSED then alone: it was opened again"
 
         self.play(scene, [Expect(), Send(answer(body)), *OK])
 
@@ -329,16 +432,22 @@ class FailureTests(OnStage):
             exchange = stage.exchange(b"x" * 20_000_000)
             stage.transport.send(exchange)
             error = await stage.over(exchange)
-            assert (exchange.status == 413 and error is None) or error is not None
-            assert not (await stage.ask()).flags & REUSED
+            assert (exchange.status == 413 and error is None) or error is not None, (
+                unlike(exchange.status, "413, or an error", "read while the request is written")
+            )
+            assert not (await stage.ask()).flags & REUSED, "a connection behind such an answer can't be used again: close it"
 
         self.play(scene, [Send(answer(b"", status=413, reason="Too Large")), UntilClosed()], OK)
 
     def test_tls_with_an_unknown_certificate_is_an_error(self, certificate: Certificate) -> None:
         async def scene(stage: Stage) -> None:
             exchange, error = await stage.fail()
-            assert exchange.status == 0
-            assert "certificate" in f"{error.type} {error.message}".lower()
+            assert exchange.status == 0, (
+                unlike(exchange.status, 0, "a certificate that nobody knows ends the exchange with an error")
+            )
+            assert "certificate" in f"{error.type} {error.message}".lower(), (
+                unlike(f"{error.type} {error.message}", "a message with certificate", "say what is wrong with it")
+            )
 
         self.play(scene, OK, certificate=certificate, tls=TlsPlan())
 

@@ -13,6 +13,7 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import NO_STAMP, REFUSED, Exchange, Shape, Transport, TransportSettings
 
+from aiperf_testing.findings import shown, unlike
 from aiperf_testing.server import Expect, Fin, Scripted, Send, Step, UntilClosed, answer
 from aiperf_testing.transports.stage import PATIENCE_S, Ear, OnStage
 
@@ -47,7 +48,7 @@ class Act:
         exchange = self.exchange()
         self.transport.send(exchange)
         error = await self.over(exchange)
-        assert error is None, error
+        assert error is None, f"a request failed on a good server: {error}"
         return exchange
 
     async def fail(self) -> tuple[Exchange, ErrorDetails]:
@@ -97,7 +98,7 @@ class GeneralTests(OnStage):
 
         with asyncio.Runner(loop_factory=type(self).loop_factory) as runner:
             runner.run(whole())
-        assert not faults, faults
+        assert not faults, f"the loop reports {shown(faults)}: no task may end with an exception"
 
     async def _perform(
         self, url: str, loop: asyncio.AbstractEventLoop, scene: Callable[[Act], Awaitable[None]], settings: dict[str, Any]
@@ -117,16 +118,21 @@ class GeneralTests(OnStage):
         async def scene(act: Act) -> None:
             exchange = await act.ask()
             assert 200 <= exchange.status < 300, f"a good answer has a status from 200 to 299, not {exchange.status}"
-            assert exchange.started_ns <= exchange.connected_ns <= exchange.sent_ns <= exchange.sent_end_ns <= exchange.ack_ns
+            times = [exchange.started_ns, exchange.connected_ns, exchange.sent_ns, exchange.sent_end_ns, exchange.ack_ns]
+            assert times == sorted(times), "these are not in their order: started, connected, sent, sent_end, ack"
             read_ns = [read for _, _, read, _ in act.ear.chunks[exchange.request]]
-            assert read_ns == sorted(read_ns) and exchange.sent_ns <= read_ns[0] <= monotonic_ns()
-            assert exchange.bytes_received >= len(act.ear.body(exchange)) > 0
+            assert read_ns == sorted(read_ns) and exchange.sent_ns <= read_ns[0] <= monotonic_ns(), (
+                unlike(read_ns, "growing times behind sent_ns", "stamp each in its turn, with the monotonic clock")
+            )
+            assert exchange.bytes_received >= len(act.ear.body(exchange)) > 0, (
+                unlike(exchange.bytes_received, "the bytes that came, more than 0", "count them")
+            )
 
         self.act("answer", scene)
 
     def test_its_stamps_are_those_that_it_declares(self) -> None:
         declared = getattr(type(self).transport, "stamps", "kernel")
-        assert declared in ("kernel", "read")
+        assert declared in ("kernel", "read"), unlike(declared, "kernel or read", "say whose stamps they are")
 
         async def scene(act: Act) -> None:
             exchange = await act.ask()
@@ -143,8 +149,12 @@ class GeneralTests(OnStage):
             exchanges = [act.exchange() for _ in range(_AT_ONCE)]
             for exchange in exchanges:
                 act.transport.send(exchange)
-            assert [await act.over(exchange) for exchange in exchanges] == [None] * _AT_ONCE
-            assert all(act.ear.body(exchange) for exchange in exchanges)
+            assert [await act.over(exchange) for exchange in exchanges] == [None] * _AT_ONCE, (
+                f"not every exchange of {_AT_ONCE} ended with None: each is answered once"
+            )
+            assert all(act.ear.body(exchange) for exchange in exchanges), (
+                "an exchange has no body: give each answer to the sink of its request"
+            )
 
         self.act("answer", scene)
 
@@ -161,8 +171,10 @@ class GeneralTests(OnStage):
             armed = act.exchange()
             armed.armed = True
             act.transport.send(armed)
-            assert await act.over(armed) is None
-            assert act.ear.whole == [armed.request]
+            assert await act.over(armed) is None, "a request failed on a good server: its exchange must end with None"
+            assert act.ear.whole == [armed.request], (
+                unlike(act.ear.whole, [armed.request], "call written once, for an armed exchange alone")
+            )
 
         self.act("answer", scene)
 
@@ -173,9 +185,13 @@ class GeneralTests(OnStage):
             while not exchange.sent_end_ns:
                 await asyncio.sleep(0.001)
             act.transport.abort(exchange, error)
-            assert act.ear.ends[exchange.request] == [error]
+            assert act.ear.ends[exchange.request] == [error], (
+                unlike(act.ear.ends[exchange.request], [error], "end the exchange once, with None or its error")
+            )
             await asyncio.sleep(0.02)
-            assert act.ear.ends[exchange.request] == [error]
+            assert act.ear.ends[exchange.request] == [error], (
+                unlike(act.ear.ends[exchange.request], [error], "end the exchange once, with None or its error")
+            )
 
         self.act("silence", scene)
 
@@ -184,7 +200,9 @@ class GeneralTests(OnStage):
             exchange = act.exchange()
             act.transport.send(exchange)
             act.transport.abort(exchange, None)
-            assert act.ear.ends[exchange.request] == [None]
+            assert act.ear.ends[exchange.request] == [None], (
+                unlike(act.ear.ends[exchange.request], [None], "end the exchange once, with None or its error")
+            )
             await act.ask()
 
         self.act("answer", scene)
@@ -198,7 +216,12 @@ class GeneralTests(OnStage):
     def test_a_server_that_is_not_there_is_named(self) -> None:
         async def scene(act: Act) -> None:
             exchange, error = await act.fail()
-            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED)
+            assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED), (
+                unlike(
+                    (exchange.status, exchange.sent_ns, error.cause), (0, 0, REFUSED),
+                    "end the exchange with a TransportError of that cause; nothing was sent",
+                )
+            )
 
         self.act("", scene)
 

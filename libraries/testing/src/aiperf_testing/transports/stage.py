@@ -14,6 +14,7 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import MESSAGES, Exchange, Shape, Transport, TransportSettings
 
+from aiperf_testing.findings import shown
 from aiperf_testing.server import (
     Certificate,
     Expect,
@@ -61,7 +62,7 @@ class Ear:
 
     def written(self, exchange: Exchange) -> None:
         assert exchange.armed, "written is for armed exchanges alone"
-        assert exchange.sent_end_ns > 0
+        assert exchange.sent_end_ns > 0, "written was called before sent_end_ns was stamped"
         self.whole.append(exchange.request)
         self._changed.set()
 
@@ -108,7 +109,7 @@ class Stage:
         exchange = self.exchange(body, method=method, url=url)
         self.transport.send(exchange)
         error = await self.over(exchange)
-        assert error is None, error
+        assert error is None, f"a request failed on a good server: {error}"
         return exchange
 
     async def fail(
@@ -158,7 +159,7 @@ def play(
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(whole())
-    assert not faults, faults
+    assert not faults, f"the loop reports {shown(faults)}: no task may end with an exception"
 
 
 OK: list[Step] = [Expect(), Send(answer(b'{"a":1}'))]
