@@ -72,3 +72,71 @@ def test_validate_names_every_loss_and_the_import_that_hangs(robbed: Program) ->
         assert any(line.startswith(f"{begin}{flag}, since ") for line in done.out.splitlines()), done.out
     hung = [line for line in done.out.splitlines() if "its import did not end within 1 s" in line]
     assert [line.partition(" ")[0] for line in hung] == ["metrics:asleep", "metrics:sleeping_twin"]
+
+
+@pytest.fixture(scope="module")
+def offended(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """The program beside a package that has every fault that ``validate`` finds."""
+    folder = tmp_path_factory.mktemp("offended")
+    rogues.install(folder / "site", "boor", "rival")
+    made = Program(folder)
+    made.environment |= {"PYTHONPATH": str(folder / "site"), "AIPERF_CACHE_DIR": str(folder / "cache")}
+    return made
+
+
+def test_a_run_beside_a_boor_ends_right(offended: Program, shared_simulator: Simulator) -> None:
+    done = offended("profile", "--url", shared_simulator.url, "--osl", 5, *RUN)
+    assert done.code == 0, done.err
+    results = done.json()
+    assert results["request_count"]["avg"] == 12 and results["output_sequence_length"]["avg"] == 5
+    assert "bad_unit" not in results and "wrong_length" not in results
+    said = done.err + done.out + (done.artifacts / "logs" / "aiperf.log").read_text()
+    assert "sample() gave more than 100,000 points" in said and "metric bad_unit of acme-boor 0.0.1 is left out" in said
+    assert "metric wrong_length of acme-boor 0.0.1 is switched off" in said
+    modes = {path.name: path.stat().st_mode & 0o777 for path in done.artifacts.rglob("*") if path.is_file()}
+    assert not {name for name, mode in modes.items() if mode & 0o022}, "nobody else may write its files"
+
+
+IMPORT = "endpoints:boorish (acme-boor 0.0.1): its import "
+
+
+@pytest.fixture(scope="module")
+def faults(offended: Program) -> list[str]:
+    done = offended("plugins", "validate", "acme-boor")
+    assert done.code == 1, done.err
+    return done.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        f"{IMPORT}takes 2.",
+        f"{IMPORT}prints 'Welcome to acme-boor!': write nothing there",
+        f"{IMPORT}changes the working directory to /: leave it",
+        f"{IMPORT}changes the umask from 022 to 000: leave it",
+        f"{IMPORT}changes the environment (ACME_BOOR): leave it to the user",
+        f"{IMPORT}takes the signal SIGTERM: leave it",
+        f"{IMPORT}leaves the thread 'acme-boor': start it where it is used",
+        "endpoints:boorish (acme-boor 0.0.1): its requirement acme-not-there>=7 is not installed: pip install",
+        "telemetry:endless (acme-boor 0.0.1): there is something in every sample: sample() gave more than 100,000 points",
+        "graders:dice (acme-boor 0.0.1): the same answer gets the same grade every time: the answer",
+        "endpoints:boorish (acme-boor 0.0.1): garbage is a bad response that keeps its bytes: ",
+        "endpoints:boorish (acme-boor 0.0.1): the path is the declared one: '/elsewhere' came where '/boorish' was expected",
+        "endpoints:boorish (acme-boor 0.0.1): importing it stays light for workers: its module imports numpy",
+        "metrics:bad_unit (acme-boor 0.0.1): ",
+        "metrics:wrong_length (acme-boor 0.0.1): every request has its place: ",
+        "samplers:twin (acme-boor, acme-rival): acme-boor 0.0.1 and acme-rival 1.0.0 both provide it; choose with",
+    ],
+)
+def test_validate_finds_the_fault(faults: list[str], fault: str) -> None:
+    assert any(line.startswith(fault) for line in faults), "\n".join(faults)
+
+
+def test_no_fault_is_a_bare_assertion(faults: list[str]) -> None:
+    assert [line for line in faults if "AssertionError" in line or line.endswith(": assert")] == []
+
+
+def test_a_contested_package_is_checked_by_its_name(offended: Program) -> None:
+    done = offended("plugins", "validate", "acme-rival")
+    assert done.code == 1 and "did you mean" not in done.err
+    assert done.out.splitlines()[-1].startswith("2 plugins checked"), done.out

@@ -120,7 +120,9 @@ def test_what_ships_passes_all_of_its_contracts(tmp_path: Path, line: str, least
     assert done.code == 0, done.out + done.err
     checked = re.fullmatch(r"(\d+) plugins? checked, no fault\n", done.out)
     assert checked and int(checked[1]) >= least
-    assert done.err == "", "the contracts were run, and each package of ours brings the material for its own"
+    ended = [line for line in done.err.splitlines() if re.fullmatch(r"\d+/\d+ [\w-]+ [\w.]+: \d+ plugins?, no fault", line)]
+    assert len(ended) > 50 or least == 1, "a line for each package as it ends"
+    assert done.err.splitlines() == ended, "the contracts were run, and each package of ours brings the material for its own"
 
 
 def test_each_fault_is_a_line_with_package_plugin_and_check(tmp_path: Path) -> None:

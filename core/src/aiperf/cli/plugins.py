@@ -60,7 +60,8 @@ def trouble_lines(registry: InstalledPlugins) -> list[str]:
     lines += _headed("Broken", ((plugin, f"{plugin.package}: {plugin.broken}") for plugin in registry.broken))
     losing = [plugin for plugin in known_plugins(registry) if plugin.lost_flags]
     lost = ((plugin, f"{flag}: {reason}") for plugin in losing for flag, reason in plugin.lost_flags.items())
-    return lines + _headed("Without a flag", lost) + _headed("Switched off", ((plugin, plugin.package) for plugin in registry.disabled))
+    lines += _headed("Without a flag", lost)
+    return lines + _headed("Switched off", ((plugin, plugin.package) for plugin in registry.disabled))
 
 
 def _headed(heading: str, rows: Iterable[tuple[Descriptor, str]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aiperf.registry.imports import IMPORTS, ImportTimeoutError
 from aiperf.registry.third_party import blamed, failure, isolated, left_out, load, made, why
 
-__all__ = ["blamed", "failure", "isolated", "left_out", "load", "made", "why"]
+__all__ = ["IMPORTS", "ImportTimeoutError", "blamed", "failure", "isolated", "left_out", "load", "made", "why"]

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from aiperf.logs import scrub_output
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
+from aiperf.registry.imports import leave
 
-__all__ = ["Inbox", "SideProcess", "fate", "ignore_endings", "scrub_output", "send_reply"]
+__all__ = ["Inbox", "SideProcess", "fate", "ignore_endings", "leave", "scrub_output", "send_reply"]

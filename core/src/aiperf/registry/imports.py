@@ -1,4 +1,4 @@
-"""Imports of plugins' modules, bounded in time.
+"""Imports of plugins' modules, bounded in time and in what they change.
 
 A signal interrupts the main thread, so that an import that hangs in Python, in a sleep or in a wait fails as any other does.
 Where no signal arrives (C code that goes on waiting, another thread), the process ends a little later, with a sentence.
@@ -21,6 +21,7 @@ from aiperf.errors import ConfigError
 _GRACE_S = 5.0
 """How much later than the signal the process ends."""
 _LEAVE_S = 2.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ImportTimeoutError(Exception):
@@ -44,8 +45,8 @@ class Imports:
         self._watch: threading.Thread | None = None
 
     @contextlib.contextmanager
-    def limited(self, module: str, who: object) -> Iterator[None]:
-        """Import *module* for *who*, a plugin.
+    def limited(self, module: str, who: object, *, put_back: bool = True) -> Iterator[None]:
+        """Import *module* for *who*, a plugin.  *put_back*: undo what it does to the process.
 
         Raises:
             ImportTimeoutError: It takes longer than the limit, or did so before.
@@ -59,7 +60,7 @@ class Imports:
         sentence = f"its import did not end within {limit_s:g} s (AIPERF_PLUGIN_IMPORT_TIMEOUT)"
         key = self._watched(time.monotonic() + limit_s + _GRACE_S, f"error: {who} can't be imported: {sentence}\n")
         try:
-            with _alarm(limit_s):
+            with _put_back() if put_back else contextlib.nullcontext(), _alarm(limit_s):
                 yield
         except _Alarm:
             self._late[module] = sentence
@@ -97,6 +98,33 @@ class Imports:
                     os.write(2, sentence.encode(errors="replace"))
                 os._exit(1)
             self._watch = None
+
+
+@contextlib.contextmanager
+def _put_back() -> Iterator[None]:
+    """Undo what an import did to the working directory, the umask and the signals that end a run."""
+    directory, umask = _directory(), os.umask(0o077)
+    os.umask(umask)
+    handlers = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        yield
+    finally:
+        os.umask(umask)
+        if directory is not None and _directory() != directory:
+            with contextlib.suppress(OSError):
+                os.chdir(directory)
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                if handler is not None and signal.getsignal(number) != handler:
+                    signal.signal(number, handler)
+
+
+def _directory() -> str | None:
+    """None where the working directory is gone."""
+    try:
+        return os.getcwd()  # noqa: PTH109  called for every import
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

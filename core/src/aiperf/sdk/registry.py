@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from aiperf.sdk.categories import CATEGORIES, find_category, singular
@@ -38,6 +39,13 @@ class InstalledPlugins(Protocol):
 
         Raises:
             PluginError: No plugin has the name; the message says what is installed.
+        """
+
+    def choosing(self, *, pins: Mapping[str, str], disabled: Iterable[str]) -> InstalledPlugins:
+        """The same plugins with further pins (``category:name`` to its distribution) and further disabled names.
+
+        Raises:
+            UsageError: A pin or a disabled name that isn't installed.
         """
 
     def ref(self, category: str, name: str) -> PluginRef:

@@ -19,6 +19,9 @@ from aiperf.sdk.headers import merged
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.plan import TlsPlan
 
+MOST_POINTS = 100_000
+"""The most points of a sample; one with more fails."""
+
 
 class SeriesKind(enum.Enum):
     """How a series' values are folded over a phase."""
@@ -161,7 +164,8 @@ class TelemetrySource(Generic[OptionsT]):
     def sample(self) -> Iterable[Point]:
         """The values of this moment.  An exception is reported, and the next sample is taken as usual.
 
-        A call should not take longer than the interval: missed samples are left out and counted.
+        A call should not take longer than the interval: missed samples are left out and counted.  More than
+        :data:`MOST_POINTS` points fail the sample, too.
         """
         raise NotImplementedError(f"{type(self).__name__} must define sample()")
 
@@ -170,6 +174,7 @@ class TelemetrySource(Generic[OptionsT]):
 
 
 __all__ = [
-    "Absent", "Digest", "FetchError", "Fetched", "Histogram", "Point", "SeriesDeclaration", "SeriesKind", "SeriesTable",
+    "MOST_POINTS", "Absent", "Digest", "FetchError", "Fetched", "Histogram", "Point",
+    "SeriesDeclaration", "SeriesKind", "SeriesTable",
     "TelemetryContext", "TelemetrySource",
 ]  # fmt: skip

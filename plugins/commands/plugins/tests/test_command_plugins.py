@@ -133,7 +133,12 @@ def test_json_of_one_plugin_has_everything(ask: Any) -> None:
     [("--validate", "2 plugins"), ("-v", "2 plugins"), ("validate", "2 plugins"), ("validate acme-chat", "1 plugin")],
 )
 def test_what_its_manifest_says_is_no_fault(ask: Any, line: str, checked: str) -> None:
-    assert ask(line) == (0, f"{checked} checked, no fault\n", f"aiperf: {contracts.PYTEST_MISSING}\n")
+    code, out, err = ask(line)
+    *ended, note = err.splitlines()
+    assert (code, out, note) == (0, f"{checked} checked, no fault\n", f"aiperf: {contracts.PYTEST_MISSING}")
+    assert sorted(each.partition(" ")[2] for each in ended) == ([
+        "acme-chat 1.2: 1 plugin, no fault", "aiperf-command-plugins 0.1.0: 1 plugin, no fault",
+    ] if checked == "2 plugins" else []), "a line for each package, unless there is one"  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,10 +42,14 @@ def available() -> bool:
     return all(find_spec(module) is not None for module in ("pytest", "aiperf_testing"))
 
 
-def check(registry: InstalledPlugins, plugins: Sequence[Descriptor], limit_s: float = LIMIT_S) -> Verdict:
+def check(
+    registry: InstalledPlugins, plugins: Sequence[Descriptor], limit_s: float = LIMIT_S,
+    passed: Callable[[Verdict, int], None] = lambda verdict, reached: None,
+) -> Verdict:  # fmt: skip
     """Put *plugins* to their contracts.
 
-    A plugin that hangs or ends the process is a fault; those behind it are tried in another process.
+    A plugin that hangs or ends the process is a fault; those behind it are tried in another process.  *passed* is called with
+    the verdict so far and the number of plugins whose checks have ended, whenever that grows.
     """
     from aiperf.testing import Subjects
 
@@ -54,19 +58,27 @@ def check(registry: InstalledPlugins, plugins: Sequence[Descriptor], limit_s: fl
     faults: list[tuple[Descriptor, str]] = []
     wanting: dict[int, set[str]] = {}
     raised: set[tuple[int, str]] = set()
+
+    def verdict() -> Verdict:
+        return Verdict(tuple(faults), tuple((left[i], tuple(sorted(what))) for i, what in sorted(wanting.items())))
+
     begun = 0
     while begun < len(left):
         reached = begun - 1
         for report in _tried(Subjects(left[begun:], known), limit_s):
+            if begun + report.subject > max(reached, 0):
+                passed(verdict(), begun + report.subject)
             reached = begun + report.subject
             if report.outcome == "failed" and (reached, report.why) not in raised:
                 if not report.why.startswith("AssertionError"):  # an exception of the plugin's fails many checks
                     raised.add((reached, report.why))
-                faults.append((left[reached], f"{report.check}: {report.why}" if report.check else report.why))
+                why = report.why.removeprefix("AssertionError: ")
+                faults.append((left[reached], f"{report.check}: {why}" if report.check else why))
             elif report.outcome == "wanting":
                 wanting.setdefault(reached, set()).add(report.why)
         begun = max(reached, begun) + 1
-    return Verdict(tuple(faults), tuple((left[i], tuple(sorted(what))) for i, what in sorted(wanting.items())))
+        passed(verdict(), begun)
+    return verdict()
 
 
 def _tried(subjects: Subjects, limit_s: float) -> Iterator[CheckReport]:

@@ -9,16 +9,17 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from aiperf.parts.hooks import Hooks
 from aiperf.parts.loading import isolated, load, why
-from aiperf.parts.processes import Inbox, ignore_endings, scrub_output, send_reply
+from aiperf.parts.processes import Inbox, ignore_endings, leave, scrub_output, send_reply
 from aiperf.parts.samples import SampleWriter, folds_path
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
 from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
-from aiperf.sdk.telemetry import Absent, Point, TelemetrySource
+from aiperf.sdk.telemetry import MOST_POINTS, Absent, Point, TelemetrySource
 
 from aiperf_companion_telemetry.messages import (
     BEGIN,
@@ -126,7 +127,9 @@ class SourceProcess:
         points: list[Point] = []
         failures: list[str] = []
         with isolated(self._who, failures.append):
-            points += self._source.sample()
+            points += islice(self._source.sample(), MOST_POINTS + 1)
+            if len(points) > MOST_POINTS:
+                raise ValueError(f"sample() gave more than {MOST_POINTS:,} points: it must end with those of the moment")
             for point in points:
                 if not isinstance(point, Point):
                     raise TypeError(f"it gives {type(point).__name__}, not Point")
@@ -195,3 +198,4 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    leave(0)  # a source may have left a thread

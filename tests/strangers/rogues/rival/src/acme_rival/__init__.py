@@ -19,3 +19,7 @@ class Rival(SummaryExporter[RivalOptions]):
         path = self.target.file("rival.txt")
         path.write_text(repr(self.options))
         return [Artifact("Rival", path)]
+
+
+def twin(seed: int, session: int, count: int) -> int:
+    return session % count
