@@ -223,6 +223,22 @@ HELD = {
         "test_dataset_single_turn.py::test_it_knows_its_rows",
         "test_dataset_mooncake_trace.py::test_it_knows_its_rows",
     ),
+    "pictures of a data set": (
+        "test_dataset_single_turn.py::test_files_of_media_are_read_and_encoded",
+        "test_dataset_single_turn.py::test_a_file_that_is_no_picture_is_refused_with_its_line",
+    ),
+    "a SageMaker capture": (
+        "test_dataset_sagemaker_data_capture.py::test_requests_come_in_the_order_of_their_times",
+    ),
+    "a turn with a delay": (
+        "test_session_driver.py::test_a_turn_without_a_time_is_due_from_the_stamp_of_the_answer",
+        "test_engine.py::test_a_turn_is_due_from_the_stamp_of_the_answer_not_from_its_handling",
+    ),
+    "files made to harm, and pipes": (
+        "test_bad_input_files.py::test_a_file_made_to_harm_costs_little",
+        "test_bad_input_files.py::test_a_pipe_is_read_once_and_kept",
+        "test_endpoint_template.py::test_a_template_has_bounds",
+    ),
     "errors in a data file": (
         "test_row_files.py::test_a_bad_row_is_named_with_its_line",
         "test_dataset_single_turn.py::test_a_row_that_breaks_a_rule_is_named_with_its_line",

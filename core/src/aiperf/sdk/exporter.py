@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 LEVELS = ("summary", "records", "raw")
 """Values of ``--export-level``; each includes the ones before it."""
 
+_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+"""U+0080 to U+009F, U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 in UTF-8."""
 _JOIN_BYTES = 1 << 20
 _PLACEHOLDERS = (("{prefix}", "profile_export", ""), ("{prefix_aiperf}", "profile_export_aiperf", ""), ("{prefix_}", "", "_"))
 
@@ -90,6 +93,18 @@ class Target(Struct, frozen=True):
             return msgspec.json.encode(_redacted_like(extra, msgspec.json.decode(body)))
         except msgspec.DecodeError:
             return body
+
+
+def visible(text: bytes) -> bytes:
+    """JSON with the controls escaped that a terminal obeys or that turn text around: C1, and those of direction.
+
+    JSON need not escape them (RFC 8259), and msgspec doesn't.
+    """
+    return text if text.isascii() else _CONTROLS.sub(_escaped, text)
+
+
+def _escaped(control: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(control[0].decode())
 
 
 def _redacted_like(shown: Any, value: Any) -> Any:
@@ -241,5 +256,5 @@ class DatasetExporter(_RowExporter[OptionsT]):
 
 __all__ = [
     "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "SummaryExporter", "Target", "atomic",
-    "file_name",
+    "file_name", "visible",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from aiperf import RecordBatch, Target, integers
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
 from aiperf.sdk.columns import RECONNECTS, reconnects
+from aiperf.sdk.exporter import visible
 from msgspec import Meta, Struct
 
 from aiperf_exporter_arrivals import RECORD_LINE
@@ -96,7 +97,7 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
         [_legs(text, target.started_wall_ns) for text in batch.texts["legs"]] if "legs" in batch.texts else repeat(None),
     )
     arrivals = starmap(Arrival, zip(*columns, strict=False))  # the last may be endless
-    return msgspec.json.Encoder().encode_lines(list(arrivals))
+    return visible(msgspec.json.Encoder().encode_lines(list(arrivals)))
 
 
 def _legs(text: str | None, wall_ns: int) -> list[Leg] | None:

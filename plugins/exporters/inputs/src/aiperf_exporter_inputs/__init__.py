@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 from aiperf import Conversation, DatasetExporter
+from aiperf.sdk.exporter import visible
 
 _END = b"\n  ]\n}"
 _encode = msgspec.json.Encoder().encode
@@ -35,7 +36,7 @@ class Inputs(DatasetExporter):
             for conversation, bodies in entries
         ]
         # Formatted in the place that they have in the file, without what stands around them.
-        text = msgspec.json.format(b'{"data":[%b]}' % b",".join(objects), indent=2)
+        text = visible(msgspec.json.format(b'{"data":[%b]}' % b",".join(objects), indent=2))
         return text[len(self.header()) : -len(_END)] if first else b"," + text[len(self.header()) : -len(_END)]
 
     def _shown(self, body: bytes) -> bytes:

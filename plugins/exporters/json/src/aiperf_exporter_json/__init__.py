@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 from aiperf import Artifact, Summary, SummaryExporter, atomic
+from aiperf.sdk.exporter import visible
 
 from aiperf_exporter_json.document import document
 
@@ -20,5 +21,5 @@ class SummaryJson(SummaryExporter):
         path = self.target.file("aiperf.json")
         # msgspec writes a float that is not finite as null, so that the file is JSON whatever a plugin put into the summary.
         with atomic(path) as draft:
-            draft.write_bytes(msgspec.json.format(msgspec.json.encode(document(summary)), indent=2) + b"\n")
+            draft.write_bytes(visible(msgspec.json.format(msgspec.json.encode(document(summary)), indent=2)) + b"\n")
         return [Artifact("JSON Export", path)]

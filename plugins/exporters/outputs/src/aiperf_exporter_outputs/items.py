@@ -10,6 +10,7 @@ import numpy as np
 from aiperf import RecordBatch, Target, integers
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR
 from aiperf.sdk.columns import ANSWER_TEXTS
+from aiperf.sdk.exporter import visible
 from aiperf_exporter_records.columns import COUNTED, Numbers, metadata, scaled
 from msgspec import Struct
 
@@ -51,7 +52,7 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
     items = map(Item, *columns, _metrics(batch), generated)
     places = zip(batch["phase"].tolist(), batch["n"].tolist(), batch["turn"].tolist(), strict=True)
     return b"".join(
-        PLACE.pack(*(int(part) if part == part else 0 for part in place)) + encode(item) + b"\n"
+        PLACE.pack(*(int(part) if part == part else 0 for part in place)) + visible(encode(item)) + b"\n"
         for place, item in zip(places, items, strict=True)
     )
 

@@ -12,6 +12,7 @@ from aiperf import STREAMED, AiperfError, Target
 from aiperf.parts.journal import OUTCOMES, Store
 from aiperf.parts.segments import Observation, observations
 from aiperf.sdk.errors import BadJournal, BadResponse
+from aiperf.sdk.exporter import visible
 from aiperf.sdk.sse import Splitter
 from aiperf.sdk.transport import MESSAGES
 from msgspec import Struct
@@ -54,7 +55,7 @@ def lines(target: Target) -> Iterator[bytes]:
             record = read(text)
             key = read_key(record.metadata)
             one = found.observation(int(key.worker_id.rpartition("-")[2]), int(key.x_request_id[-12:], 16))
-            yield encode(_line(record, one, found.store, target)) + b"\n"
+            yield visible(encode(_line(record, one, found.store, target))) + b"\n"
 
 
 class _Found:

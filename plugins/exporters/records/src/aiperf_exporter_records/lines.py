@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 from aiperf import Column, Metric, Ragged, RecordBatch, Target, integers
+from aiperf.sdk.exporter import visible
 
 from aiperf_exporter_records.columns import (
     COUNTED,
@@ -76,7 +77,7 @@ def lines(batch: RecordBatch, target: Target, off: dict[str, str]) -> bytes:
     for metric in declared.values():
         if isinstance(metric, Metric) and metric.detail_field and (texts := _details(metric, every, off)) is not None:
             _add(template, metric.detail_field, _some([texts[row] for row in rows.tolist()]))
-    return template.joined()
+    return visible(template.joined())
 
 
 def _add(template: Template, name: str, cells: _Cells | bytes, begin: bytes = b"", end: bytes = b"") -> None:

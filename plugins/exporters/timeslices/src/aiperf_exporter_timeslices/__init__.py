@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from aiperf import Artifact, Summary, SummaryExporter, atomic
+from aiperf.sdk.exporter import visible
 from aiperf.sdk.summary import STATISTICS, Slice
 
 
@@ -44,7 +45,7 @@ class SlicesJson(_Slices):
     def write(self, path: Path, summary: Summary) -> None:
         slices = [entry(one, *sampled(summary, number)) for number, one in enumerate(summary.slices)]
         document = {"timeslices": slices, "input_config": summary.config}
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+        path.write_bytes(visible(msgspec.json.format(msgspec.json.encode(document), indent=2)) + b"\n")
 
 
 class SlicesCsv(_Slices):
