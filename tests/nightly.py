@@ -138,12 +138,12 @@ _ENDS = (
     "", "## A server that is away, and runs that fail", "",
     "Held by `tests/test_unreachable.py`, `tests/test_messages.py`, `tests/test_watching_the_load.py` and",
     "`core/tests/test_reach.py`, which plays gaps of 3, 30 and 90 s:", "",
-    "- After 3 s without any connection a line says so, every 10 s again, with the requests that failed and the last reason; once",
-    "  the server is back, one has the length of the gap. Attempts to connect that nobody answers count, too.",
-    "- A run that was never connected ends after 10 s. One that was ends after 60 s without a connection, unless a duration ends",
-    "  its load. A typed `--unreachable-timeout` always holds. The rest of the arrivals is `never_sent`, and the exit code 1.",
-    "- No request succeeded: the verdict is `none` with its reason, and the exit code 1. More than half failed, or a larger share",
-    "  than `--failed-request-threshold`: exit code 1, with a sentence.",
+    "- After 3 s without any connection a line says so, every 10 s again, with the requests that failed and the last reason;",
+    "  once the server is back, one has the length of the gap. Attempts to connect that nobody answers count, too.",
+    "- A run that was never connected ends after 10 s. One that was ends after 60 s without a connection, unless a duration",
+    "  ends its load. A typed `--unreachable-timeout` always holds. The rest of the arrivals is `never_sent`, and the exit code 1.",
+    "- No request succeeded: the verdict is `none` with its reason, and the exit code 1. More than half failed, or a larger",
+    "  share than `--failed-request-threshold`: exit code 1, with a sentence.",
     "- A stop behind the end of the last arrival leaves complete results; the exit code is the signal's.",
 )
 
