@@ -110,6 +110,8 @@ def test_the_next_start_sweeps_the_temporary_directory_of_a_killed_run(aiperf: P
     temporary = aiperf.folder / "tmp"
     (temporary / "aiperf-notes").mkdir(parents=True)
     (temporary / "aiperf-notes" / "mine.txt").write_text("of another program")
+    (temporary / "aiperf-ab_12345" / "new").mkdir(parents=True)  # killed before it had a lock
+    os.utime(temporary / "aiperf-ab_12345", (1e9, 1e9))
     aiperf.environment["TMPDIR"] = str(temporary)
 
     def ours() -> list[Path]:

@@ -11,8 +11,10 @@ import resource
 import select
 import shutil
 import signal
+import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic_ns
@@ -39,6 +41,7 @@ _STOP_S = 30.0
 """Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""
 _GC_THRESHOLD = 20_000
 """Objects of the builder between two collections: an entry makes some ten, and no cycles."""
+_UNBORN_S = 60.0
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
 _LONGEST_BASE = 107 - len("/aiperf-12345678/control")
@@ -266,12 +269,29 @@ def _private_directory(stack: contextlib.ExitStack, base: Path) -> str:
             if left.lstat().st_uid == os.geteuid() and not left.is_symlink():
                 with hold(lock.parent):
                     shutil.rmtree(left)
+    for left in base.glob("aiperf-????????"):
+        if not _is_unborn(left):
+            continue
+        with contextlib.suppress(OSError):
+            shutil.rmtree(left)
     directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-", dir=base))
     new = Path(directory, "new")
     new.mkdir()
     stack.enter_context(hold(new))
     new.rename(new.with_name("run"))  # it counts as left behind only with its lock
     return directory
+
+
+def _is_unborn(left: Path) -> bool:
+    """Whether it is what a run of this user left that was killed before its directory had a lock: nothing, for a minute."""
+    try:
+        about = left.lstat()
+        old = time.time() - about.st_mtime > _UNBORN_S
+        if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode) or not old:
+            return False
+        return {str(path.relative_to(left)) for path in left.rglob("*")} <= {"new", "new/lock"}
+    except OSError:  # it has just gone
+        return False
 
 
 class Builder:
