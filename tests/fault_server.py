@@ -31,6 +31,8 @@ STEP_S = 0.005
 ENDLESS_BYTES = 64 << 20
 """Headers of an endless answer, at most: a client must have left before."""
 HUGE_BYTES = 3 << 20
+LATE_S = 0.02
+IDLE_S = 0.004
 
 _PROMPT = re.compile("fault=([a-z0-9_]+)")
 _RESET = struct.pack("ii", 1, 0)
@@ -68,6 +70,11 @@ class _Line:
     def gone(self) -> bool:
         """Whether the client has closed."""
         return self.reader.at_eof() or self.writer.is_closing() or self.reader.exception() is not None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes of another request are there."""
+        return bool(self.reader._buffer)  # type: ignore[attr-defined]  # there is no public way to look
 
     def send(self, row: Row, data: bytes) -> None:
         self.writer.write(data)
@@ -205,7 +212,7 @@ class FaultServer:
         self.rows.append(row)
         try:
             if fault is None:
-                return await self._whole(line, row, number)
+                return await self.whole(line, row, number)
             return await _FAULTS[fault](self, line, row)
         except OSError:
             row.outcome = CLIENT_GONE
@@ -215,7 +222,8 @@ class FaultServer:
                 row.outcome = fault
             row.ended_ns = row.ended_ns or time.monotonic_ns()
 
-    async def _whole(self, line: _Line, row: Row, number: int) -> bool:
+    async def whole(self, line: _Line, row: Row, number: int = -1) -> bool:
+        """Send a whole answer; *number*: of the request, for :meth:`hold`.  Returns whether the connection stays open."""
         held = self._hold_from is not None and number >= self._hold_from
         if not (held and self._hold_after == 0):
             line.send(row, chunked_head())
@@ -267,6 +275,30 @@ async def _some(line: _Line, row: Row, count: int = 2, head: bytes = b"", *, chu
 
 async def _reset_request(server: FaultServer, line: _Line, row: Row) -> bool:
     await line.close(reset=True)
+    return False
+
+
+async def _reset_late(server: FaultServer, line: _Line, row: Row) -> bool:
+    """Within the time in which acknowledgements are delayed: nothing of the request may have been acknowledged."""
+    await asyncio.sleep(LATE_S)
+    await line.close(reset=True)
+    return False
+
+
+async def _fin_request(server: FaultServer, line: _Line, row: Row) -> bool:
+    return False
+
+
+async def _idle_fin(server: FaultServer, line: _Line, row: Row) -> bool:
+    """A whole answer, and the connection is closed once it is idle for a while: nothing is lost."""
+    await server.whole(line, row)
+    await asyncio.sleep(IDLE_S)
+    return line.has_more
+
+
+async def _close_race(server: FaultServer, line: _Line, row: Row) -> bool:
+    """A whole answer, and a close at once that the head didn't announce: it crosses the next request."""
+    await server.whole(line, row)
     return False
 
 
@@ -360,6 +392,10 @@ async def _endless_headers(server: FaultServer, line: _Line, row: Row) -> bool:
 
 _FAULTS: dict[str, Fault] = {
     "reset_request": _reset_request,
+    "reset_late": _reset_late,
+    "fin_request": _fin_request,
+    "idle_fin": _idle_fin,
+    "close_race": _close_race,
     "reset_header": _reset_header,
     "reset_content": _reset_content,
     "reset_stream": _reset_stream,

@@ -21,6 +21,10 @@ FAULTS = {
     REFUSED: "connection refused (one of two URLs)",
     RESET_ACCEPT: "reset before any byte of the request is read",
     "reset_request": "reset after the request",
+    "reset_late": "reset 20 ms after the request",
+    "fin_request": "closed after the request, without an answer",
+    "idle_fin": "idle connection closed (no harm)",
+    "close_race": "closed behind the answer, crossing the next request",
     "reset_header": "reset within the header",
     "reset_content": "reset before first content",
     "reset_stream": "reset in mid-stream",
@@ -42,6 +46,8 @@ TRANSPORTS = ("kernel", "aiohttp")
 REQUESTS = 18
 TIMEOUT_S = 5
 """Of requests in cells with a stall; an answer without one takes some 50 ms."""
+CLOSING = frozenset({"idle_fin", "close_race"})
+"""Faults behind a whole answer."""
 ENDS = frozenset({"completed", "error", "cut"})
 """Outcomes of arrivals of a run that nobody interrupts."""
 
@@ -128,9 +134,12 @@ def run(cell: FaultCell, folder: Path, *, validate: bool = True) -> list[str]:
 
 def judge(cell: FaultCell, done: Done, server: FaultServer, planned: int) -> list[str]:
     """What the results say against the server's log, a sentence for each contradiction."""
-    if done.code != 0:
+    if done.code not in (0, 1):
         return [f"exit code {done.code}: {done.last_words}"]
     ledger = done.lines("profile_export_arrivals.jsonl")
+    failed = sum(row["outcome"] != "completed" for row in ledger)
+    if done.code != (2 * failed > len(ledger)):
+        return [f"exit code {done.code} where {failed} of {len(ledger)} failed: {done.last_words}"]
     by_id: dict[str, list[Row]] = {}
     for row in server.rows:
         by_id.setdefault(row.request_id, []).append(row)
@@ -173,10 +182,13 @@ def _outcomes(
             wrong.setdefault(problem, []).append(row["n"])
     for problem, numbers in wrong.items():
         yield f"arrivals {', '.join(map(str, sorted(numbers)))} {problem}"
-    if not (cell.fault == RESET_ACCEPT) <= unreceived <= server.refused_at_once:
+    crossed = sum(row.fault == "close_race" for row in server.rows)  # a close with the next request unread is a reset
+    if not (cell.fault == RESET_ACCEPT) <= unreceived <= server.refused_at_once + crossed:
         yield f"{unreceived} arrivals never reached the server, which reset {server.refused_at_once} connections at once"
     if cell.fault not in (REFUSED, RESET_ACCEPT, MIXED) and not any(each.fault for each in server.rows):
         yield "the fault never happened"
+    if cell.fault not in (RESET_ACCEPT, MIXED, *CLOSING) and (moved := sum("reconnected" in row for row in ledger)):
+        yield f"{moved} arrivals went to a second connection, and no idle one was closed"
 
 
 def _arrival(row: dict[str, Any], seen: Sequence[Row], *, dead: bool) -> Iterator[str]:
@@ -185,11 +197,9 @@ def _arrival(row: dict[str, Any], seen: Sequence[Row], *, dead: bool) -> Iterato
         yield "went to the URL that refuses, and the server received them"
     if any(each.outcome == ANSWERED for each in seen) != (row["outcome"] == "completed"):
         yield f"are {row['outcome']}; the server's log: {', '.join(each.outcome for each in seen) or 'never received'}"
-    if len(seen) > 2 or any(each.sent_bytes for each in seen[:-1]):
-        yield f"were sent {len(seen)} times; once more is allowed before any byte of an answer"
-    # A retry that is refused takes the stamps of the first try with it: the server then closed before any byte of an answer.
-    refused_retry = row.get("connected_ns") is None and not any(each.sent_bytes for each in seen)
-    if seen and row.get("sent_ns") is None and not refused_retry:
+    if len(seen) > 1:
+        yield f"were received {len(seen)} times"
+    if seen and row.get("sent_ns") is None:
         yield "were received and are not called sent"
     if dead and row.get("sent_ns") is not None:
         yield "were refused and are called sent"

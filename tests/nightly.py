@@ -1,4 +1,4 @@
-"""Runs the whole fault table and the whole kill table, and writes both to docs/reliability.md.
+"""Runs the whole fault table, the whole kill table and the soaks, and writes all to docs/reliability.md.
 
 usage: nightly.py [--jobs N] [--only TEXT] [--keep] [--page-only]
 
@@ -29,6 +29,7 @@ from threading import Lock
 import busy_table
 import fault_table
 import kill_table
+import soak
 from program import heed_endings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,13 +41,14 @@ _SHOWN, _ALIKE = 200, 24
 
 @dataclass
 class Result:
-    """*problems*: none for a cell that passes.  *commit*: of the program that ran.  *day*: ISO date."""
+    """*problems*: none for a cell that passes.  *commit*: of the program that ran.  *day*: ISO date.  *told*: what happened."""
 
     problems: list[str]
     commit: str
     day: str
     lost_ms: float = 0.0
     took_s: float = 0.0
+    told: str = ""
 
 
 class Results:
@@ -97,9 +99,16 @@ class Nightly:
         self._add(name, problems, took_s=took_s)
         shutil.rmtree(folder)
 
-    def _add(self, name: str, problems: list[str], lost_ms: float = 0.0, took_s: float = 0.0) -> None:
+    def soak(self, transport: str) -> None:
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        problems, told = soak.run(soak.SECONDS, soak.STREAMS, transport, folder)
+        self._add(soak_name(transport), problems, told=told)
+        shutil.rmtree(folder)
+
+    def _add(self, name: str, problems: list[str], lost_ms: float = 0.0, took_s: float = 0.0, told: str = "") -> None:
         short = [" ".join(problem.split()).replace(str(self.folder), "…").replace(str(ROOT), "…") for problem in problems]
-        self.results.add(name, Result(short, self.commit, time.strftime("%Y-%m-%d"), round(lost_ms, 1), round(took_s, 1)))
+        day = time.strftime("%Y-%m-%d")
+        self.results.add(name, Result(short, self.commit, day, round(lost_ms, 1), round(took_s, 1), told))
 
 
 def fault_name(cell: fault_table.FaultCell) -> str:
@@ -108,6 +117,10 @@ def fault_name(cell: fault_table.FaultCell) -> str:
 
 def kill_name(cell: kill_table.KillCell) -> str:
     return f"kill {cell.name}"
+
+
+def soak_name(transport: str) -> str:
+    return f"soak {transport}"
 
 
 def run(results: Results, jobs: int, only: str, keep: bool) -> None:
@@ -132,6 +145,9 @@ def run(results: Results, jobs: int, only: str, keep: bool) -> None:
             task.result()
         for each in filter(wanted, busy_table.CELLS):  # alone, because they are timed
             night.busy(each)
+        for transport in fault_table.TRANSPORTS:
+            if wanted(soak_name(transport)):
+                night.soak(transport)  # alone, too: beside another run it would be the server that is measured
 
 
 _ENDS = (
@@ -159,7 +175,8 @@ def page(results: Results) -> str:
         "## Faults of the server", "", _count("fault", map(fault_name, faults), results), "",
         "Every third request meets the fault. A cell passes where each planned arrival has one outcome, which is `completed`",
         "exactly where the server sent the whole answer, every count of the results equals the server's log, `aiperf validate`",
-        "finds nothing, and no process or file is left.", "",
+        "finds nothing, and no process or file is left. No cell passes in which the server's program received a request twice,",
+        "or in which a request went to a second connection though no idle one was closed.", "",
         *_fault_rows(results), "", *_reasons(map(fault_name, faults), results),
         "## Signals to the run", "", _count("kill", map(kill_name, kills), results), "",
         "A cell passes where the run, or a report of it, is called complete only if it was; each arrival has one outcome; what",
@@ -170,6 +187,12 @@ def page(results: Results) -> str:
         "## A busy machine", "", _count("busy", busy_table.CELLS, results), "",
         "Beside the run two processes never rest. Root plays the ordinary user without the capability to raise a priority.", "",
         *_busy_rows(results), "", *_reasons(busy_table.CELLS, results),
+        "## Soak", "",
+        f"{soak.STREAMS} streams for {soak.SECONDS} s; {soak.FAILING:.0%} of the requests fail at random, those that are reset",
+        f"after the server read them among them, and behind {soak.CLOSING:.0%} of the answers the connection is closed. No",
+        "request reaches the server's program twice; what it read stands once in the ledger; what it never read is a failure.",
+        "A close that finds the next request unread in the server's system is a reset, and that request a failure.", "",
+        *_soaks(results),
         *_ENDS,
     ]).rstrip() + "\n"  # fmt: skip
 
@@ -235,6 +258,17 @@ def _losses(results: Results) -> list[str]:
         f"{len(lost)} cells lost content that was on its way to the disk: the oldest piece had been sent at most "
         f"{max(lost):.0f} ms before the signal.", "",
     ]  # fmt: skip
+
+
+def _soaks(results: Results) -> list[str]:
+    lines = []
+    for transport in fault_table.TRANSPORTS:
+        name = soak_name(transport)
+        result = results.by_name.get(name)
+        happened = "has not run" if result is None else result.told or "ended without results"
+        lines.append(f"- {_sign(name, results)} {transport}: {happened}")
+        lines += [f"  - {problem[:_SHOWN]}" for problem in (() if result is None else result.problems)]
+    return [*lines, ""]
 
 
 def _reasons(names: Iterable[str], results: Results) -> list[str]:
