@@ -176,6 +176,10 @@ def test_a_server_with_a_request_on_its_way_is_reached(tmp_path: Path) -> None:
     assert engine.refused == "nobody"
     oldest = next(iter(engine.open.values()))
     assert engine.reach(oldest.started_ns + 2_500_000_000) == (1, 0, False, 2.5)
+    oldest.connect_ns = 1  # TCP is open, and the handshake of TLS is not over
+    assert engine.refused == "TCP connects, but nothing answers TLS: the server may speak plain http"
+    oldest.connected_ns = 2
+    assert engine.refused == "nobody"
     transport.open[0].sent_ns = 1
     assert engine.refused is None
     assert engine.reach(oldest.started_ns + 2_500_000_000) == (1, 0, True, 0.0)

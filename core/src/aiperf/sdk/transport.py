@@ -30,7 +30,7 @@ REFUSED, EXHAUSTED = "refused", "client limit"
 """Values of ``ErrorDetails.cause``: no connection to the server could be opened; this machine had nothing left to open one."""
 END_MARKER = b"[DONE]"
 """The data of the last event of a stream."""
-NO_TLS = "the TCP connection is open, and no answer to TLS came"
+NO_TLS = "TCP connects, but nothing answers TLS"
 """Of a server whose TLS handshake takes longer than ``TransportSettings.connect_s``, which follows."""
 _LIMITS = {
     errno.EMFILE: "this process has no open file left; raise the limit (ulimit -n)",
@@ -117,7 +117,8 @@ class Exchange:
     """One request in flight.  The kernel makes it; the transport fills in times, status and flags.
 
     Times are CLOCK_MONOTONIC ns, 0 until they are known; ``dns_ns``, ``connect_ns`` and ``tls_ns`` are durations that this
-    request waited for.  *flags* are the journal's bits.  *final*: no request of its session follows.  *armed*: the
+    request waited for; ``connect_ns`` without ``connected_ns`` says that TCP is open, and the server has yet to answer to TLS.
+    *flags* are the journal's bits.  *final*: no request of its session follows.  *armed*: the
     transport calls ``written``.  *owner* belongs to the kernel, *connection* to the transport.
     """
 

@@ -21,7 +21,7 @@ from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.model import ErrorDetails, HttpRequest
 from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
 from aiperf.sdk.sse import Messages
-from aiperf.sdk.transport import EXHAUSTED, MESSAGES, REFUSED, STREAMED, Exchange, Shape, Transport
+from aiperf.sdk.transport import EXHAUSTED, MESSAGES, NO_TLS, REFUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.turns import Turns
@@ -78,7 +78,12 @@ class Requests:
     @property
     def refused(self) -> str | None:
         """Why the latest connection could not be opened; None once one could, and while a request is on its way."""
-        return None if self._refused is None or self._on_way else self._refused
+        if self._on_way:
+            return None
+        oldest = next(iter(self.open.values()), None)
+        # A server that takes the connection and is silent is not one that can't be reached: most often it speaks plain http.
+        shaking = oldest is not None and oldest.connect_ns > 0 and not oldest.connected_ns
+        return f"{NO_TLS}: the server may speak plain http" if shaking else self._refused
 
     @property
     def _on_way(self) -> bool:

@@ -108,11 +108,14 @@ class FailureTests(OnStage):
                 assert (exchange.status, exchange.sent_ns, error.cause) == (0, 0, REFUSED), (
                     unlike((exchange.status, exchange.sent_ns, error.cause), (0, 0, REFUSED), "nothing was sent: say so")
                 )
-                assert "no answer to TLS" in error.message and "0.1 s" in error.message, (
-                    unlike(error.message, "a message with no answer to TLS and 0.1 s", "name the cause and the limit")
+                assert exchange.connect_ns > 0 and exchange.connected_ns == 0, (
+                    "set connect_ns when TCP is open, and connected_ns behind the handshake: a run tells both from no connection"
+                )
+                assert "nothing answers TLS" in error.message and "0.5 s" in error.message, (
+                    unlike(error.message, "a message with nothing answers TLS and 0.5 s", "name the cause and the limit")
                 )
 
-            self.play(scene, OK, urls=(url,), connect_s=0.1)
+            self.play(scene, OK, urls=(url,), connect_s=0.5)
 
     @pytest.mark.parametrize("status", [b"000", b"099"])
     def test_a_status_below_100_is_an_error(self, status: bytes) -> None:

@@ -26,7 +26,7 @@ from aiperf.sdk.transport import END_MARKER, REFUSED, connect_error
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for
-from aiperf_transport_aiohttp.tracing import Connector, NoTlsError, StampedBody, UnreadError, traced
+from aiperf_transport_aiohttp.tracing import DIALING, Connector, NoTlsError, StampedBody, UnreadError, traced
 
 _KEEPALIVE_S = 300.0
 _WARM_S = 5.0
@@ -190,6 +190,7 @@ class AiohttpTransport:
     async def _fly(self, flight: _Flight) -> None:
         """The exchange from start to end; nothing but a cancellation escapes."""
         exchange = flight.exchange
+        DIALING.set(exchange)
         error: ErrorDetails | None = None
         try:
             await self._attempts(flight)

@@ -7,6 +7,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from errno import EPIPE
 from fcntl import ioctl
 from functools import partial
@@ -26,6 +27,10 @@ _TCP_INFO_BYTES, _BYTES_ACKED, _BYTES_ACKED_AT = 128, struct.Struct("=Q"), 120
 """``tcpi_bytes_acked`` of linux/tcp.h: a u64 at byte 120."""
 _CLOSE, _CLOSE_WAIT = 7, 8
 """``tcpi_state``, the first byte."""
+
+
+DIALING: ContextVar[Exchange | None] = ContextVar("dialing", default=None)
+"""The exchange of the task that connects."""
 
 
 def traced(connected: Callable[[Exchange], None]) -> aiohttp.TraceConfig:
@@ -197,9 +202,12 @@ class Connector(aiohttp.TCPConnector):
         """Connect, and tell a TCP connection without TLS from none: aiohttp's error is the same for both."""
         factory, *others = args
         listeners: list[ResponseHandler] = []
+        began_ns = monotonic_ns()
 
         def listener() -> ResponseHandler:
             listeners.append(factory())  # the loop asks for it when TCP is connected
+            if (exchange := DIALING.get()) is not None and about.get("ssl"):
+                exchange.connect_ns = max(1, monotonic_ns() - began_ns)  # until the handshake is over, too
             return listeners[-1]
 
         try:

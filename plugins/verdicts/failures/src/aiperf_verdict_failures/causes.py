@@ -11,7 +11,7 @@ import msgspec
 from aiperf import ErrorDetails
 from aiperf.sdk.model import STILL_COMING, join_url, names
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.transport import REFUSED
+from aiperf.sdk.transport import NO_TLS, REFUSED
 
 _MOST_CHARACTERS = 200
 """Of a server's own words in a sentence."""
@@ -205,6 +205,20 @@ def _plain(error: ErrorDetails, plan: Plan) -> str:
     return f"the server at {_urls(plan)} speaks no TLS: begin the URL with http://"
 
 
+def _no_answer_to_tls(error: ErrorDetails, plan: Plan) -> str:
+    return (
+        f"the server at {_urls(plan)} takes connections, and does not answer to TLS: if it speaks plain http, begin the URL"
+        f" with http:// ({error.message})"
+    )
+
+
+def _old_tls(error: ErrorDetails, plan: Plan) -> str:
+    return (
+        f"the server at {_urls(plan)} speaks no version of TLS that is in use today: switch TLS 1.2 or 1.3 on there"
+        f" ({error.message})"
+    )
+
+
 def _encrypted(error: ErrorDetails, plan: Plan) -> str:
     return f"the server at {_urls(plan)} speaks TLS: begin the URL with https://"
 
@@ -263,6 +277,8 @@ _RULES = (
     _Rule("unknown_authority", (), r"(?i)self[- ]signed certificate|unable to get (local )?issuer", _certificate),
     _Rule("wrong_host_name", (), r"(?i)hostname mismatch|not valid for|doesn't match", _host_name),
     _Rule("no_tls", (), r"(?i)wrong[ _]version[ _]number|record[ _]layer[ _]failure|tls.*http[ _]request", _plain),
+    _Rule("no_answer_to_tls", (), NO_TLS, _no_answer_to_tls),
+    _Rule("old_tls", (), r"(?i)protocol[ _]version|unsupported[ _]protocol", _old_tls),
     _Rule("speaks_tls", (), r"(?i)not HTTP: the server speaks TLS|HTTP request (was sent )?to (an )?HTTPS", _encrypted),
     _Rule("speaks_http2", (), r"not HTTP: the server speaks HTTP/2", _http2),
     _Rule("encoded", (), r"^the answer is encoded as ", _encoded),
