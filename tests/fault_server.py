@@ -14,6 +14,7 @@ import contextlib
 import gzip
 import json
 import re
+import select
 import socket
 import struct
 import threading
@@ -71,10 +72,13 @@ class _Line:
         """Whether the client has closed."""
         return self.reader.at_eof() or self.writer.is_closing() or self.reader.exception() is not None
 
-    @property
-    def has_more(self) -> bool:
-        """Whether bytes of another request are there."""
-        return bool(self.reader._buffer)  # type: ignore[attr-defined]  # there is no public way to look
+    def closed_idle(self) -> bool:
+        """Close the connection if nothing of another request is there; at once, for a request that comes between is lost."""
+        sock: socket.socket = self.writer.get_extra_info("socket")
+        if self.reader._buffer or select.select([sock], [], [], 0)[0]:  # type: ignore[attr-defined]  # no public way to look
+            return False
+        sock.shutdown(socket.SHUT_RDWR)
+        return True
 
     def send(self, row: Row, data: bytes) -> None:
         self.writer.write(data)
@@ -293,7 +297,7 @@ async def _idle_fin(server: FaultServer, line: _Line, row: Row) -> bool:
     """A whole answer, and the connection is closed once it is idle for a while: nothing is lost."""
     await server.whole(line, row)
     await asyncio.sleep(IDLE_S)
-    return line.has_more
+    return not line.closed_idle()
 
 
 async def _close_race(server: FaultServer, line: _Line, row: Row) -> bool:
