@@ -25,7 +25,7 @@ def test_the_table_has_every_fault_in_every_mode() -> None:
 
 def test_the_page_counts_every_cell_of_both_tables() -> None:
     page = nightly.PAGE.read_text()
-    faults, kills = page.split("## Signals to the run")
+    faults, kills = page.partition("## A busy machine")[0].split("## Signals to the run")
     for text, names in (
         (faults, [cell.name for cell in fault_table.cells()]),
         (kills, [cell.name for cell in kill_table.cells()]),
