@@ -109,7 +109,7 @@ class FailureTests(OnStage):
                     unlike((exchange.status, exchange.sent_ns, error.cause), (0, 0, REFUSED), "nothing was sent: say so")
                 )
                 assert exchange.connect_ns > 0 and exchange.connected_ns == 0, (
-                    "set connect_ns when TCP is open, and connected_ns behind the handshake: a run tells both from no connection"
+                    "set connect_ns when TCP is open, and connected_ns behind the handshake: these tell a silent server"
                 )
                 assert "nothing answers TLS" in error.message and "0.5 s" in error.message, (
                     unlike(error.message, "a message with nothing answers TLS and 0.5 s", "name the cause and the limit")
