@@ -138,6 +138,11 @@ def start_s() -> float:
     return _time("AIPERF_SERVICE_START_TIMEOUT", 1, 100_000, 60)
 
 
+def plugin_s() -> float:
+    """``AIPERF_PLUGIN_TIMEOUT``, 30 s: longest time for which a call of a stranger's plugin may do nothing."""
+    return _time("AIPERF_PLUGIN_TIMEOUT", 0.1, 100_000, 30)
+
+
 def import_s() -> float:
     """``AIPERF_PLUGIN_IMPORT_TIMEOUT``, 20 s: longest time that the import of a plugin's module may take."""
     return _time("AIPERF_PLUGIN_IMPORT_TIMEOUT", 0.1, 3600, IMPORT_S)

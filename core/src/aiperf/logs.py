@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from aiperf.redaction import scrubbed
+from aiperf.redaction import harmless, scrubbed
 
 progress = logging.getLogger("aiperf.progress")
 """For the console alone: a run that is refused leaves no log because it took a second."""
@@ -35,7 +35,7 @@ class _Console(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._write(self.format(record))
+            self._write(harmless(self.format(record)))
         except Exception:  # noqa: BLE001  # as in the handlers of the standard library
             self.handleError(record)
 
@@ -53,6 +53,9 @@ class _Caller(logging.Handler):
 
 class _File(logging.FileHandler):
     """A file on a disk that may be full: then its lines are lost."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(super().format(record))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the name of the standard library
         pass
@@ -120,24 +123,25 @@ class PluginWarnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            _print(scrubbed(self.format(record), self.secrets))
+            _print(harmless(scrubbed(self.format(record), self.secrets)))
             if not record.name.startswith("aiperf.") and len(self.sentences) < _MOST_SENTENCES:
-                self.sentences[scrubbed(f"{record.name}: {record.getMessage()}", self.secrets)] = None
+                self.sentences[harmless(scrubbed(f"{record.name}: {record.getMessage()}", self.secrets))] = None
         except Exception:  # noqa: BLE001  # as in the handlers of the standard library
             self.handleError(record)
 
 
 class _Outlet:
-    """A stream without *secrets* in what is written to it."""
+    """A stream without *secrets* in what is written to it.  *tame*: nor characters that steer a terminal."""
 
-    def __init__(self, stream: TextIO, secrets: Sequence[str]) -> None:
-        self.stream, self._secrets = stream, secrets
+    def __init__(self, stream: TextIO, secrets: Sequence[str], *, tame: bool = False) -> None:
+        self.stream, self._secrets, self._tame = stream, secrets, tame
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        self.stream.write(scrubbed(text, self._secrets))
+        shown = scrubbed(text, self._secrets)
+        self.stream.write(harmless(shown) if self._tame else shown)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -149,7 +153,15 @@ def scrub_output(secrets: Sequence[str]) -> None:
     """Remove the exact *secrets* from whatever this process, plugins included, prints or logs from now on."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        setattr(sys, name, _Outlet(stream.stream if isinstance(stream, _Outlet) else stream, secrets))
+        setattr(sys, name, _Outlet(stream.stream if isinstance(stream, _Outlet) else stream, secrets, tame=True))
+
+
+@contextlib.contextmanager
+def harmless_output() -> Iterator[None]:
+    """What is printed in the block steers no terminal."""
+    out, errors = (cast(TextIO, _Outlet(stream, (), tame=True)) for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        yield
 
 
 @contextlib.contextmanager

@@ -37,6 +37,13 @@ _REDACTIONS = (
 )
 
 
+def harmless(text: str) -> str:
+    """*text* without characters that steer a terminal or turn its direction; line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in "\n\t\u00a0\u3000" else " " for letter in text)
+
+
 def private(path: Path) -> Path:
     """*path*, a file that only this user may read: it is made here if it is not there."""
     path.touch(0o600)

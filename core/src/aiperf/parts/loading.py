@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aiperf.registry.imports import IMPORTS, ImportTimeoutError
+from aiperf.registry.patience import calls
 from aiperf.registry.third_party import blamed, failure, isolated, left_out, load, made, why
 
-__all__ = ["IMPORTS", "ImportTimeoutError", "blamed", "failure", "isolated", "left_out", "load", "made", "why"]
+__all__ = ["IMPORTS", "ImportTimeoutError", "blamed", "calls", "failure", "isolated", "left_out", "load", "made", "why"]

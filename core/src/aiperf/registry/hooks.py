@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiperf import environment
 from aiperf.errors import AiperfError, ConfigError, PluginError
+from aiperf.registry.patience import calls
 from aiperf.registry.third_party import failure, load
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import HttpRequest, Turn
@@ -171,8 +172,11 @@ class Hooks:
 
     def _isolated(self, function: Callable[..., Any], ref: PluginRef, hook: str) -> Callable[..., Any]:
         def isolated(*args: Any, **kwargs: Any) -> Any:
+            if ref.key in calls.left:
+                return None
             try:
-                result = function(*args, **kwargs)
+                with calls.of(ref):
+                    result = function(*args, **kwargs)
             except (Exception, SystemExit) as error:  # code of a plugin
                 if isinstance(error, AiperfError) and hook in (_COPY, _SCHEDULE, _CONFIGURED):
                     raise
@@ -192,7 +196,8 @@ class Hooks:
         def isolated(*args: Any, **kwargs: Any) -> Generator[None, Any, Any]:
             wrapper = function(*args, **kwargs)
             try:
-                next(wrapper)
+                with calls.of(ref):
+                    next(wrapper)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
                 self._failed(ref, hook, RuntimeError("it did not yield") if isinstance(error, StopIteration) else error)
                 return (yield)
@@ -202,7 +207,8 @@ class Hooks:
                 wrapper.close()
                 raise
             try:
-                wrapper.send(result)
+                with calls.of(ref):
+                    wrapper.send(result)
             except StopIteration as end:
                 return self._rewrapped(end.value, result, ref, hook)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin

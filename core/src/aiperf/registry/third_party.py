@@ -10,7 +10,9 @@ from operator import attrgetter
 from typing import Any
 
 from aiperf.errors import AiperfError, PluginError
+from aiperf.redaction import harmless
 from aiperf.registry.imports import IMPORTS, ImportTimeoutError
+from aiperf.registry.patience import LeftBehind, calls
 from aiperf.sdk.descriptor import PluginRef
 
 log = logging.getLogger(__name__)
@@ -85,7 +87,7 @@ def why(error: BaseException) -> str:
         return "; ".join(line.strip() for line in error.lines())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return f"{type(error).__name__}: {error}"
+    return harmless(str(error) if isinstance(error, LeftBehind) else f"{type(error).__name__}: {error}")
 
 
 def failure(who: object, what: str, error: BaseException) -> PluginError:
@@ -98,7 +100,8 @@ def failure(who: object, what: str, error: BaseException) -> PluginError:
 def blamed(who: object, what: str) -> Iterator[None]:
     """Turn an exception of a plugin's code into ``PluginError("WHO WHAT: TYPE: MESSAGE")``; an AiperfError passes unchanged."""
     try:
-        yield
+        with calls.of(who):
+            yield
     except AiperfError:
         raise
     except (Exception, SystemExit) as error:  # code of a plugin
@@ -121,7 +124,8 @@ def isolated(
             scores = grader.grade(expected, answer)
     """
     try:
-        yield
+        with calls.of(who):
+            yield
     except passing:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin

@@ -17,6 +17,7 @@ from aiperf.errors import PluginError
 from aiperf.logs import progress
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
 from aiperf.registry.imports import leave
+from aiperf.registry.patience import calls
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
@@ -121,8 +122,9 @@ class Display:
 
     def _safely(self, call: Callable[[], None]) -> bool:
         try:
-            call()
-        except Exception as error:  # noqa: BLE001  # code of a plugin
+            with calls.of(self._name):
+                call()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             self._ui = NoUi()
             log.warning("%s failed, and is left out: %s", self._name, why(error).removeprefix(f"{self._name} "))
             return False

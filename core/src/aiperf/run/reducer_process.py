@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from aiperf import logs
+from aiperf import environment, logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import end_with_parent, ignore_endings
+from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import failure, why
 from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
@@ -49,7 +50,8 @@ class ReducerProcess:
         root = logging.getLogger()
         root.addHandler(self._warnings)
         try:
-            return self._run()
+            with calls.watched(environment.plugin_s()), no_exit(self._warn):
+                return self._run()
         finally:
             root.removeHandler(self._warnings)
 
@@ -124,6 +126,9 @@ class ReducerProcess:
         except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             return failure(self.who, "failed", error).message
         return None
+
+    def _warn(self, sentence: str) -> None:
+        self._warnings.sentences[sentence] = None
 
     def _tell_warnings(self) -> None:
         self._warnings.sentences |= dict.fromkeys(() if self.reduction is None else self.reduction.warned)

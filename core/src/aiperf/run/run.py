@@ -21,6 +21,7 @@ from aiperf.processes import control
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import blamed
 from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.companions import Companions
@@ -137,6 +138,8 @@ def _execute(
         save_first(directories, plan, clock)
         with (
             contextlib.closing(Builder(plan, in_builder)) as builder,  # forks: before any thread
+            calls.watched(environment.plugin_s()),
+            no_exit(outcome.warn),
             contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
         ):
             return run.execute(builder)

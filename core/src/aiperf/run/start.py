@@ -29,6 +29,7 @@ from aiperf.errors import AiperfError, BadJournal, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
+from aiperf.registry.patience import calls
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, journal_of
 from aiperf.sdk.plan import OutputPlan, Plan
@@ -80,6 +81,10 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
+        if self.count > 1 and calls.running is not None:
+            self.count -= 1  # it is about the plugin, unless that has just begun
+            calls.leave()
+            self.count += 1
         self.code, self.first_ns = self.code or 128 + number, self.first_ns or monotonic_ns()
         if number == signal.SIGHUP:
             _leave_lost_terminal()

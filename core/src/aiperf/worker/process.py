@@ -17,7 +17,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Coroutine, MutableSequence, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns, process_time_ns
@@ -30,6 +30,7 @@ from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import ignore_endings
 from aiperf.registry.hooks import REQUEST_PREPARED, Hooks
+from aiperf.registry.patience import no_exit
 from aiperf.registry.third_party import blamed, load, made, why
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
@@ -441,6 +442,11 @@ async def _run(line: control.Line, index: int, fds: list[int], directory: Path) 
     return worker.released
 
 
+def _guarded(run: Callable[..., bool], plan: Coroutine[Any, Any, bool]) -> bool:
+    with no_exit(partial(print, file=sys.stderr)):
+        return run(plan)
+
+
 def main(address: str, index: str, fds: str) -> None:
     ignore_endings()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -455,7 +461,7 @@ def main(address: str, index: str, fds: str) -> None:
 
         run = uvloop.run
     inherited = [int(fd) for fd in fds.split(",") if fd]
-    while (prepare := line.next_plan()) and run(_run(line, int(index), inherited, Path(prepare.journal))):
+    while (prepare := line.next_plan()) and _guarded(run, _run(line, int(index), inherited, Path(prepare.journal))):
         gc.enable()
         gc.unfreeze()
         gc.collect()  # with the memory it closes files

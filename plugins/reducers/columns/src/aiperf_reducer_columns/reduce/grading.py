@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from aiperf.parts.journal import Store
-from aiperf.parts.loading import failure, load, why
+from aiperf.parts.loading import calls, failure, load, why
 from aiperf.sdk.columns import GRADE_COLUMNS, Column
 from aiperf.sdk.grader import Case, Grade, Grader, takes_case
 from aiperf.sdk.plan import Plan
@@ -70,12 +70,15 @@ class Grading:
         response, pending = text or reasoning, Pending(text, reasoning, answer.finish, answer.usage)
         if self._grader is None:
             return Graded(asked.expected, asked.task, response, ungraded=NOT_YET, pending=pending)
+        if self._ref.key in calls.left:
+            return Graded(asked.expected, asked.task, response, ungraded="the grader was left behind")
         try:
-            if self._takes_case:
-                grade = checked(self._grader.grade(case_of(self._store, entry, turn, pending)))
-            else:
-                grade = checked(self._grader.grade(asked.expected, response))
-        except Exception as error:  # noqa: BLE001  # code of a plugin, once per request: no context manager
+            with calls.of(self._ref):
+                if self._takes_case:
+                    grade = checked(self._grader.grade(case_of(self._store, entry, turn, pending)))
+                else:
+                    grade = checked(self._grader.grade(asked.expected, response))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             self._report(str(self._ref), failure(self._ref, "failed", error).message)
             return Graded(asked.expected, asked.task, response, ungraded=f"the grader failed: {why(error)}")
         return Graded(asked.expected, asked.task, response, grade)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aiperf.parts import journal
 from aiperf.parts.hooks import Hooks
-from aiperf.parts.loading import isolated
+from aiperf.parts.loading import calls, isolated
 from aiperf.parts.reporting import exporters, part_path, target_for
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.exporter import BatchExporter
@@ -68,6 +68,8 @@ class Outlets:
         """The batch's rows for each exporter, none for one that fails."""
         rows = [b""] * len(self._exporters)
         for place, (ref, exporter) in enumerate(self._exporters):
+            if ref.key in calls.left:
+                continue
             with isolated(ref, partial(self._report, str(ref)), passing=OSError):
                 rows[place] = exporter.rows(batch)
                 for sentence in exporter.left_out():
