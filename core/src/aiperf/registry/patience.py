@@ -14,11 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from aiperf.logs import harmless_output
-from aiperf.registry.first_party import packages
 from aiperf.sdk.descriptor import PluginRef
 
 _SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
@@ -105,13 +105,13 @@ class Calls:
                 if number != self._number or state[:2] != self._state[:2]:
                     number, self._moved_s, self._state = self._number, now_s, state
                 waited_s = sum(state[2:]) / 1e9 - sum(self._state[2:]) / 1e9  # for a core
-                if now_s - self._moved_s - waited_s > limit_s and self._who is not None and _is_strange(self._who):
+                if now_s - self._moved_s - waited_s > limit_s and self._who is not None and _is_limited(self._who):
                     self._moved_s = now_s - limit_s + 1
                     with contextlib.suppress(ProcessLookupError):
                         signal.pthread_kill(main.ident or 0, _SIGNAL)
 
         def interrupted(number: int, frame: object) -> None:
-            if self._who is not None and _is_strange(self._who):
+            if self._who is not None and _is_limited(self._who):
                 self._leave(f"it did nothing for {limit_s:g} s, and was left behind")
 
         before = signal.signal(_SIGNAL, interrupted)
@@ -130,16 +130,26 @@ calls = Calls()
 
 
 def _is_strange(who: object) -> bool:
-    return isinstance(who, PluginRef) and who.distribution not in _ours()
+    return isinstance(who, PluginRef) and not who.distribution.startswith("aiperf-")
 
 
-def _ours() -> frozenset[str]:
-    global _own
-    _own = _own or frozenset({*packages().plugins.values(), "aiperf-core"})
-    return _own
+def _is_limited(who: object) -> bool:
+    """Whether it is no plugin of this project: some of these wait for servers, as long as they are told to."""
+    return _is_strange(who) or (isinstance(who, PluginRef) and not _listed(who.distribution))
 
 
-_own: frozenset[str] = frozenset()
+@cache
+def _listed(distribution: str) -> bool:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import distribution as installed
+
+    from aiperf.registry.discovery import KERNEL, SUITE, required
+
+    try:
+        suite = installed(SUITE)
+    except PackageNotFoundError:
+        return True
+    return distribution in {KERNEL, SUITE, *required(list(suite.requires or ()))}
 
 
 def _state(task: str) -> tuple[int, ...]:
