@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import rogues
 from aiperf_command_simulate.testing import running
 from program import Program, Running
 
@@ -84,8 +85,37 @@ def slowest_end_s(user: str, folder: Path, kills: int) -> float:
     return worst
 
 
+HANGING = ("exporter", "rows", "hook", "batch hook", "grader", "companion", "display")
+
+
+def hanging_s(what: str, folder: Path) -> float:
+    """The time for which a process was left of a run that was killed while this part of a stranger's package hung."""
+    rogues.install(folder / "site", "sloth")
+    begun, aiperf = folder / "begun", Program(folder)
+    aiperf.environment |= {
+        "PYTHONPATH": str(folder / "site"), "AIPERF_CACHE_DIR": str(folder / "cache"), "SLOTH": what, "SLOTH_SAYS": str(begun),
+        "TMPDIR": "/tmp",
+    }  # fmt: skip
+    with running(first_token_ms=5, decode_ms=1, decode_batch_us=0) as server:
+        started = aiperf.start(
+            "profile", "--model", "m", "--url", server.url, "--streaming", "--tokenizer", "builtin", "--custom-dataset-type",
+            "sloth", "--accuracy-grader", "sloth", "--ui", "sloth", "--concurrency", 2, "--request-count", 6,
+        )  # fmt: skip
+        over = time.monotonic() + _PATIENCE_S
+        while not begun.exists() and started.process.poll() is None and time.monotonic() < over:
+            time.sleep(0.01)
+        assert begun.exists(), f"the {what} never began"
+        started.process.kill()
+        killed = time.monotonic()
+        started.process.communicate()
+        while started.survivors() and time.monotonic() < killed + 30:
+            time.sleep(0.01)
+        return time.monotonic() - killed
+
+
 CELLS = {
     **{f"busy reduced {user}": f"six requests are reduced within {REDUCED_S:g} s of the last answer, {user}" for user in USERS},
+    **{f"busy hanging {what}": f"a run killed while a stranger's {what} hangs is gone after {GONE_S:g} s" for what in HANGING},
     **{f"busy killed {user}": f"{KILLS} of {KILLS} killed runs leave no process after {GONE_S:g} s, {user}" for user in USERS},
 }  # fmt: skip
 
@@ -93,7 +123,9 @@ CELLS = {
 def run(name: str, folder: Path, *, kills: int = KILLS) -> tuple[list[str], float]:
     """What is wrong, and the seconds that were measured."""
     _, what, user = name.split(" ", 2)
-    if what == "reduced":
+    if what == "hanging":
+        took, most = hanging_s(user, folder), GONE_S
+    elif what == "reduced":
         took, most = max(reduced_s(user, folder), 0.0), REDUCED_S
     else:
         took, most = slowest_end_s(user, folder, kills), GONE_S

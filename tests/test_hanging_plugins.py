@@ -7,7 +7,9 @@ import signal
 import time
 from pathlib import Path
 
+import busy_table
 import pytest
+import rogues
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program, Running
 from test_strangers import Overlay
@@ -138,3 +140,28 @@ def test_what_a_plugin_prints_and_raises_steers_no_terminal(simulator: Simulator
     log = (done.artifacts / "logs" / "aiperf.log").read_text()
     assert "clear" in done.out and "ValueError: red" in done.err
     assert not {"\x1b", "\x9b", "\u202e", "\u2066", "\r"} & {*done.out, *done.err, *log}
+
+
+def test_a_run_beside_a_package_that_hangs_everywhere_ends_right(simulator: Simulator, tmp_path: Path) -> None:
+    rogues.install(tmp_path / "site", "sloth")
+    aiperf = Program(tmp_path)
+    aiperf.environment |= {
+        "PYTHONPATH": str(tmp_path / "site"), "AIPERF_CACHE_DIR": str(tmp_path / "cache"), "AIPERF_PLUGIN_TIMEOUT": "1",
+    }  # fmt: skip
+    running = aiperf.start(
+        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--custom-dataset-type",
+        "sloth", "--accuracy-grader", "sloth", "--ui", "sloth", "--concurrency", 2, "--request-count", 6,
+    )  # fmt: skip
+    done = running.end()
+    check_good(done)
+    assert done.code == 1
+    for name in ("companions:sloth", "exporters:sloth", "exporters:sloth_rows", "graders:sloth", "hooks:sloth"):
+        assert f"the plugin {name} of acme-sloth 9.9.9 failed" in said(done), name
+    assert "aiperf_summary_made: RuntimeError: it called os._exit(0)" in said(done)
+    assert not {"\x1b", "\x9b", "\u202e"} & {*done.out, *done.err}
+    assert running.survivors() == []
+
+
+@pytest.mark.parametrize("what", ["exporter", "grader", "display"])
+def test_a_killed_run_whose_plugin_hangs_leaves_no_process(what: str, tmp_path: Path) -> None:
+    assert busy_table.hanging_s(what, tmp_path) < 30

@@ -232,6 +232,7 @@ class Line(_End):
         poller.register(0, zmq.POLLIN)
         while (message := self.receive()) is None:
             if 0 in dict(poller.poll()) and not os.read(0, 4096):
+                self.parent_gone()
                 return None
         if not isinstance(message, Prepare):
             return None

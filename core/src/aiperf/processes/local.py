@@ -34,18 +34,21 @@ def ignore_endings() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def end_with_parent() -> None:
-    """Let the system kill this process and its group at once when the other end of its standard input is closed.
+def end_with_parent(pipe: int = 0) -> None:
+    """Let the system kill this process, and the group that it leads, at once when the other end of *pipe* is closed.
 
     For a process that may be killed at any instant, and has nobody to write to without its parent: it need not come to look,
-    which takes a while in a long step of code without a core.  Elsewhere than on Linux nothing happens.
+    which takes a while in a long step of code without a core.  Nothing else may happen to *pipe* meanwhile.  Elsewhere than on
+    Linux nothing happens.
     """
-    if sys.platform == "linux" and os.getpgrp() == os.getpid():
-        fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(0, fcntl.F_SETOWN, -os.getpid())
-        fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-        if select.select([0], [], [], 0)[0]:  # it was closed before
-            os.killpg(0, signal.SIGKILL)
+    if sys.platform == "linux":
+        fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpid() if os.getpgrp() == os.getpid() else os.getpid())
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+        closed = select.poll()
+        closed.register(pipe, 0)
+        if closed.poll(0):  # it was closed before
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def module_command(module: str, *words: object) -> tuple[str, ...]:

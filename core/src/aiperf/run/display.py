@@ -15,7 +15,7 @@ import msgspec
 
 from aiperf.errors import PluginError
 from aiperf.logs import progress
-from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
+from aiperf.processes.local import Inbox, SideProcess, end_with_parent, fate, ignore_endings, send_reply
 from aiperf.registry.imports import leave
 from aiperf.registry.patience import calls
 from aiperf.registry.third_party import load, why
@@ -148,6 +148,7 @@ def _made(ref: PluginRef, options: EncodedOptions | None) -> Ui:
 def main(replies: str) -> int:
     """The process: turns each message of the run into a call of the plugin."""
     ignore_endings()
+    end_with_parent(int(replies))  # the run reads it when this process has ended
     ui: Ui = NoUi()
 
     def take(line: bytes) -> None:
