@@ -32,7 +32,7 @@ REDUCER = "aiperf_reducer_columns.reduce.reducer"
 COMMON = {"aiperf", "msgspec", "typing_extensions", "zmq"}
 PACKAGES = {
     PARENT: {*COMMON, "pluggy"},
-    BUILDER: {*COMMON, "pluggy", "numpy"},  # numpy is a name alone until it is used
+    BUILDER: {*COMMON, "pluggy"},
     WORKER: {
         *COMMON, "uvloop", "httptools", "aiperf_dialects", "aiperf_driver_standard", "aiperf_endpoint_chat",
         "aiperf_schedule_standard", "aiperf_transport_sockets",

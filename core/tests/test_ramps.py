@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import PluginError
-from aiperf.prepare.due_times import levels_ns, ramp_of, with_limits
+from aiperf.prepare.ramped_limits import levels_ns, ramp_of, with_limits
 from aiperf.rundir.int_files import read_ints
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf_testing.journals import plan_for

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.errors import PluginError
-from aiperf.prepare.due_times import PhaseConversations, with_sessions
+from aiperf.prepare.due_times import PhaseConversations
+from aiperf.prepare.session_starts import with_sessions
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan

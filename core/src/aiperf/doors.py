@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -37,19 +37,6 @@ def door(
         return value
 
     return load
-
-
-def on_demand(module: str) -> None:
-    """From now on, load *module* when something of it is first used, and not when it is imported."""
-    sys.modules.setdefault(module, _OnDemand(module))
-
-
-class _OnDemand(ModuleType):
-    def __getattr__(self, attribute: str) -> Any:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        value = vars(self)[attribute] = getattr(import_module(self.__name__), attribute)
-        return value
 
 
 def by_name(where: Mapping[str, str]) -> dict[str, str]:

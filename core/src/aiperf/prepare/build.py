@@ -15,6 +15,7 @@ from itertools import count, islice, tee
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -28,7 +29,7 @@ from aiperf.prepare.conversations import (
     with_inlined_media,
     without_silent_turns,
 )
-from aiperf.prepare.due_times import with_due_times, with_limits
+from aiperf.prepare.due_times import StoredTurns, with_due_times
 from aiperf.prepare.first_use import FirstUse, Promised, first_use
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.templates import Template, Templates
@@ -38,18 +39,19 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, failure, load, made
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.journal import RunClock
-from aiperf.rundir.reducing import reducer_of
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker_tokens
-from aiperf.sdk.columns import Ints
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
 from aiperf.sdk.endpoint import Endpoint, completed, encoded, prompt
 from aiperf.sdk.exporter import DatasetExporter
 from aiperf.sdk.framing import framing_of
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import LENGTH_FIELDS, Conversation, HttpRequest, asks_several, names, speaks
-from aiperf.sdk.plan import ModelStrategy, Plan
+from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
 from aiperf.sdk.tokenizer import Tokenizer, adds_up, chat_template
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Ints
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +79,6 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
     endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
     with blamed(plugins.endpoint, "can't be used"):
         framing_of(endpoint)
-    with blamed(plugins.reducer, "can't be used"):
-        reducer_of(plan).check(plan, endpoint)  # refuses metrics whose options contradict each other
     if plugins.grader is not None:
         made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan)
@@ -109,7 +109,7 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
             if promise is None or promise.turns is not None:
                 log_reuse(plan.load.phases, store)
             hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
-            phases = tuple(with_limits(plan, with_due_times(plan, phase, store, hooks)) for phase in plan.load.phases)
+            phases = tuple(_timed(plan, phase, store, hooks) for phase in plan.load.phases)
             use = None if promise is None else first_use(plan.replacing(phases=phases), promise)
             whole = use is None or entries.head(use)
             plan = plan.replacing(phases=phases, several_answers=encoder.several_answers)
@@ -126,6 +126,16 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
             f"the data set can't be written to {plan.output.journal}: {error.strerror or error}",
             "choose another --artifact-dir",
         ) from error
+
+
+def _timed(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hooks) -> PhasePlan:
+    """The phase with its due times and its rising limits."""
+    phase = with_due_times(plan, phase, store, hooks)
+    if not phase.concurrency_ramp_ns and not phase.prefill_ramp_ns:
+        return phase
+    from aiperf.prepare.ramped_limits import with_limits  # numpy
+
+    return with_limits(plan, phase)
 
 
 def _promise(plan: Plan, dataset: Dataset) -> Promise | None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import Struct
 
 from aiperf.registry.samplers import sampler_of
 from aiperf.rundir.int_files import read_ints
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import Ints
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.plan import PhasePlan, Plan
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Ints
 
 _WAVE_NS = 2_000_000_000
 _DRAWS = 2
@@ -100,16 +102,16 @@ def _wave(phase: PhasePlan) -> int:
     starts_ns = _starts_ns(phase)
     if starts_ns is None:
         return phase.concurrency or phase.prefill_concurrency or 1
-    return int(np.searchsorted(starts_ns, _WAVE_NS))
+    return int(starts_ns.searchsorted(_WAVE_NS))
 
 
 def _in_order(plan: Plan, phase: PhasePlan) -> int | None:
     """The wave of a phase that takes the entries in their own order; None for other phases."""
     if phase.sessions_file is not None:
         entries = _sessions(phase.sessions_file)[:, 0]
-        _, first = np.unique(entries, return_index=True)
         wave = int(entries[: _wave(phase)].max(initial=-1)) + 1
-        return wave if (np.diff(first) > 0).all() else None
+        first_used = list(dict.fromkeys(entries.tolist()))
+        return wave if first_used == sorted(first_used) else None
     return _wave(phase) if plan.data.sampling == "sequential" and phase.first_entry == 0 else None
 
 

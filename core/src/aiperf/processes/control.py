@@ -52,6 +52,13 @@ class Ready(Struct, frozen=True, tag=True):
     trouble: str | None = None
 
 
+class Refused(Struct, frozen=True, tag=True):
+    """The plan can't be reduced, as far as it is known before the load: lines for the user, and the exit code."""
+
+    lines: list[str]
+    code: int
+
+
 class Begin(Struct, frozen=True, tag=True):
     """Start phase *phase* at the monotonic instant *start_ns*.
 
@@ -176,8 +183,8 @@ class Released(Struct, frozen=True, tag=True):
 
 
 Message: TypeAlias = (
-    Hello | Prepare | Load | Ready | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Lines | Live | Finish | Reduced
-    | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
+    Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Lines | Live | Finish
+    | Reduced | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

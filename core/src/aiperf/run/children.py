@@ -199,7 +199,8 @@ class Mailbox:
     still; 0 where none did.
     live: the latest of each reducer.  reduced: reducers that have folded everything.  summarized: the summary is written.
     rows_wait: reducers that put off rows for it.  row_failures: sentences on those rows.
-    unready: why children could not get ready.  failures: why reducers could not finish.
+    refused: that the plan can't be reduced.  unready: why children could not get ready.
+    failures: why reducers could not finish.
     catch_up: the messages for a child that gets ready in the place of one that died.
     """
 
@@ -214,6 +215,7 @@ class Mailbox:
         self.summarized = False
         self.rows_wait: set[int] = set()
         self.row_failures: list[str] = []
+        self.refused: control.Refused | None = None
         self.unready: list[str] = []
         self.failures: list[str] = []
         self.catch_up: Callable[[Child], Sequence[control.Message]] = no_messages
@@ -261,6 +263,8 @@ class Mailbox:
                 child.ready = True
                 for missed in self.catch_up(child):
                     self.send(child, missed)
+            case control.Refused():
+                self.refused = message
             case control.Counters(index):
                 self.counters[index] = message
             case control.PhaseEnded(index, _, last_answer_ns, at_ns):

@@ -8,6 +8,7 @@ rest then.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -23,10 +24,10 @@ from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.local import end_with_parent, ignore_endings
 from aiperf.registry.patience import calls, no_exit
-from aiperf.registry.third_party import failure, why
+from aiperf.registry.third_party import blamed, failure, made, why
 from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
-from aiperf.sdk.plan import Secrets
+from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.reducer import ReducerJob, RunningReduction
 
 _IDLE_MS = 50
@@ -58,7 +59,9 @@ class ReducerProcess:
     def _run(self) -> bool:
         plan = load_run(self.journal)[0]
         self.who = plan.plugins.reducer
-        self._trouble(lambda: reducer_of(plan).preload(plan))  # while another process makes the data set; Load reports it
+        # While another process makes the data set; what fails without a refusal is reported by Load.
+        self._trouble(lambda: self._check(plan))
+        self._trouble(lambda: reducer_of(plan).preload(plan))
         while not self.over:
             message = self.line.receive(self._rest_ms)
             if message is not None:
@@ -97,6 +100,18 @@ class ReducerProcess:
                 self.line.send(control.RowsWritten(self.index, failures))
             case control.Exit() | control.Release():
                 self.over, self.released = True, isinstance(message, control.Release) and not self._guarded
+
+    def _check(self, plan: Plan) -> None:
+        """Tell the parent of metrics whose options contradict each other, before anything is sent."""
+        if self.index:
+            return  # the first reducer speaks for all
+        with contextlib.suppress(AiperfError):  # the builder of the data set reports it
+            endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
+            try:
+                with blamed(self.who, "can't be used"):
+                    reducer_of(plan).check(plan, endpoint)
+            except AiperfError as error:
+                self.line.send(control.Refused(error.lines(), error.exit_code))
 
     def _load(self) -> None:
         plan, clock = load_run(self.journal)

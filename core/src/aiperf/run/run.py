@@ -39,6 +39,7 @@ from aiperf.run.start import (
     Signals,
     raise_open_files_limit,
     save_first,
+    told,
     without_room,
 )
 from aiperf.run.steps import Far, step, unknown, watched
@@ -209,6 +210,7 @@ class Run:
         with step(self.display, "Making the data set", self._entries) as tell:
             while not builder.poll():
                 self._receive(_BUILD_POLL_MS)
+                self._heed_refusal()
                 tell()
         self.outcome.stamp("built_ns")
         plan = builder.result()
@@ -220,6 +222,10 @@ class Run:
                     tell()
                     now = self.companions.waiting()
         return plan
+
+    def _heed_refusal(self) -> None:
+        if (refused := self.mailbox.refused) is not None:
+            raise told(refused.lines, refused.code)
 
     def _entries(self) -> Far:
         data = self.plan.data
@@ -257,6 +263,7 @@ class Run:
     def _wait_until_ready(self, until: float, limit_s: float, tell: Callable[[], None]) -> None:
         while unready := [child.identity for child in self.children.all if not child.ready]:
             self._receive(POLL_MS)
+            self._heed_refusal()
             tell()
             for child in self.children.all:
                 if child.process.poll() is not None:

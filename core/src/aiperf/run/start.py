@@ -24,7 +24,6 @@ from typing import Any, NoReturn
 import msgspec
 
 from aiperf import logs
-from aiperf.doors import on_demand
 from aiperf.errors import AiperfError, BadJournal, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
@@ -299,6 +298,14 @@ def _is_unborn(left: Path) -> bool:
         return False
 
 
+def told(lines: Sequence[str], code: int) -> AiperfError:
+    """The error of another process: its lines, and its exit code."""
+    message, *hints = lines
+    error = AiperfError(message, *(hint.strip() for hint in hints))
+    error.exit_code = code
+    return error
+
+
 class Builder:
     """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy.
 
@@ -334,10 +341,7 @@ class Builder:
         if "plan" in outcome:
             return msgspec.convert(outcome["plan"], Plan)
         if "lines" in outcome:
-            message, *hints = outcome["lines"]
-            error = AiperfError(message, *(hint.strip() for hint in hints))
-            error.exit_code = outcome["code"]
-            raise error
+            raise told(outcome["lines"], outcome["code"])
         raise AiperfError("the data set could not be built: its process ended without a word")
 
     def failure(self) -> str | None:
@@ -389,7 +393,6 @@ def _work(plan: Plan, write: int) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
-        on_demand("numpy")  # 0.1 s, and a run without due times computes nothing
         from aiperf.prepare.build import build
 
         pipe, parent, stopped = os.fdopen(write, "wb"), os.getppid(), list[int]()

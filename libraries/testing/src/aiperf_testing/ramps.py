@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from aiperf.prepare.due_times import levels_ns
+from aiperf.prepare.ramped_limits import levels_ns
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.ramp import Ramp, ramp_points
 
