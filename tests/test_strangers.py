@@ -591,6 +591,26 @@ def test_a_hook_that_fails_leaves_the_transport_to_the_plan(aiperf: Program, ove
     assert simulator.summary()["requests"] > 0
 
 
+ASKING = """
+import importlib.util
+
+import aiperf
+
+class Thing:
+    @aiperf.hookimpl
+    def aiperf_make_schedule(self, context):
+        assert importlib.util.find_spec("numpy") is not None
+"""
+
+
+def test_a_plugin_of_the_builder_may_ask_whether_a_module_is_there(
+    aiperf: Program, overlay: Overlay, simulator: Simulator
+) -> None:
+    overlay.add("acme-asking", "hooks", "asking", code=ASKING)
+    done = aiperf("profile", "--url", simulator.url, *RUN)
+    assert done.code == 0 and "acme-asking" not in done.err, done.err
+
+
 STUMBLING = """
 from acme_parrot import Parrot
 from aiperf import Capabilities, Endpoint, HttpRequest

@@ -304,7 +304,7 @@ class Buggy:
         raise ZeroDivisionError("a bug of its own")
 '''
 STANDARD = {
-    "request_rate": "request_rate:RequestRate", "burst": "request_rate:Burst",
+    "request_rate": "request_rate:RequestRate", "burst": "burst:Burst",
     "fixed_schedule": "replay:FixedSchedule", "user_centric": "user_centric:UserCentric",
 }  # fmt: skip
 PATTERNS = ("constant", "poisson", "gamma")

@@ -13,7 +13,8 @@ from aiperf.sdk.draws import BLOCK
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.schedule import ScheduleContext
 from aiperf_schedule_standard import arrivals
-from aiperf_schedule_standard.request_rate import Burst, RequestRate
+from aiperf_schedule_standard.burst import Burst
+from aiperf_schedule_standard.request_rate import RequestRate
 from aiperf_schedule_standard.samplers import random, sequential, shuffle
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiperf.registry.registry import Registry
 from aiperf.testing import ArrivalsContract, RampContract, SamplerContract, ScheduleContract, UrlStrategyContract
-from aiperf_schedule_standard import arrivals, ramps, replay, request_rate, samplers, url_strategies, user_centric
+from aiperf_schedule_standard import arrivals, burst, ramps, replay, request_rate, samplers, url_strategies, user_centric
 
 OWN = "aiperf-schedule-standard"
 
@@ -54,7 +54,7 @@ class TestLeastInFlight(UrlStrategyContract):
 
 
 class TestBurst(ScheduleContract):
-    schedule = request_rate.Burst
+    schedule = burst.Burst
 
 
 class TestRequestRate(ScheduleContract):

@@ -1,4 +1,4 @@
-"""Scheduling modes without sessions: burst, and a request rate."""
+"""The scheduling mode with a request rate."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from aiperf.sdk.schedule import ScheduleContext
 
 from aiperf_schedule_standard.arrivals import poisson_gaps
 from aiperf_schedule_standard.ramps import RateCurve, linear, ramped_rate
-
-
-class Burst:
-    """No due times: a request leaves whenever a slot is free."""
-
-    paced = False
-
-    def __init__(self, context: ScheduleContext) -> None:
-        self.context = context
-
-    def due_block(self, first: int, count: int) -> Ints:
-        return np.empty(0, dtype=np.int64)
 
 
 class RequestRate:
