@@ -6,9 +6,11 @@ import ast
 import importlib
 import re
 import subprocess
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,24 @@ def undeclared(package: Path, own: str) -> list[str]:
             if (foreign and parts[0] not in needs) or (private and (parts[0] == "aiperf" or foreign)):
                 found.append(f"{path.name}: {module} {name}")
     return found
+
+
+def test_every_import_of_a_third_party_is_declared() -> None:
+    """In an extra, where the import is optional; an import for type checkers alone needs none."""
+    known = {module: {named(name) for name in names} for module, names in packages_distributions().items()}
+    found = []
+    for folder in (ROOT / "core", ROOT / "suite", *LIBRARIES, *PLUGINS):
+        project = toml(folder)["project"]
+        extras = project.get("optional-dependencies", {}).values()
+        needs = [*project.get("dependencies", []), *(need for wanted in extras for need in wanted)]
+        declared = {named(need) for need in needs}
+        for path in sorted((folder / "src").rglob("*.py")):
+            if path.name in ("contract.py", "testing.py"):
+                continue  # for the conformance suite, which brings pytest
+            tops = {module.partition(".")[0] for module, _ in imports(path)}
+            outside = {top for top in tops if top not in sys.stdlib_module_names and not top.startswith("aiperf")}
+            found += [f"{path.relative_to(ROOT)}: {top}" for top in sorted(outside) if not known.get(top, {top}) & declared]
+    assert found == []
 
 
 def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from pathlib import Path
 
-import msgspec
 from aiperf import hookimpl
-from msgspec import Struct
-
-
-class _Contents(Struct, frozen=True):
-    plugins: dict[str, str]
-    flags: dict[str, str]
 
 
 class Suite:
     """Names the package of a plugin or an option that this project has."""
 
     @cached_property
-    def _contents(self) -> _Contents:
-        return msgspec.json.decode((Path(__file__).parent / "contents.json").read_bytes(), type=_Contents)
+    def _contents(self) -> dict[str, dict[str, str]]:
+        contents: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "contents.json").read_bytes())
+        return contents
 
     @hookimpl
     def aiperf_where_is(self, category: str, name: str) -> str | None:
-        return self._contents.plugins.get(f"{category}:{name}")
+        return self._contents["plugins"].get(f"{category}:{name}")
 
     @hookimpl(tryfirst=True)
     def aiperf_unknown_option(self, flag: str) -> str | None:
-        package = self._contents.flags.get(flag)
+        package = self._contents["flags"].get(flag)
         return package and f"it is an option of the package {package}, which is not installed: pip install {package}"
 
 
