@@ -1,4 +1,4 @@
-"""The references of metrics, endpoints and options are what the installed packages say."""
+"""The reference pages of the kernel, and those that commands print over all packages, are what the sources say."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import CATEGORIES
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGE = DOCS / "metrics.md"
 
 
 def aiperf(*words: str) -> subprocess.CompletedProcess[str]:
@@ -28,14 +28,15 @@ def test_every_package_is_installed_as_its_manifest_is() -> None:
     assert registry.problems == (), "install the packages again: pip install -e"
 
 
-def test_the_page_is_what_the_command_prints() -> None:
-    done = aiperf("plugins", "metrics", "--markdown")
+def printed(*words: str) -> str:
+    """What the command prints, which must succeed."""
+    done = aiperf("plugins", *words, "--markdown")
     assert done.returncode == 0, done.stderr
-    assert PAGE.read_text() == done.stdout, "stale: aiperf plugins metrics --markdown > docs/metrics.md"
+    return done.stdout
 
 
-def test_a_row_says_what_the_class_says() -> None:
-    row = next(line for line in PAGE.read_text().splitlines() if line.startswith("| `time_to_first_token` "))
+def test_a_row_of_metrics_says_what_the_class_says() -> None:
+    row = next(line for line in printed("metrics").splitlines() if line.startswith("| `time_to_first_token` "))
     cells = [cell.strip() for cell in row.split("|")[2:-1]]
     assert cells == [
         "Time to First Token", "ms",
@@ -50,34 +51,28 @@ def test_markdown_of_another_category_is_refused() -> None:
     assert "--markdown prints the reference of metrics, or of endpoints, options" in done.stderr
 
 
-def test_the_page_of_endpoints_is_what_the_command_prints() -> None:
-    done = aiperf("plugins", "endpoints", "--markdown")
-    assert done.returncode == 0, done.stderr
-    assert (DOCS / "endpoints.md").read_text() == done.stdout, "stale: aiperf plugins endpoints --markdown > docs/endpoints.md"
-
-
 def test_the_section_of_an_endpoint_says_what_its_manifest_says() -> None:
-    page = (DOCS / "endpoints.md").read_text()
+    page = printed("endpoints")
     assert "| [`chat`](#chat) | `/v1/chat/completions` | yes | yes | yes | image, audio, video | yes | LLM Metrics |" in page
     section = page.partition("\n## chat\n")[2].partition("\n## ")[0]
     assert "aiperf profile --model m1 --url localhost:8000 --endpoint-type chat --streaming" in section
 
 
-def test_the_page_of_options_is_what_the_command_prints() -> None:
-    done = aiperf("plugins", "options", "--markdown")
-    assert done.returncode == 0, done.stderr
-    assert (DOCS / "options.md").read_text() == done.stdout, "stale: aiperf plugins options --markdown > docs/options.md"
+@pytest.mark.parametrize("word", ["options", "variables"])
+def test_a_page_of_the_kernel_is_what_the_command_prints(word: str) -> None:
+    stale = f"stale: aiperf plugins {word} kernel --markdown > docs/{word}.md"
+    assert (DOCS / f"{word}.md").read_text() == printed(word, "kernel"), stale
 
 
-def test_the_page_of_variables_is_what_the_command_prints() -> None:
-    done = aiperf("plugins", "variables", "--markdown")
-    assert done.returncode == 0, done.stderr
-    assert (DOCS / "variables.md").read_text() == done.stdout, "stale: aiperf plugins variables --markdown > docs/variables.md"
+def test_the_page_of_all_options_has_those_of_packages() -> None:
+    page = printed("options")
+    assert "\n## `datasets:synthetic`\n" in page and "\n## `aiperf plot`\n" in page
+    assert page.endswith("\n") and (DOCS / "options.md").read_text().partition("\n## ")[2] in page
 
 
 def test_the_page_of_variables_has_those_that_the_sources_read() -> None:
     """A manifest names those of its package (docs: variables:), ``variable_page.py`` the kernel's."""
-    head, _, rest = (DOCS / "variables.md").read_text().partition("\n## ")
+    head, _, rest = printed("variables").partition("\n## ")
     listed = set(re.findall(r"^\| `(AIPERF_\w+)`", head, re.MULTILINE))
     page = "plugins/commands/plugins/src/aiperf_command_plugins/variable_page.py"
     sources = [path for folder in ("core/src", "plugins") for path in (DOCS.parent / folder).rglob("*.py")]

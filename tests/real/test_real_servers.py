@@ -140,7 +140,7 @@ def judged_by_asking_again(server: Server, raw: list[dict[str, Any]], records: l
 
 
 def tried_on(kind: str) -> list[str]:
-    """The servers that docs/endpoints.md names for a type."""
+    """The servers that the README of its package names for a type."""
     manifest = ROOT / "plugins" / "endpoints" / kind / "src" / f"aiperf_endpoint_{kind}" / "aiperf.yaml"
     servers: list[str] = yaml.safe_load(manifest.read_text())["plugins"][0]["docs"].get("servers", [])
     return servers

@@ -37,7 +37,7 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
 
 
 class PluginDocs(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A plugin's part of generated pages (docs/endpoints.md, docs/variables.md).
+    """What a manifest says for the generated section of its package's README.
 
     example: words of a command line, behind ``aiperf profile``.  servers: real servers that it was tried on, with the version
     and what was seen.  notes: further sentences.  variables: of the environment that it reads, by name: default and meaning.

@@ -18,7 +18,7 @@ from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.descriptor import Descriptor, OptionSpec
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.options import Options, option
-from aiperf_command_plugins import contracts, generate, sdk_page
+from aiperf_command_plugins import contracts, generate, readme_page, sdk_page
 
 COMMAND = Registry.discover().descriptor("commands", "plugins")
 
@@ -306,3 +306,67 @@ def test_the_page_of_the_sdk_prints_an_alias_as_its_source_does():
     page = sdk_page.page()
     assert "### `Floats`\n\n```python\nFloats: TypeAlias = NDArray[np.float64]\n```" in page
     assert "```python\nclass Any\n" not in page
+
+
+MANIFEST = """\
+schema_version: 1
+api: ">=1,<2"
+plugins:
+  - category: endpoints
+    name: babble
+    summary: Babbles.
+    aliases: [prattle]
+    capabilities: {path: /babble, streaming: true}
+    docs: {example: "--endpoint-type babble", variables: {BABBLE_SPEED: ["3", "How fast."]}}
+    option_groups: ["acme.options:CommonOptions"]
+    options:
+      - field: depth
+        flags: [--depth]
+        help: How deep.
+        metavar: INT
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    (tmp_path / "src" / "acme_babble").mkdir(parents=True)
+    (tmp_path / "src" / "acme_babble" / "aiperf.yaml").write_text(MANIFEST)
+    (tmp_path / "README.md").write_text("# acme-babble\n\nBabbles.\n")
+    return tmp_path
+
+
+def test_a_readme_gets_what_the_manifest_says(ask, package):
+    code, out, _ = ask(f"readme {package}")
+    text = (package / "README.md").read_text()
+    assert (code, out) == (0, f"{package / 'README.md'}: written\n")
+    assert text.startswith(f"# acme-babble\n\nBabbles.\n\n{readme_page.BEGIN}\n\n## Endpoint type `babble`\n")
+    assert "| `babble` | `/babble` | yes |" in text and "Also called `prattle`." in text
+    assert "| `--depth` | INT |  | How deep. | `plugins.endpoints:babble.depth` |" in text
+    assert "Also the options of `acme.options:CommonOptions`." in text
+    assert "| `BABBLE_SPEED` | 3 | How fast. |" in text
+    assert ask(f"readme {package}")[1] == f"{package / 'README.md'}: up to date\n"
+
+
+def test_a_readme_keeps_what_a_person_wrote(ask, package):
+    ask(f"readme {package}")
+    path = package / "README.md"
+    path.write_text(path.read_text() + "\nBelow.\n")
+    (package / "src" / "acme_babble" / "aiperf.yaml").write_text('schema_version: 1\napi: ">=1,<2"\nplugins: []\n')
+    ask(f"readme {package}")
+    assert path.read_text() == "# acme-babble\n\nBabbles.\n\nBelow.\n"
+
+
+def test_a_readme_with_half_a_section_is_refused(ask, package):
+    (package / "README.md").write_text(f"# acme-babble\n{readme_page.BEGIN}\n")
+    code, _, err = ask(f"readme {package}")
+    assert code == 2 and "the marks of the generated section are not one pair" in err
+
+
+def test_a_directory_without_a_readme_is_refused(ask, tmp_path):
+    code, _, err = ask(f"readme {tmp_path}")
+    assert code == 2 and f"{tmp_path} has no README.md" in err
+
+
+def test_the_page_of_kernel_options_has_none_of_plugins(ask):
+    kernel, everything = ask("options kernel --markdown", endpoint())[1], ask("options --markdown", endpoint())[1]
+    assert "`--depth`" in everything and "`--depth`" not in kernel

@@ -41,6 +41,10 @@ def _markdown(registry: InstalledPlugins, words: list[str]) -> str:
 
     if words == ["options"]:
         return option_page.page(registry)
+    if words == ["options", "kernel"]:
+        return option_page.kernel_page(registry)
+    if words == ["variables", "kernel"]:
+        return variable_page.kernel_page()
     if words == ["sdk"]:
         return sdk_page.page()
     if words == ["variables"]:
@@ -81,6 +85,8 @@ def _report(registry: InstalledPlugins, words: list[str], options: Any) -> Repor
         return _variables(registry)
     if first == "manifest":
         return _manifest(Path(second or "."))
+    if first == "readme":
+        return _readme(registry, Path(second or "."))
     if not first:
         return listing.names(registry) if options.everything else listing.packages(registry)
     category = find_category(first)
@@ -119,6 +125,20 @@ def _manifest(where: Path) -> Report:
         raise PluginError(f"{path} can't be written: {error.strerror}") from error
     lines = [f"{path}: {counted(number, 'option')} of {model}" for model, number in counts.items()]
     return Report(lines or [f"{path}: no row has an options_model"], {"manifest": str(path), "options": counts})
+
+
+def _readme(registry: InstalledPlugins, where: Path) -> Report:
+    from aiperf_command_plugins import readme_page
+
+    path = readme_page.readme_path(where)
+    text = readme_page.updated(registry, where)
+    changed = text != path.read_text(encoding="utf-8")
+    try:
+        if changed:
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PluginError(f"{path} can't be written: {error.strerror}") from error
+    return Report([f"{path}: {'written' if changed else 'up to date'}"], {"readme": str(path), "changed": changed})
 
 
 def _new(registry: InstalledPlugins, words: list[str], output: Path) -> Report:

@@ -41,7 +41,7 @@ def write(path: Path) -> dict[str, int]:
         PluginError: The file isn't a manifest, or a class can't be imported or has a bad option.
     """
     text = path.read_text(encoding="utf-8")
-    manifest = _manifest(path)
+    manifest = manifest_at(path)
     rows = [read_row(plain) for plain in manifest.plugins]
     groups = {name: _specs(name, path) for name in manifest.option_groups}
     counts = {name: len(options) for name, options in groups.items()}
@@ -60,7 +60,7 @@ def write(path: Path) -> dict[str, int]:
     return counts
 
 
-def _manifest(path: Path) -> Any:
+def manifest_at(path: Path) -> Any:
     """The manifest, with rows that can be read."""
     try:
         manifest = read(path.read_bytes())
@@ -95,7 +95,7 @@ def _groups(reference: str, path: Path) -> list[str]:
         name = f"{base.__module__}:{base.__qualname__}"
         spec = find_spec(base.__module__.partition(".")[0])
         beside = [Path(folder) / FILE_NAME for folder in (spec and spec.submodule_search_locations) or ()]
-        declared = any(name in _manifest(manifest).option_groups for manifest in beside if manifest.is_file())
+        declared = any(name in manifest_at(manifest).option_groups for manifest in beside if manifest.is_file())
         groups += [name] if declared else _groups(name, path)
     return groups
 

@@ -14,14 +14,10 @@ _HEAD = """\
 Generated from the classes of the installed packages by `aiperf plugins metrics --markdown`. *Formula* is the first sentence of
 a class's docstring. A metric is absent, not zero, where what stands under *needs* is missing; *of* says which requests it looks
 at.
-
-| tag | title | unit | formula | when absent, and more | needs | of | fold |
-|---|---|---|---|---|---|---|---|"""
-_FAMILIES = """
-## Decided by options, or several results at once
-
-| name | what it gives |
-|---|---|"""
+"""
+_COLUMNS = "| tag | title | unit | formula | when absent, and more | needs | of | fold |\n|---|---|---|---|---|---|---|---|"
+_FAMILIES = "\n## Decided by options, or several results at once\n"
+_FAMILY_COLUMNS = "| name | what it gives |\n|---|---|"
 _MISSING = {
     Needs.STREAMING: "streaming",
     Needs.TOKENS_OUT: "output tokens",
@@ -37,8 +33,26 @@ _MISSING = {
 
 def page(registry: InstalledPlugins) -> str:
     """The whole page; every installed metric has its row."""
+    rows, families = _rows(registry, [descriptor.name for descriptor in registry.all("metrics")])
+    return "\n".join([_HEAD, _COLUMNS, *rows, _FAMILIES, _FAMILY_COLUMNS, *families])
+
+
+def section(registry: InstalledPlugins, names: list[str]) -> list[str]:
+    """The lines of some metrics in the README of their package; none without metrics.
+
+    Raises:
+        PluginError: One isn't installed, or can't be imported.
+    """
+    rows, families = _rows(registry, names)
+    lines = ["", "## Metrics"] if names else []
+    lines += ["", _COLUMNS, *rows] if rows else []
+    return lines + (["", _FAMILY_COLUMNS, *families] if families else [])
+
+
+def _rows(registry: InstalledPlugins, names: list[str]) -> tuple[list[str], list[str]]:
+    """Rows of metrics by their tags, and of those that give several results."""
     rows, families = [], []
-    for descriptor in registry.all("metrics"):
+    for descriptor in (registry.descriptor("metrics", name) for name in names):
         loaded = registry.load("metrics", descriptor.name)
         kind = loaded if inspect.isclass(loaded) else type(loaded)
         if issubclass(kind, MetricFamily | Analysis):
@@ -46,7 +60,7 @@ def page(registry: InstalledPlugins) -> str:
         else:
             metric = cast(MetricDeclaration, loaded() if inspect.isclass(loaded) else loaded)
             rows.append((metric.tag, _metric(metric, inspect.getdoc(kind) or descriptor.summary)))
-    return "\n".join([_HEAD, *(row for _, row in sorted(rows)), _FAMILIES, *families])
+    return [row for _, row in sorted(rows)], families
 
 
 def _metric(metric: MetricDeclaration, text: str) -> str:
