@@ -303,8 +303,8 @@ def test_hooks_of_an_unknown_package_are_a_usage_error(ask: Any) -> None:
 
 
 def test_the_page_of_the_sdk_prints_an_alias_as_its_source_does():
-    page = sdk_page.page()
-    assert "### `Floats`\n\n```python\nFloats: TypeAlias = NDArray[np.float64]\n```" in page
+    page = "".join(sdk_page.pages().values())
+    assert "## `Floats`\n\n```python\nFloats: TypeAlias = NDArray[np.float64]\n```" in page
     assert "```python\nclass Any\n" not in page
 
 
@@ -370,3 +370,9 @@ def test_a_directory_without_a_readme_is_refused(ask, tmp_path):
 def test_the_page_of_kernel_options_has_none_of_plugins(ask):
     kernel, everything = ask("options kernel --markdown", endpoint())[1], ask("options --markdown", endpoint())[1]
     assert "`--depth`" in everything and "`--depth`" not in kernel
+
+
+def test_pages_of_the_sdk_that_cannot_be_written_are_named(ask, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = ask(f"sdk --markdown --output {tmp_path / 'file'}")
+    assert code == 1 and f"{tmp_path / 'file' / 'README.md'} can't be written" in err

@@ -26,6 +26,11 @@ class Plugins(Command):
         words = [*words, *(word for word in (options.category, options.name) if word is not None)]
         if options.markdown and options.as_json:
             raise UsageError("--markdown and --json exclude each other: a report has one form", "drop one of them")
+        if options.markdown and words == ["sdk"] and options.output is not None:
+            from aiperf_command_plugins import sdk_page
+
+            print(f"{options.output}: {counted(len(sdk_page.write(options.output)), 'page')}")
+            return 0
         if options.markdown:
             print(_markdown(self.registry, words))
             return 0
@@ -46,7 +51,7 @@ def _markdown(registry: InstalledPlugins, words: list[str]) -> str:
     if words == ["variables", "kernel"]:
         return variable_page.kernel_page()
     if words == ["sdk"]:
-        return sdk_page.page()
+        return "\n".join(sdk_page.pages().values()).removesuffix("\n")
     if words == ["variables"]:
         return variable_page.page(registry)
     pages = {"metrics": metric_page.page, "endpoints": endpoint_page.page}
@@ -64,7 +69,10 @@ def _report(registry: InstalledPlugins, words: list[str], options: Any) -> Repor
     if words[:1] == ["new"]:
         return _new(registry, words[1:], Path() if options.output is None else options.output)
     if options.output is not None:
-        raise UsageError("--output says where a new package goes", f"for example: {_NEW} --output DIR")
+        raise UsageError(
+            "--output says where a new package goes, or the pages of the SDK",
+            f"for example: {_NEW} --output DIR", "or: aiperf plugins sdk --markdown --output DIR",
+        )  # fmt: skip
     if len(words) > 2:
         left = ", ".join(map(repr, words[2:]))
         raise UsageError(f"left over: {left}; aiperf plugins takes [CATEGORY] [NAME]", "see aiperf plugins --help")

@@ -11,18 +11,22 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol, cast
 
 import aiperf
 import msgspec
+from aiperf import PluginError
+from aiperf.sdk.registry import find_category
 
 _HEAD = """\
 # The SDK
 
-Generated from signatures and docstrings by `aiperf plugins sdk --markdown`: every name that a plugin may import from the
-modules of `aiperf.sdk`, and from `aiperf` what has no module there. `aiperf` has many of them at hand; they are marked.
-Readers of finished runs (`aiperf.results`) and the contracts for tests (`aiperf.testing`) are in [plugins.md](plugins.md)."""
+Generated from signatures and docstrings by `aiperf plugins sdk --markdown --output docs/sdk`: every name that a plugin may import
+from the modules of `aiperf.sdk`, and from `aiperf` what has no module there. `aiperf` has many of them at hand; they are marked.
+Readers of finished runs (`aiperf.results`) and the contracts for tests (`aiperf.testing`) are in [plugins.md](../plugins.md)."""
+_TABLE = "| module | what it is |\n|---|---|"
 
 
 class _Absent(NamedTuple):
@@ -31,20 +35,54 @@ class _Absent(NamedTuple):
     sentence: str
 
 
-def page() -> str:
-    """The whole page; every public name has its heading."""
+def pages() -> dict[str, str]:
+    """A page for each module by the file's name, and ``README.md``, their index; every public name has its heading."""
     names = [f"aiperf.sdk.{found.name}" for found in pkgutil.iter_modules(importlib.import_module("aiperf.sdk").__path__)]
     modules = [importlib.import_module(name) for name in sorted(names)]
     listed = {name for module in modules for name in module.__all__}
     rest = [name for name in aiperf.__all__ if name not in listed and name not in ("KernelTransport", "__version__")]
-    parts = [_HEAD, *_module(aiperf, rest)]
-    for module in modules:
-        parts += _module(module, module.__all__)
-    return "\n\n".join(parts)
+    made = {_file(module): "\n\n".join(_module(module, module.__all__)) + "\n" for module in modules}
+    made[_file(aiperf)] = "\n\n".join(_module(aiperf, rest)) + "\n"
+    contracts = [module for module in modules if find_category(module.__name__.rpartition(".")[2])]
+    shared = [aiperf, *(module for module in modules if module not in contracts)]
+    parts = [_HEAD, "## Categories", _index(contracts), "## For several categories", _index(shared)]
+    return {"README.md": "\n\n".join(parts) + "\n"} | made
+
+
+def write(where: Path) -> list[Path]:
+    """Write the pages into a directory, which is made; their paths.
+
+    Raises:
+        PluginError: One can't be written.
+    """
+    paths = []
+    for name, text in pages().items():
+        paths.append(where / name)
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+            paths[-1].write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise PluginError(f"{paths[-1]} can't be written: {error.strerror}") from error
+    return paths
+
+
+def _file(module: ModuleType) -> str:
+    return f"{module.__name__.rpartition('.')[2]}.md"
+
+
+def _index(modules: list[ModuleType]) -> str:
+    """A table of modules with the first sentence of each."""
+    rows = (f"| [`{module.__name__}`]({_file(module)}) | {_first_sentence(module)} |" for module in modules)
+    return "\n".join([_TABLE, *rows])
+
+
+def _first_sentence(module: ModuleType) -> str:
+    (first, *_) = _text(inspect.getdoc(module) or "")
+    return " ".join(first.split()).replace("|", r"\|")
 
 
 def _module(module: ModuleType, names: list[str]) -> Iterator[str]:
-    yield f"## `{module.__name__}`"
+    yield f"# `{module.__name__}`"
     yield from _text(inspect.getdoc(module) or "")
     values = _values(module, names)
     homes = {name: value.__module__ for name, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)}
@@ -53,11 +91,11 @@ def _module(module: ModuleType, names: list[str]) -> Iterator[str]:
     constants, aliases = {name: text for source in sources for name, text in _constants(source)}, _aliases(module)
     for name in sorted(names, key=str.lower):
         value, home = values[name], homes.get(name, "")
-        yield f"### `{name}`" + (f" (also `aiperf.{name}`)" if module is not aiperf and name in aiperf.__all__ else "")
+        yield f"## `{name}`" + (f" (also `aiperf.{name}`)" if module is not aiperf and name in aiperf.__all__ else "")
         if isinstance(value, _Absent):
             yield value.sentence
         elif home != module.__name__ and home.startswith("aiperf.sdk."):
-            yield f"From `{home}`."
+            yield f"From [`{home}`]({home.rpartition('.')[2]}.md)."
         elif name in aliases:
             yield f"```python\n{name}: TypeAlias = {aliases[name]}\n```"
             yield from _text(constants.get(name, ""))
