@@ -15,7 +15,7 @@ class PluginsOptions(Options):
         help="metrics, endpoints, options, sdk, variables: print their page in Markdown.")
     category: str | None = option("--category", metavar="CATEGORY", help="The category, instead of a word.")
     name: str | None = option("--name", metavar="NAME", help="The name, instead of a word.")
-    output: Path | None = option("--output", metavar="DIR", shown=".", 
+    output: Path | None = option("--output", metavar="DIR", shown=".",
         help="new: where to make the package's directory; sdk: the directory to write its pages to.")
     pins: list[str] = option("--plugin", default=[], metavar="CATEGORY:NAME=DISTRIBUTION", group="Plugins",
         help="Take a plugin from this distribution where several provide it.")

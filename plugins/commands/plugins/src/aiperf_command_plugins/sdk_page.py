@@ -23,9 +23,10 @@ from aiperf.sdk.registry import find_category
 _HEAD = """\
 # The SDK
 
-Generated from signatures and docstrings by `aiperf plugins sdk --markdown --output docs/sdk`: every name that a plugin may import
-from the modules of `aiperf.sdk`, and from `aiperf` what has no module there. `aiperf` has many of them at hand; they are marked.
-Readers of finished runs (`aiperf.results`) and the contracts for tests (`aiperf.testing`) are in [plugins.md](../plugins.md)."""
+Generated from signatures and docstrings by `aiperf plugins sdk --markdown --output docs/sdk`: every name that a plugin may
+import from the modules of `aiperf.sdk`, and from `aiperf` what has no module there. `aiperf` has many of them at hand; they are
+marked. Readers of finished runs (`aiperf.results`) and the contracts for tests (`aiperf.testing`) are in
+[plugins.md](../plugins.md)."""
 _TABLE = "| module | what it is |\n|---|---|"
 
 
