@@ -115,7 +115,8 @@ def main() -> None:
     while len(codes) < len(begun):
         pid, status = os.wait()
         codes[pid] = os.waitstatus_to_exitcode(status)
-    print(json.dumps([(codes[pid], _text(out), _text(err)) for pid, out, err in begun]))
+    print(json.dumps([(codes[pid], _text(out), _text(err)) for pid, out, err in begun]), flush=True)
+    os._exit(0)  # a thread that an installed package left would keep the interpreter
 
 
 if __name__ == "__main__":

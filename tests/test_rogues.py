@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import command_lines
 import pytest
 import rogues
 from aiperf_command_simulate.testing import Simulator
@@ -62,6 +65,15 @@ def test_a_thread_of_a_plugin_keeps_no_command_alive(robbed: Program) -> None:
     running = robbed.start("plugins", "hooks", "lingering")
     done = running.end(60)
     assert done.code == 0 and "aiperf_teardown" in done.out
+
+
+def test_a_thread_of_a_plugin_keeps_no_command_lines_alive(
+    robbed: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", robbed.environment["PYTHONPATH"])
+    wrong = ["profile", "-m", "m", "--tokenizer", "builtin", "--request-rate", "-3"]
+    (did,) = command_lines.run([{"words": wrong, "environment": {}}], tmp_path)
+    assert did.code == 2 and "--request-rate: -3 is not allowed" in did.err
 
 
 def test_validate_names_every_loss_and_the_import_that_hangs(robbed: Program) -> None:
