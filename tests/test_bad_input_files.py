@@ -246,10 +246,15 @@ def test_a_file_made_to_harm_costs_little(name: str, aiperf: Program) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_waits_for_a_pipe_can_be_ended(words: list[str], number: int, aiperf: Program) -> None:
     os.mkfifo(aiperf.folder / "rows")
-    running = subprocess.Popen([*aiperf.program, *words], cwd=aiperf.folder, stderr=subprocess.PIPE, text=True)
+    (temporary := aiperf.folder / "tmp").mkdir()
+    running = subprocess.Popen(
+        [*aiperf.program, *words], cwd=aiperf.folder, stderr=subprocess.PIPE, text=True,
+        env={**aiperf.environment, "TMPDIR": str(temporary)},
+    )  # fmt: skip
     assert running.stderr is not None
     line = running.stderr.readline()
     assert "rows is a pipe, and nobody writes to it yet" in line
     running.send_signal(number)
     running.communicate(timeout=60)
     assert running.returncode in (128 + number, -number)
+    assert [*temporary.iterdir()] == []

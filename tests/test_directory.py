@@ -112,6 +112,8 @@ def test_the_next_start_sweeps_the_temporary_directory_of_a_killed_run(aiperf: P
     (temporary / "aiperf-notes" / "mine.txt").write_text("of another program")
     (temporary / "aiperf-ab_12345" / "new").mkdir(parents=True)  # killed before it had a lock
     os.utime(temporary / "aiperf-ab_12345", (1e9, 1e9))
+    (temporary / "aiperf-pipe-ab_12345" / "run").mkdir(parents=True)  # of a pipe that was read
+    (temporary / "aiperf-pipe-ab_12345" / "run" / "lock").touch()
     aiperf.environment["TMPDIR"] = str(temporary)
 
     def ours() -> list[Path]:

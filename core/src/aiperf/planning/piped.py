@@ -25,6 +25,7 @@ from aiperf.environment import most_piped_bytes
 from aiperf.errors import ConfigError
 from aiperf.planning.problems import ReadingInterrupted
 from aiperf.processes.local import ENDING
+from aiperf.rundir.journal import hold
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +48,17 @@ def held(path: Path) -> Path:
     """
     match = _DESCRIPTOR.fullmatch(str(path))
     number = int(match[1] or match[2]) if match else 0 if str(path) == _STANDARD_INPUT else None
+    with _interruptible() as signals:
+        return _copy_of(path, number, signals)
+
+
+def _copy_of(path: Path, number: int | None, signals: list[int]) -> Path:
+    """The same, for the descriptor *number* where it is one, until *signals* has one."""
     folder = Path(tempfile.mkdtemp(prefix="aiperf-pipe-"))
     copy = folder / path.name
     try:
-        with _interruptible() as signals, copy.open("wb") as file:
+        lock = _locked(folder)
+        with copy.open("wb") as file:
             size = _copied(path, number, file, signals)
         if not size:
             raise ConfigError(f"{path} is a pipe that gave nothing", "is it read by another program, too?")
@@ -58,7 +66,7 @@ def held(path: Path) -> Path:
             with copy.open("rb") as file:
                 os.dup2(file.fileno(), number)
             return path
-        _remove_at_exit(folder)
+        _remove_at_exit(folder, lock)
         log.info("%s is a pipe: it is read whole, %s bytes, before anything is sent", path, f"{size:,}")
         folder = Path()
         return copy
@@ -67,6 +75,13 @@ def held(path: Path) -> Path:
     finally:
         if folder != Path():
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked(folder: Path) -> BinaryIO:
+    """The lock by which the next run's start tells the folder of a killed process from one in use."""
+    inner = folder / "run"
+    inner.mkdir()
+    return hold(inner)
 
 
 def _copied(path: Path, number: int | None, file: BinaryIO, signals: list[int]) -> int:
@@ -105,7 +120,10 @@ def _copied(path: Path, number: int | None, file: BinaryIO, signals: list[int]) 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """The signals that come meanwhile, of those whose handlers return; an exception out of a handler may be lost in a log."""
+    """The signals that come meanwhile; an exception out of a handler may be lost in a log.
+
+    Handlers that return are called at once; a signal that ends the process does so after the block.
+    """
     before = {number: signal.getsignal(number) for number in ENDING}
     noted: list[int] = []
 
@@ -115,7 +133,10 @@ def _interruptible() -> Iterator[list[int]]:
         if callable(handler):
             handler(number, frame)
 
-    noting = [number for number, handler in before.items() if callable(handler) and handler is not signal.default_int_handler]
+    noting = [
+        number for number, handler in before.items()
+        if handler is signal.SIG_DFL or (callable(handler) and handler is not signal.default_int_handler)
+    ]  # fmt: skip
     try:
         for number in noting:
             signal.signal(number, note)
@@ -123,13 +144,18 @@ def _interruptible() -> Iterator[list[int]]:
     finally:
         for number in noting:
             signal.signal(number, before[number])
+        for number in noted:
+            if before[signal.Signals(number)] is signal.SIG_DFL:
+                os.kill(os.getpid(), number)
 
 
-def _remove_at_exit(folder: Path) -> None:
+def _remove_at_exit(folder: Path, lock: BinaryIO) -> None:
+    """Remove the folder when this process ends.  *lock*: closing it would end the lock."""
     owner = os.getpid()
 
     def remove() -> None:
         if os.getpid() == owner:  # a forked child has the same callbacks
             shutil.rmtree(folder, ignore_errors=True)
+            lock.close()
 
     atexit.register(remove)

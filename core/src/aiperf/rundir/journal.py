@@ -30,6 +30,7 @@ from msgspec import Struct
 
 from aiperf.errors import BadJournal
 from aiperf.redaction import private
+from aiperf.sdk.exporter import visible
 from aiperf.sdk.plan import Plan
 
 MARKER = b"\xf5\xf6\xf7\xf8"
@@ -245,7 +246,8 @@ class _Run(Struct, frozen=True):
 def save_run(directory: Path, plan: Plan, clock: RunClock, end: RunEnd | None = None) -> None:
     """Write ``run.json`` atomically, without the secrets of plugins."""
     draft = directory / "run.draft"
-    private(draft).write_bytes(msgspec.json.format(msgspec.json.encode(_Run(plan.public(), clock, end, _LAYOUT)), indent=2))
+    run = msgspec.json.encode(_Run(plan.public(), clock, end, _LAYOUT))
+    private(draft).write_bytes(visible(msgspec.json.format(run, indent=2)))
     draft.replace(directory / "run.json")
 
 

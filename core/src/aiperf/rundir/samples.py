@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from aiperf.sdk.exporter import visible
 from aiperf.sdk.series import FailedSample, Line, Moment, Sample, SeriesHeader, SourceHeader, Value
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
 
@@ -109,7 +110,7 @@ class SampleWriter:
         return self._ids[key]
 
     def _write(self, *lines: Line) -> None:
-        data = b"".join(_encode(line) + b"\n" for line in lines)
+        data = visible(b"".join(_encode(line) + b"\n" for line in lines))
         while data:
             data = data[os.write(self._fd, data) :]
         for line in lines:

@@ -550,6 +550,14 @@ def test_a_file_that_no_format_knows_is_refused_by_name(tmp_path, formats):
     assert "validate dataset: no installed format knows" in "\n".join(caught.value.lines())
 
 
+def test_controls_of_terminals_are_escaped_in_json(tmp_path, formats, capsys):
+    file = tmp_path / "rows\x9b31m.jsonl"
+    file.write_text('{"say": "a"}\n')
+    assert validate("dataset", file, as_json=True) == 0
+    out = capsys.readouterr().out
+    assert "\x9b" not in out and r"rows\u009b31m.jsonl" in out
+
+
 @pytest.mark.parametrize(
     ("words", "file", "said"),
     [

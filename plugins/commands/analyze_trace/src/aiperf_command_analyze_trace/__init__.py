@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiperf import AiperfError, Command, atomic
+from aiperf.sdk.exporter import visible
 from msgspec import json, structs
 
 from aiperf_command_analyze_trace.options import AnalyzeTraceOptions
@@ -84,7 +85,7 @@ def _write(path: Path, report: TraceReport) -> None:
 
 
 def _json(report: TraceReport) -> str:
-    return json.format(json.encode(report), indent=2).decode()
+    return visible(json.format(json.encode(report), indent=2)).decode()
 
 
 __all__ = ["AnalyzeTrace"]

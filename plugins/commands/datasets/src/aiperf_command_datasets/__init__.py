@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aiperf import Command, UsageError
+from aiperf.sdk.exporter import visible
 
 from aiperf_command_datasets.options import DatasetsOptions
 
@@ -153,4 +154,4 @@ def _bytes(here: CachedSet) -> str:
 def _print_json(value: Any) -> None:
     import msgspec
 
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    print(visible(msgspec.json.format(msgspec.json.encode(value), indent=2)).decode())

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Figure, PlotRun
+from aiperf.sdk.exporter import visible
 
 from aiperf_command_plot.caption import facts
 
@@ -22,7 +23,7 @@ def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> s
         }
         for name, figure in figures
     ]  # fmt: skip
-    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2).decode()
+    return visible(msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)).decode()
 
 
 def _plain(values: Any) -> Any:

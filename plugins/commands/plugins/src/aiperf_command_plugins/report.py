@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from aiperf.sdk.exporter import visible
 
 
 class Report:
@@ -18,7 +19,7 @@ class Report:
         self.notes = notes
 
     def json(self) -> str:
-        return msgspec.json.format(msgspec.json.encode(self.plain), indent=2).decode()
+        return visible(msgspec.json.format(msgspec.json.encode(self.plain), indent=2)).decode()
 
 
 def counted(number: int, word: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from aiperf import AiperfError, Definition, PluginError, atomic
 from aiperf.parts.loading import made
 from aiperf.sdk.command import PluginOptions
+from aiperf.sdk.exporter import visible
 
 from aiperf_command_report.comparison import Numbers, Spread, compare
 
@@ -39,7 +40,7 @@ def compared(directory: Path, plugin_options: PluginOptions | None) -> tuple[dic
 
 
 def as_json(numbers: Mapping[str, Numbers]) -> str:
-    return msgspec.json.format(msgspec.json.encode(numbers), indent=2).decode() + "\n"
+    return visible(msgspec.json.format(msgspec.json.encode(numbers), indent=2)).decode() + "\n"
 
 
 def as_text(numbers: Mapping[str, Numbers]) -> str:

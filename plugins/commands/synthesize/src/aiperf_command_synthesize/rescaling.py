@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 from aiperf import AiperfError, BadDataset, atomic
+from aiperf.sdk.exporter import visible
 from aiperf.sdk.registry import InstalledPlugins
 from aiperf.sdk.trace import Trace, TraceRow
 from aiperf_command_analyze_trace.analysis import TraceReport, analyse
@@ -85,7 +86,7 @@ def _write(output: Path, synthesis: Synthesis, *, keep_sessions: bool) -> None:
             for _, row in synthesis.rows():
                 if not keep_sessions:
                     del row["session_id"]
-                file.write(encode(row) + b"\n")
+                file.write(visible(encode(row)) + b"\n")
     except OSError as error:
         why = error.strerror or error
         raise AiperfError(f"{output} can't be written: {why}", "choose another place with --output") from error

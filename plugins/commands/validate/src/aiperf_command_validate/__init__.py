@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from aiperf import AiperfError, Command, UsageError
+from aiperf.sdk.exporter import visible
 
 from aiperf_command_validate.options import ValidateOptions
 
@@ -56,11 +57,15 @@ class Validate(Command[ValidateOptions]):
                 wrong += 1
                 print("\n".join(["error: " + error.lines()[0], *error.lines()[1:]]), file=sys.stderr)
         if as_json:
-            print(msgspec.json.format(msgspec.json.encode(verdicts[0] if len(words) == 1 else verdicts), indent=2).decode())
+            _print_json(verdicts[0] if len(words) == 1 else verdicts)
         else:
             for verdict in verdicts:
                 _print(verdict)
         return 1 if wrong or any(verdict.faults for verdict in verdicts) else 0
+
+
+def _print_json(value: object) -> None:
+    print(visible(msgspec.json.format(msgspec.json.encode(value), indent=2)).decode())
 
 
 def _read(files: list[Path], form: str, registry: InstalledPlugins, *, as_json: bool) -> int:
@@ -71,7 +76,7 @@ def _read(files: list[Path], form: str, registry: InstalledPlugins, *, as_json: 
         raise UsageError(f"validate {form} takes one file, {len(files)} were given", f"aiperf validate {form} FILE")
     content = read(files[0], form, registry)
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+        _print_json(content)
     else:
         if content.fault is not None:
             print(content.fault)
