@@ -38,6 +38,9 @@ def interrupted(number, frame):
 
 
 def state():
+    for thread in threading.enumerate():  # one may be ending
+        if thread is not threading.main_thread():
+            thread.join()
     logger = logging.getLogger("aiperf")
     return {
         "handlers": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)],
@@ -85,9 +88,6 @@ try:
     run(url="http://127.0.0.1:9", wait_for_model_timeout=300, artifact_dir=folder + "/fifth")
 except KeyboardInterrupt:
     told.append("interrupted")
-for thread in threading.enumerate():
-    if thread is not threading.main_thread():
-        thread.join()
 after = state()
 changed = [key for key in before if before[key] != after[key]]
 json.dump([first.valid, first.command, second.valid, second.results["request_count"].stats["avg"], told, changed, heard,
