@@ -63,11 +63,11 @@ async def costs(journal: Path, url: str, turns: int, rounds: int) -> list[list[C
     from aiperf.registry.hooks import Hooks
     from aiperf.rundir.journal import load_run
     from aiperf.sdk.plan import Secrets
-    from aiperf.worker.process import Place, load_share
+    from aiperf.worker.process import WorkerPlace, load_share
     from aiperf_transport_sockets.connection import Connection
 
     plan = load_run(journal)[0].replacing(urls=(url,))
-    share = await load_share(plan, Secrets(), journal, Place(0, 1), Hooks.load((), print), print)
+    share = await load_share(plan, Secrets(), journal, WorkerPlace(0, 1), Hooks.load((), print), print)
     requests, driver = share.requests, Ends()
     requests.begin(plan.load.phases[0], driver)  # type: ignore[arg-type]
     pushing, push = 0, Connection._push

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiperf.cli.commandline import CommandLine
 from aiperf.redaction import redact
-from aiperf.sdk.configuration import Option, Target
+from aiperf.sdk.configuration import Option, OptionTarget
 from aiperf.sdk.descriptor import OptionSpec
 
 SPECS = (
@@ -22,7 +22,7 @@ SPECS = (
     OptionSpec("extra", ("--extra-inputs",), "Extra.", arity="many", metavar="KEY:VALUE"),
     OptionSpec("gpu", ("--gpu-telemetry",), "GPU.", arity="maybe"),
 )
-OPTIONS = [Option(spec, (Target("", spec.field),)) for spec in SPECS]
+OPTIONS = [Option(spec, (OptionTarget("", spec.field),)) for spec in SPECS]
 
 
 def read(line: str | list[str], **more: Any) -> Any:

@@ -186,7 +186,7 @@ def test_of_one_field_the_own_option_counts_then_the_first_groups() -> None:
     def group(**helps: str) -> tuple[OptionSpec, ...]:
         return tuple(OptionSpec(field, (f"--{field}",), text) for field, text in helps.items())
 
-    row = manifest.Row("metrics", "m", option_groups=("a", "b"), options=group(y="own", z="own"))
+    row = manifest.ManifestRow("metrics", "m", option_groups=("a", "b"), options=group(y="own", z="own"))
     groups = {"a": group(x="a", y="a"), "b": group(w="b", x="b", y="b")}
     found = manifest.with_groups(row, groups)
     assert [(spec.field, spec.help) for spec in found] == [("x", "a"), ("y", "own"), ("w", "b"), ("z", "own")]

@@ -21,7 +21,7 @@ _rows = pytest.importorskip("aiperf_reducer_columns.reduce.rows")
 ERROR_CHARACTERS = _rows.ERROR_CHARACTERS
 
 _reducer = pytest.importorskip("aiperf_reducer_columns.reduce.reducer")
-Reducer = _reducer.Reducer
+Reducer = _reducer.ShardReducer
 
 _batches = pytest.importorskip("aiperf_reducer_columns.reduce.batches")
 read_batches = _batches.read_batches

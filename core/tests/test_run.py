@@ -157,7 +157,7 @@ def test_a_fourth_dead_reducer_ends_the_run(bench: Bench) -> None:
 
 def test_a_snapshot_sums_the_workers_of_its_phase() -> None:
     counters = [control.Counters(0, 0, 5, 3, 1, 1), control.Counters(1, 0, 2, 1, 0, 1), control.Counters(2, 1, 9, 9, 0, 0)]
-    live = [control.Live(0, 3, 10.0, None), control.Live(1, 1, 30.0, None)]
+    live = [control.LiveFigures(0, 3, 10.0, None), control.LiveFigures(1, 1, 30.0, None)]
     snapshot = snapshot_of(PHASE, 2.0, counters, live)
     assert (snapshot.sent, snapshot.completed, snapshot.errors, snapshot.in_flight) == (7, 4, 1, 2)
     assert (snapshot.share, snapshot.eta_s, snapshot.ttft_ms, snapshot.itl_ms) == (0.5, 2.0, 15.0, None)

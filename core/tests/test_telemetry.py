@@ -20,7 +20,7 @@ _report = pytest.importorskip("aiperf_reducer_columns.report.report")
 write_summary = _report.write_summary
 
 _reducer = pytest.importorskip("aiperf_reducer_columns.reduce.reducer")
-Reducer = _reducer.Reducer
+Reducer = _reducer.ShardReducer
 
 S = 1_000_000_000
 

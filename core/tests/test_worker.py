@@ -13,7 +13,7 @@ from aiperf.processes import control
 from aiperf.rundir import journal
 from aiperf.sdk.plan import PhasePlan
 from aiperf.worker import process
-from aiperf.worker.process import Place, Share
+from aiperf.worker.process import Share, WorkerPlace
 from aiperf.worker.slots import Progress, make_progress_fd
 from worker_fakes import make_engine, make_plan
 
@@ -51,7 +51,7 @@ async def make_worker(directory: Path) -> tuple[process.Worker, FakeLine, Any]:
     made = process.Worker(line, 0, [fd], directory)
     requests = make_engine(plan, made.loop)
     requests.transport.statistics = {}  # type: ignore[misc]
-    made.share = Share(plan, Place(0, 1, [fd]), requests.logbook, requests, Progress(fd, len(phases), 1))
+    made.share = Share(plan, WorkerPlace(0, 1, [fd]), requests.logbook, requests, Progress(fd, len(phases), 1))
     return made, line, requests.transport
 
 

@@ -19,7 +19,7 @@ from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange
-from aiperf.worker.clock import Timer
+from aiperf.worker.clock import LoopTimer
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
@@ -137,7 +137,7 @@ def make_engine(
     engine.transport = FakeTransport(engine)  # type: ignore[assignment]
     phase, cells = plan.load.phases[0], [0, 0]
     context = DriverContext(
-        phase, engine, SlotGate(LocalSlots(phase.concurrency)), loop, partial(Timer, loop), LocalCounter(cells, ARRIVALS),
+        phase, engine, SlotGate(LocalSlots(phase.concurrency)), loop, partial(LoopTimer, loop), LocalCounter(cells, ARRIVALS),
         LocalCounter(cells, SESSIONS), cells, share=2, max_turns=turns,
     )  # fmt: skip
     engine.begin(phase, BurstDriver(None, context))

@@ -28,7 +28,7 @@ _WHERE = {
     "sdk.schedule": "Schedule ScheduleContext SessionStarts", "sdk.driver": "Driver DriverContext Session",
     "sdk.engine": "Shard ShardEngine ShardStart", "sdk.plan": "PhasePlan Plan", "sdk.options": "Options option",
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
-    "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun Series",
+    "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun PlotSeries",
     "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess", "cli.from_code": "Run profile",
     "sdk.transport": "NO_STAMP RECONNECTED RESENT REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings"
     " tls_context",
@@ -43,8 +43,8 @@ __all__ = [
     "DriverContext", "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure",
     "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media", "Message",
     "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot",
-    "PlotRun", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result", "Run",
-    "RunMetric", "Schedule", "ScheduleContext", "Scored", "Series", "SeriesDeclaration", "SeriesKind", "SeriesTable", "Session",
+    "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result",
+    "Run", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SeriesDeclaration", "SeriesKind", "SeriesTable", "Session",
     "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step", "Summary", "SummaryExporter",
     "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport",
     "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic", "hookimpl",
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
     from aiperf.sdk.options import Options, option
     from aiperf.sdk.plan import PhasePlan, Plan
-    from aiperf.sdk.plot import Axis, Figure, Plot, PlotRun, Series
+    from aiperf.sdk.plot import Axis, Figure, Plot, PlotRun, PlotSeries
     from aiperf.sdk.raw_values import RawValues
     from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.sdk.summary import Measurement, Result, Summary

@@ -32,15 +32,14 @@ from aiperf.sdk.dataset import DatasetContext, Promise
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Follow, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
-from aiperf.sdk.grader import Case as GradedCase
-from aiperf.sdk.grader import Grade, Grader
+from aiperf.sdk.grader import Case, Grade, Grader
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind, TelemetrySource
 from aiperf.sdk.ui import NoUi, Ui
 from aiperf.testing import (
     BatchExporterContract,
-    Case,
     DatasetContract,
     EndpointContract,
+    GradedAnswer,
     GraderContract,
     MetricContract,
     TelemetryContract,
@@ -94,10 +93,13 @@ class Same(Grader):
 
 class SameContract(GraderContract):
     grader: ClassVar[type[Grader]] = Same
-    cases = (Case("B", "B", correct=True, extracted="B"), Case("B", "C", correct=False), Case("B", "", False, unparsed=True))
+    cases = (
+        GradedAnswer("B", "B", correct=True, extracted="B"), GradedAnswer("B", "C", correct=False),
+        GradedAnswer("B", "", False, unparsed=True),
+    )  # fmt: skip
 
 
-def with_grader(*cases: Case, **methods: Any) -> GraderContract:
+def with_grader(*cases: GradedAnswer, **methods: Any) -> GraderContract:
     own = {"grader": type("Bad", (Same,), methods), **({"cases": cases} if cases else {})}
     contract = type("Changed", (SameContract,), own)()
     assert isinstance(contract, GraderContract)
@@ -105,11 +107,14 @@ def with_grader(*cases: Case, **methods: Any) -> GraderContract:
 
 
 def test_a_grader_of_cases_keeps_the_contract_with_those_of_its_author_too() -> None:
-    finished = GradedCase(expected="B", turn=Turn(("A or B?",)), text="B", conversation_id="c", finish_reason="length")
-    cases = (Case("B", "B", correct=True), Case("B", "", correct=False), Case("B", "B", correct=False, case=finished))
+    finished = Case(expected="B", turn=Turn(("A or B?",)), text="B", conversation_id="c", finish_reason="length")
+    cases = (
+        GradedAnswer("B", "B", correct=True), GradedAnswer("B", "", correct=False),
+        GradedAnswer("B", "B", correct=False, case=finished),
+    )  # fmt: skip
 
     class Whole(Grader):
-        def grade(self, case: GradedCase) -> Grade:
+        def grade(self, case: Case) -> Grade:
             return Grade(case.response == case.expected and case.finish_reason != "length", extracted=case.text)
 
     contract = type("WholeContract", (GraderContract,), {"grader": Whole, "cases": cases})()
@@ -124,7 +129,7 @@ def test_a_good_grader_keeps_the_contract() -> None:
 def test_what_a_bad_grader_does_is_caught() -> None:
     generous = lambda self, expected, response: Grade(True)  # noqa: E731
     assert "test_silence_is_not_right" in verdicts(with_grader(grade=generous))
-    only_right = with_grader(Case("B", "B", correct=True))
+    only_right = with_grader(GradedAnswer("B", "B", correct=True))
     assert verdicts(only_right) == {"test_the_cases_tell_right_from_wrong"}
     counted = iter(range(10_000))
     moody = lambda self, expected, response: Grade(next(counted) % 2 == 0)  # noqa: E731

@@ -19,7 +19,7 @@ from aiperf.redaction import REDACTED, redact
 from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.option_claims import same
 from aiperf.sdk.command import LATER
-from aiperf.sdk.configuration import Option, OptionValue, Target
+from aiperf.sdk.configuration import Option, OptionTarget, OptionValue
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
@@ -365,11 +365,11 @@ class Subcommand(Struct, frozen=True):
 
 def options_of(own: Iterable[OptionSpec], plugins: Iterable[Descriptor] = ()) -> tuple[Option, ...]:
     """The command's own options and those of plugins.  What two declare alike is one option, delivered to both."""
-    merged: dict[tuple[str, ...], Option] = {spec.flags: Option(spec, (Target("", spec.field),)) for spec in own}
+    merged: dict[tuple[str, ...], Option] = {spec.flags: Option(spec, (OptionTarget("", spec.field),)) for spec in own}
     for plugin in plugins:
         whose = plugin.key
         for spec in plugin.options:
-            target = Target(whose, spec.field)
+            target = OptionTarget(whose, spec.field)
             known = merged.get(spec.flags)
             if known is not None and same(known.spec, spec):
                 merged[spec.flags] = Option(known.spec, (*known.targets, target))

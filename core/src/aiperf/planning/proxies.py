@@ -14,7 +14,7 @@ _VARIABLE = "AIPERF_HTTP_TRUST_ENV"
 
 
 def proxied(urls: Iterable[str]) -> list[str]:
-    """Those of the URLs that are reached through a proxy, by the variables of the environment where they may be used."""
+    """The URLs that are reached through a proxy, by the variables of the environment where they may be used."""
     if not environment.trust_env():
         return []
     from urllib.request import getproxies, proxy_bypass  # 40 ms

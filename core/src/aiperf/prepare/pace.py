@@ -31,7 +31,7 @@ class Pace:
         """How many are made, and how many a second; 0 where too few are made to tell."""
 
     def note(self, entries: int) -> None:
-        """So many entries are made by now."""
+        """*entries* are made by now."""
         now_s = monotonic()
         if not self._marks or entries >= 2 * self._marks[-1][0]:
             self._marks = [*self._marks[-1:], (entries, now_s)]

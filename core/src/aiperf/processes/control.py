@@ -118,14 +118,14 @@ class Notice(Struct, frozen=True, tag=True):
     message: str
 
 
-class Lines(Struct, frozen=True, tag=True):
+class LogLines(Struct, frozen=True, tag=True):
     """Lines for the log of the run, at a level of ``logging``."""
 
     level: int
     lines: list[str]
 
 
-class Live(Struct, frozen=True, tag=True):
+class LiveFigures(Struct, frozen=True, tag=True):
     """What a reducer has seen so far: requests reduced, mean TTFT and ITL in ms."""
 
     index: int
@@ -183,8 +183,8 @@ class Released(Struct, frozen=True, tag=True):
 
 
 Message: TypeAlias = (
-    Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | Lines | Live | Finish
-    | Reduced | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
+    Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
+    | Finish | Reduced | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

@@ -292,7 +292,7 @@ def _bound(implementation: HookImpl) -> Callable[[HttpRequest, Turn], Any]:
 
 
 def _timed_wrapper(function: Callable[..., Any], hook: str, plugin: str) -> Callable[..., Any]:
-    """As :func:`_timed`, for a wrapper: the time includes the implementations inside."""
+    """Does what :func:`_timed` does, for a wrapper: the time includes the implementations inside."""
 
     def timed(*args: Any, **kwargs: Any) -> Generator[None, Any, Any]:
         with _timed(hook, plugin):

@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 _Shape = TypeVar("_Shape")
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
+class ManifestRow(Struct, frozen=True, forbid_unknown_fields=True):
     """One row of ``plugins:``.  option_groups: ``module:Class`` of groups whose options stand before its own."""
 
     category: str
@@ -76,13 +76,13 @@ def read(text: bytes) -> Manifest:
     return manifest
 
 
-def read_row(plain: Any) -> Row:
+def read_row(plain: Any) -> ManifestRow:
     """One row, checked; of endpoints and data sets the capabilities too, of exporters the names of files.
 
     Raises:
         ManifestError: A key is unknown or has a wrong type.
     """
-    row = _converted(plain, Row, "has a bad row")
+    row = _converted(plain, ManifestRow, "has a bad row")
     if row.category == "endpoints":
         from aiperf.sdk.endpoint import Capabilities
 
@@ -108,7 +108,7 @@ def read_row(plain: Any) -> Row:
     return row
 
 
-def with_groups(row: Row, groups: Mapping[str, tuple[OptionSpec, ...]]) -> tuple[OptionSpec, ...]:
+def with_groups(row: ManifestRow, groups: Mapping[str, tuple[OptionSpec, ...]]) -> tuple[OptionSpec, ...]:
     """All options of the row: those of its groups, then its own.  Of one field its own counts, then the first group's.
 
     Raises:

@@ -210,7 +210,7 @@ class Mailbox:
         self.counters: dict[int, control.Counters] = {}
         self.ended: set[int] = set()
         self.phase_end_ns = 0
-        self.live: dict[int, control.Live] = {}
+        self.live: dict[int, control.LiveFigures] = {}
         self.reduced: set[int] = set()
         self.summarized = False
         self.rows_wait: set[int] = set()
@@ -277,10 +277,10 @@ class Mailbox:
                 self._outcome.warn(sentence)
             case control.Notice(sentence) if sentence not in self._outcome.warnings:
                 self._outcome.warn(sentence)
-            case control.Lines(level, lines):
+            case control.LogLines(level, lines):
                 for line in lines:
                     log.log(level, "%s", line)
-            case control.Live(index):
+            case control.LiveFigures(index):
                 self.live[index] = message
             case control.Reduced(index, trouble, rows_wait):
                 self.reduced.add(index)

@@ -19,7 +19,7 @@ from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S
 
 if TYPE_CHECKING:
-    from aiperf.run.run import Run
+    from aiperf.run.run import PlannedRun
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _CANCEL_DRAIN_NS = 5 * NS_PER_S
 class Phase:
     """Drives the workers through *phase*, shows it four times a second, and ends it early at a signal or after failures."""
 
-    def __init__(self, phase: PhasePlan, run: Run) -> None:
+    def __init__(self, phase: PhasePlan, run: PlannedRun) -> None:
         self._phase, self._run, self._outcome, self._mailbox = phase, run, run.outcome, run.mailbox
         self._start_ns = self._stops = 0
         self._kill_at_s: float | None = None
@@ -155,7 +155,7 @@ class Phase:
 
 
 def snapshot_of(
-    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.Live],
+    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.LiveFigures],
     unreached_s: float = 0.0,
 ) -> Snapshot:
     """The sums of workers and reducers.  Share and time left are unknown in a phase without a size or duration."""

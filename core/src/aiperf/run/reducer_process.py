@@ -117,7 +117,7 @@ class ReducerProcess:
         plan, clock = load_run(self.journal)
         job = ReducerJob(
             self.secrets.restored(plan), self.journal, self.index, clock, self.secrets,
-            say=lambda level, lines: self.line.send(control.Lines(level, lines)),
+            say=lambda level, lines: self.line.send(control.LogLines(level, lines)),
             trouble=lambda sentence: self.line.send(control.Trouble(sentence)),
             moved=self._tell_live, warned=lambda: self._warnings.sentences,
         )  # fmt: skip
@@ -155,7 +155,7 @@ class ReducerProcess:
             return
         self._told_s = time.monotonic()
         live = self.reduction.live
-        self.line.send(control.Live(self.index, live.done, live.ttft_ms, live.itl_ms))
+        self.line.send(control.LiveFigures(self.index, live.done, live.ttft_ms, live.itl_ms))
 
 
 def _end_with_parent() -> None:

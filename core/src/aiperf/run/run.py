@@ -141,12 +141,12 @@ def _execute(
             contextlib.closing(Builder(plan, in_builder)) as builder,  # forks: before any thread
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
-            contextlib.closing(Run(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
+            contextlib.closing(PlannedRun(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
         ):
             return run.execute(builder)
 
 
-class Run:
+class PlannedRun:
     """One plan: what happens in which order.  *plan*: the built one, once the data set is there."""
 
     def __init__(

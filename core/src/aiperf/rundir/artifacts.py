@@ -187,7 +187,7 @@ def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple
 def _summary_exporters(
     summary: Summary, plan: Plan, target: Target, note: Callable[[str], None]
 ) -> list[tuple[PluginRef, SummaryExporter]]:
-    """Those of the run.
+    """The summary exporters of the run.
 
     Exporters of every kind that can't be imported are warned of here, because this happens once a run.
     """

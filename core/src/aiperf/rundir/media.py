@@ -134,7 +134,7 @@ def _found(body: bytes, data: bytes, start: int) -> int:
     return -1
 
 
-class MediaReader:
+class StoredMedia:
     """Reads the file, not by mapping: mapped pages would count as memory of each process.
 
     Raises:

@@ -81,7 +81,7 @@ class JournalRequest(Struct):
         return list(map(BytesIO(b"".join(self.pieces)).read, sizes))
 
     def empty_before(self, reads: Sequence[Read], zero_ns: int) -> list[int]:
-        """Of each of its *reads*, the latest instant at which nothing that it brought was there yet.
+        """The latest instant, for each of its *reads*, at which nothing that it brought was there yet.
 
         That is when the read before began, which emptied the socket.  Where that read may have left something, or began later
         than the stamp of what was there behind it (other clocks, other transports), it is the receive stamp of that read; and
@@ -192,7 +192,7 @@ class ShardReader:
         return chain.from_iterable(self._ends(until_ns))
 
     def _ends(self, until_ns: float) -> Iterator[list[JournalRequest]]:
-        """As :meth:`finished`, frame by frame."""
+        """The same as :meth:`finished`, frame by frame."""
         while True:
             path = journal.segment_path(self._directory, self.shard, self._segment)
             rolled = journal.segment_path(self._directory, self.shard, self._segment + 1).exists()

@@ -38,7 +38,7 @@ from msgspec import Struct
 
 from aiperf.errors import BadJournal
 from aiperf.redaction import private, without_secrets
-from aiperf.rundir.media import Kept, MediaReader, MediaWriter, audio_ns_of, cut, has_media, images_of, of_turn
+from aiperf.rundir.media import Kept, MediaWriter, StoredMedia, audio_ns_of, cut, has_media, images_of, of_turn
 from aiperf.rundir.outline import Outline, decode_outline
 from aiperf.rundir.shapes import StoredShape, same_shape, shape_of, with_path
 from aiperf.sdk.model import Conversation, HttpRequest
@@ -135,7 +135,7 @@ class StoreWriter:
         self._pool.close()
 
     def out_of_order(self, entries: int) -> None:
-        """So many entries will be added, each with its number."""
+        """*entries* will be added, each with its number."""
         path = self._directory / "dataset.places"
         private(path).write_bytes(b"\xff" * 8 * entries)
         self._places = _shared(path)
@@ -299,7 +299,7 @@ class Store:
         self._ready: memoryview | None = None
         self._places: range | memoryview = _IN_ORDER
         self._images: dict[tuple[int, int], int] = {}
-        self._pool: MediaReader | None = None
+        self._pool: StoredMedia | None = None
         self._maps: list[object] = []
         self._made = 0
         self.shapes: list[StoredShape] = []
@@ -329,7 +329,7 @@ class Store:
         return grown
 
     def _see(self, made: int) -> None:
-        """So many entries were made by now."""
+        """*made* entries were made by now."""
         self._made, places = made, self._places
         self.entries = made if places is _IN_ORDER or made == len(places) else 0
 
@@ -346,7 +346,7 @@ class Store:
         *tables, self._bodies, self._conversations = (_mapped(self._directory / f"dataset.{name}") for name in _NAMES)
         if self._pool is None:
             with suppress(FileNotFoundError):
-                self._pool = MediaReader(self._directory)
+                self._pool = StoredMedia(self._directory)
         # Unmapping would take milliseconds of a measuring loop; files double in size, so there are few maps.
         self._maps.append((tables, self._bodies, self._conversations))
         self._entries, self._turns, self._offsets, self._splices = (memoryview(table).cast("q") for table in tables)

@@ -268,7 +268,7 @@ class BatchTexts(MutableMapping[str, Sequence["str | None"]]):
         return BatchTexts({**self._texts, **others})
 
     def take(self, rows: Ints) -> BatchTexts:
-        """Those of the requests *rows*, in this order."""
+        """The texts of the requests *rows*, in this order."""
         return BatchTexts({name: partial(self._taken, name, rows) for name in self})
 
     def _taken(self, name: str, rows: Ints) -> list[str | None]:

@@ -11,7 +11,7 @@ from aiperf.errors import UsageError
 from aiperf.sdk.descriptor import OptionSpec
 
 
-class Target(Struct, frozen=True):
+class OptionTarget(Struct, frozen=True):
     """Whose an option is: *owner* is ``category:name`` of a plugin, "" for the command itself."""
 
     owner: str
@@ -22,7 +22,7 @@ class Option(Struct, frozen=True):
     """An option as a command line knows it: declared once or by several packages alike, delivered to all of them."""
 
     spec: OptionSpec
-    targets: tuple[Target, ...]
+    targets: tuple[OptionTarget, ...]
 
 
 class OptionValue(Struct):
@@ -62,4 +62,4 @@ class Configuration:
         raise NotImplementedError(f"{type(self).__name__} must define values(options)")
 
 
-__all__ = ["Configuration", "Option", "OptionValue", "Target"]
+__all__ = ["Configuration", "Option", "OptionTarget", "OptionValue"]

@@ -38,7 +38,7 @@ class Shard:
         raise NotImplementedError(f"{type(self).__name__} must define poll()")
 
     def wait(self, seconds: float) -> int | None:
-        """Likewise, once it has ended, or after so many seconds."""
+        """The exit code once it has ended, or None after so many *seconds*."""
         raise NotImplementedError(f"{type(self).__name__} must define wait(seconds)")
 
     def let_go(self) -> None:

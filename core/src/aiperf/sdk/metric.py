@@ -72,7 +72,7 @@ class PluginUnit(Struct, frozen=True):
             raise ValueError(f"the unit {self.value!r} needs a name and a scale above 0, not {self.scale}")
 
     def per(self, other: AnyUnit) -> float:
-        """As :meth:`Unit.per`."""
+        """How many of *other* make this unit, see :meth:`Unit.per`."""
         return _per(self, other)
 
 

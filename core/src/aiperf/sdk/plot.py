@@ -30,8 +30,8 @@ class Axis(Struct, frozen=True):
     log: bool = False
 
 
-class Series(Struct, frozen=True):
-    """As many *x* as *y*, all finite; *x* ascends where *kind* is ``line`` or ``steps``."""
+class PlotSeries(Struct, frozen=True):
+    """Points of a picture: as many *x* as *y*, all finite; *x* ascends where *kind* is ``line`` or ``steps``."""
 
     name: str
     x: Floats
@@ -45,7 +45,7 @@ class Figure(Struct, frozen=True):
     title: str
     x: Axis
     y: Axis
-    series: tuple[Series, ...]
+    series: tuple[PlotSeries, ...]
 
 
 def checked(figure: object) -> Figure:
@@ -65,7 +65,7 @@ def checked(figure: object) -> Figure:
     return figure
 
 
-def _check(one: Series, figure: Figure) -> None:
+def _check(one: PlotSeries, figure: Figure) -> None:
     import numpy as np
 
     whose = f"the series {one.name!r}"
@@ -143,4 +143,4 @@ class Painter(Protocol):
         """
 
 
-__all__ = ["Axis", "Figure", "Painter", "Plot", "PlotRun", "Series", "checked"]
+__all__ = ["Axis", "Figure", "Painter", "Plot", "PlotRun", "PlotSeries", "checked"]

@@ -35,7 +35,7 @@ def slept_ns() -> int:
     return clock_gettime_ns(CLOCK_BOOTTIME) - monotonic_ns() if sys.platform == "linux" else 0
 
 
-class Timer:
+class LoopTimer:
     """Calls *callback* at an absolute monotonic time.  It holds one time: the latest ``set`` counts."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -50,7 +50,7 @@ class Script:
         return history
 
 
-class Frame(NamedTuple):
+class BodyFrame(NamedTuple):
     """A body without its messages.
 
     turn: has the system messages at the start alone.  head, tail: the body up to the end of the list, and from there on.
@@ -74,7 +74,7 @@ class Grown:
 
     __slots__ = ("body", "frame", "items", "mark", "own", "plain", "request", "said")
 
-    def __init__(self, request: int, frame: Frame, body: bytes, said: str, *, items: bool, plain: bool) -> None:
+    def __init__(self, request: int, frame: BodyFrame, body: bytes, said: str, *, items: bool, plain: bool) -> None:
         self.request, self.frame, self.said, self.items, self.plain = request, frame, said, items, plain
         self.body, self.mark = bytearray(body), len(body) - len(frame.tail)
         self.own = -1
@@ -152,22 +152,22 @@ class Continuing:
         grown.request, grown.items = number, items
         return Continued(added, text, part)
 
-    def _frame(self, bare: Turn, whole: bytes, *, plain: bool) -> Frame | None:
+    def _frame(self, bare: Turn, whole: bytes, *, plain: bool) -> BodyFrame | None:
         """The frame of the body *whole*; None where the end of its list isn't found."""
         found = _divided(encoded(self._endpoint, bare, self._path).body, whole)
         if found is None or plain or not self._counts:
-            return None if found is None else Frame(bare, *found, 0, ())
+            return None if found is None else BodyFrame(bare, *found, 0, ())
         one = replace(bare, history=(*bare.history, Message("user", (_WORD,))))
         extra = {name: value for name, value in one.extra.items() if name != "tools"}
         alone, texts = self._counted(replace(one, tools=None, extra=extra)), self._counted(one)
         fits = alone[-1:] == (_WORD,) and texts[: len(alone)] == alone
-        return Frame(bare, *found, len(alone) - 1, texts[len(alone) :]) if fits else None
+        return BodyFrame(bare, *found, len(alone) - 1, texts[len(alone) :]) if fits else None
 
     def _counted(self, turn: Turn) -> tuple[str, ...]:
         return tuple(prompt(self._endpoint, turn, encoded(self._endpoint, turn, self._path)).texts)
 
     def _texts(
-        self, new: Sequence[Message], longer: Turn, added: HttpRequest, frame: Frame, *, plain: bool
+        self, new: Sequence[Message], longer: Turn, added: HttpRequest, frame: BodyFrame, *, plain: bool
     ) -> Sequence[str] | None:  # fmt: skip
         """The texts of new messages in the prompt; None where they can't be told."""
         if plain:
@@ -182,7 +182,7 @@ class Continuing:
         return said[-_KEPT:] if self._adds_up else said
 
     def _prompt(
-        self, grown: Grown, frame: Frame, texts: Sequence[str], own: list[str]
+        self, grown: Grown, frame: BodyFrame, texts: Sequence[str], own: list[str]
     ) -> str | dict[str, Any] | None:  # fmt: skip
         """What the journal says of the prompt: all of it, or how it differs from the one before.
 
@@ -211,7 +211,7 @@ def begun(body: bytes) -> dict[str, Any]:
     return {"of": STORED, "keep": 0, "new": body, "own": (0, 0), "end": 0, "last": False}
 
 
-def _part(grown: Grown, frame: Frame, piece: bytes, stored: bytes) -> dict[str, Any]:
+def _part(grown: Grown, frame: BodyFrame, piece: bytes, stored: bytes) -> dict[str, Any]:
     """How the journal has a body: *keep* bytes of that of the request *of*, *new* ones, those from *own* (first, behind the
     last) of the turn's in the data set, and *end* bytes from the end of the one before.
     """

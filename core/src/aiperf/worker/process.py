@@ -40,7 +40,7 @@ from aiperf.sdk.framing import event_mark
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import TransportSettings
 from aiperf.worker import slots
-from aiperf.worker.clock import NS_PER_S, Timer, slept_ns
+from aiperf.worker.clock import NS_PER_S, LoopTimer, slept_ns
 from aiperf.worker.cores import ask_for_short_slices
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
@@ -60,7 +60,7 @@ _UNEXPECTED_ERROR = 70
 """Exit code of a worker that ends itself because of an unexpected error: EX_SOFTWARE of sysexits.h."""
 
 
-class Place(Struct, frozen=True):
+class WorkerPlace(Struct, frozen=True):
     """The index of a worker among *workers*, and its inherited file descriptors.
 
     fds: of the progress table; with several workers, then four a phase: session slots, prefill slots, arrival numbers, session
@@ -78,7 +78,7 @@ class Share:
     phase_open: whether a phase is under way.  rises: the limits that grow in it.
     """
 
-    def __init__(self, plan: Plan, place: Place, logbook: Logbook, requests: Requests, progress: slots.Progress) -> None:
+    def __init__(self, plan: Plan, place: WorkerPlace, logbook: Logbook, requests: Requests, progress: slots.Progress) -> None:
         self.plan, self.place, self.logbook, self.requests = plan, place, logbook, requests
         self.phase_open = False
         self.rises: list[slots.Rise] = []
@@ -98,7 +98,7 @@ class Share:
         prefills = self._slots(fds[1], phase.prefill_concurrency, phase.prefill_limits_file, cells, slots.PREFILLS)
         context = DriverContext(
             phase, self.requests, slots.SlotGate(sessions, prefills if phase.prefill_concurrency is not None else None),
-            loop=self.requests.loop, timer=partial(Timer, self.requests.loop),
+            loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
             arrival_numbers=slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2]),
             session_numbers=slots.LocalCounter(cells, SESSIONS) if fds[3] < 0 else slots.SharedCounter(fds[3]),
             progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
@@ -120,7 +120,7 @@ class Share:
 
 
 async def load_share(
-    plan: Plan, secrets: Secrets, directory: Path, place: Place, hooks: Hooks, warn: Callable[[str], None]
+    plan: Plan, secrets: Secrets, directory: Path, place: WorkerPlace, hooks: Hooks, warn: Callable[[str], None]
 ) -> Share:
     """The share of this worker of the run in *directory*, connections opened ahead.
 
@@ -259,7 +259,7 @@ class Worker:
             logs.scrub_output(message.secrets.texts)
             plan = message.secrets.restored(journal.load_run(self.directory)[0])
             workers = plan.run.workers
-            place = Place(self.index, workers, self.fds if workers > 1 else self.fds[:1])
+            place = WorkerPlace(self.index, workers, self.fds if workers > 1 else self.fds[:1])
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
             self._stalls = Stalls(self.index) if plan.run.log_level <= DEBUG else None
             self.share = await load_share(plan, message.secrets, self.directory, place, hooks, self._warn)
@@ -377,7 +377,7 @@ class Worker:
                 share.requests.sweep(now)
                 self._send_counters(share.requests)
                 if self._stalls is not None and (line := self._stalls.line(share.requests, now)) is not None:
-                    self._send(control.Lines(DEBUG, [line]))
+                    self._send(control.LogLines(DEBUG, [line]))
             if self._ticks % _LOOP_TICKS == 0:
                 self._write_loop_frame(share)
         self._schedule_tick()

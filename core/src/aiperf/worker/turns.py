@@ -82,7 +82,7 @@ class Turns:
     def _continued(
         self, continuing: Continuing, grown: Grown | None, session: Session, request: int
     ) -> tuple[bytearray, Shape, Any] | None:  # fmt: skip
-        """As :meth:`encode`, by the new messages alone; None where that can't be."""
+        """Encodes the turn by the new messages alone; None where that can't be."""
         script, target, store = session.script, self._plan.target, self._store
         model, text = target.models[session.model], self._marker(session, script)
         if grown is None and session.turn == 1 and self._prepare is None and not text:
@@ -126,7 +126,7 @@ class Turns:
         return completed(conversation, session.turn, target, target.models[session.model], history, session.state), text
 
     def _whole(self, session: Session, script: Script, request: int) -> tuple[bytes, Shape, Any]:
-        """As :meth:`encode`, with all of the history."""
+        """Encodes the turn with all of the history."""
         plan, counted = self._plan, None
         turn, text = self._turn(session)
         prepared = encoded(self._endpoint, turn, plan.target.given_path)

@@ -126,7 +126,7 @@ def _head(sent: dict[str, Any]) -> Iterator[str]:
 
 
 def _flat(value: Any) -> Prompt | None:
-    """Of a text, texts, ids, lists of ids, or tensors by name."""
+    """The texts and ids of a text, texts, ids, lists of ids, or tensors by name."""
     if isinstance(value, str):
         return Prompt([value])
     if not isinstance(value, list):

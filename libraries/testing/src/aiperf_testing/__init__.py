@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aiperf_testing.endpoints import EndpointContract
     from aiperf_testing.engines import ShardEngineContract
     from aiperf_testing.exporters import BatchExporterContract, DatasetExporterContract
-    from aiperf_testing.graders import Case, GraderContract
+    from aiperf_testing.graders import GradedAnswer, GraderContract
     from aiperf_testing.hooks import HooksContract
     from aiperf_testing.journals import Recording, Words
     from aiperf_testing.manifests import check_row
@@ -66,7 +66,7 @@ _WHERE = {
         "DatasetExporterContract",
     ),
     "graders": (
-        "Case",
+        "GradedAnswer",
         "GraderContract",
     ),
     "hooks": ("HooksContract",),
@@ -115,7 +115,6 @@ __all__ = [
     "AnalysisContract",
     "ArrivalsContract",
     "BatchExporterContract",
-    "Case",
     "CheckReport",
     "CommandContract",
     "CompanionContract",
@@ -126,6 +125,7 @@ __all__ = [
     "DriverContract",
     "EndpointContract",
     "Expect",
+    "GradedAnswer",
     "GraderContract",
     "HooksContract",
     "HttpTransportContract",

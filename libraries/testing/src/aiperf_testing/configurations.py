@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import pytest
 from aiperf.errors import AiperfError, ConfigError, UsageError
 from aiperf.registry.registry import Registry
-from aiperf.sdk.configuration import Configuration, Option, OptionValue, Target
+from aiperf.sdk.configuration import Configuration, Option, OptionTarget, OptionValue
 
 from aiperf_testing.findings import shown
 from aiperf_testing.manifests import check_row
 
-_OPTIONS = tuple(Option(spec, (Target("", spec.field),)) for spec in Registry([]).kernel_options)
+_OPTIONS = tuple(Option(spec, (OptionTarget("", spec.field),)) for spec in Registry([]).kernel_options)
 
 
 class ConfigurationContract:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from aiperf.sdk.driver import Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
-from aiperf.worker.clock import Timer
+from aiperf.worker.clock import LoopTimer
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
 from aiperf_testing.findings import shown, unlike
@@ -28,7 +28,7 @@ _SPARE = 30
 _ROWS = [number for session in range(_SESSIONS) for number in (session, _TURNS, session * _TURNS)]
 
 
-class Answers:
+class TrialAnswers:
     """A request starter whose requests are answered when the trial says so."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Starter:
 
     driver: Driver[Any]
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: TrialAnswers) -> None:
         self._answers = answers
 
     def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
@@ -88,7 +88,7 @@ class Trial:
     """Drivers of one phase of four sessions with three turns, one driver per shard, and what they sent."""
 
     def __init__(self, make: type[Driver[Any]], options: Any, shards: int, **limits: Any) -> None:
-        self.answers = Answers()
+        self.answers = TrialAnswers()
         self.completions = 0
         phase = PhasePlan("profiling", "profiling", 0, "contract", rate=1000.0, **limits)
         self.slots = [LocalSlots(phase.concurrency) for _ in range(shards)]
@@ -105,7 +105,7 @@ class Trial:
                 requests=starter,
                 gate=SlotGate(self.slots[shard], self.prefills[shard] if limited else None),
                 loop=asyncio.get_running_loop(),
-                timer=partial(Timer, asyncio.get_running_loop()),
+                timer=partial(LoopTimer, asyncio.get_running_loop()),
                 arrival_numbers=LocalCounter(counters, 0),
                 session_numbers=LocalCounter(counters, 1),
                 progress=[0, 0],

@@ -34,9 +34,10 @@ class ShardEngineContract:
     options: ClassVar[Any] = None
 
     @pytest.fixture
-    def place(self, tmp_path: Path) -> Iterator[Place]:
+    def place(self, tmp_path: Path) -> Iterator[EngineBench]:
         with tempfile.TemporaryDirectory(prefix="aiperf-") as directory:
-            place = Place(type(self).engine(type(self).options), control.Switchboard(f"ipc://{directory}/control"), tmp_path)
+            board = control.Switchboard(f"ipc://{directory}/control")
+            place = EngineBench(type(self).engine(type(self).options), board, tmp_path)
             try:
                 yield place
             finally:
@@ -48,7 +49,7 @@ class ShardEngineContract:
             unlike(row.capabilities.get("shares_memory", False), self.engine.shares_memory, "say it in the manifest row")
         )
 
-    def test_a_shard_comes_up_and_ends_when_it_is_let_go(self, place: Place) -> None:
+    def test_a_shard_comes_up_and_ends_when_it_is_let_go(self, place: EngineBench) -> None:
         shard = place.start(0)
         assert place.hello() == {0}, "no shard 0 said hello: start must run the given command"
         assert shard.poll() is None, "poll gives an exit code although the shard is running: give None until it ends"
@@ -60,7 +61,7 @@ class ShardEngineContract:
         )
         shard.kill()
 
-    def test_shards_are_several(self, place: Place) -> None:
+    def test_shards_are_several(self, place: EngineBench) -> None:
         first, second = place.start(0), place.start(1)
         assert place.hello(2) == {0, 1}, "shards 0 and 1 did not both say hello: each start runs a process of its own"
         first.kill()
@@ -69,14 +70,14 @@ class ShardEngineContract:
         second.let_go()
         assert second.wait(_PATIENCE_S) == 0, "the second shard did not end with 0 when it was let go"
 
-    def test_a_shard_that_fails_says_so_in_the_log(self, place: Place) -> None:
+    def test_a_shard_that_fails_says_so_in_the_log(self, place: EngineBench) -> None:
         words = ("-c", "import sys; sys.stderr.write('no luck'); sys.exit(7)")
         shard = place.engine.start(ShardStart(0, (sys.executable, *words), (), place.log))
         assert shard.wait(_PATIENCE_S) == 7, "a shard that exits with 7 gave another code: wait gives its exit code"
         assert place.log.read_text().startswith("what stood there\n"), "the log lost what stood there: append to it"
         assert "no luck" in place.log.read_text(), "the log lacks what the shard wrote to standard error: append its output"
 
-    def test_what_shards_share_is_inherited(self, place: Place) -> None:
+    def test_what_shards_share_is_inherited(self, place: EngineBench) -> None:
         if not self.engine.shares_memory:
             pytest.skip("its shards share no memory")
         read, write = os.pipe()
@@ -92,7 +93,7 @@ class ShardEngineContract:
         os.close(read)
 
 
-class Place:
+class EngineBench:
     """An engine, a control channel, and a log."""
 
     def __init__(self, engine: ShardEngine, board: control.Switchboard, directory: Path) -> None:

@@ -24,7 +24,7 @@ ODD = (
 """Unusual answers of models."""
 
 
-class Case(Struct, frozen=True):
+class GradedAnswer(Struct, frozen=True):
     """An answer with its expected grade.
 
     extracted: None skips the comparison.  case: what ``grade(case)`` gets; None makes one of *expected* and *response*, with
@@ -53,7 +53,7 @@ class Case(Struct, frozen=True):
 _ROUNDS = 8
 
 
-def _outcome(grader: Grader, case: Case) -> Grade | str:
+def _outcome(grader: Grader, case: GradedAnswer) -> Grade | str:
     """The grade, or the exception, which the contract judges elsewhere."""
     try:
         return case.grade(grader)
@@ -66,11 +66,11 @@ class GraderContract:
 
         class TestMineKeepsTheContract(GraderContract):
             grader = Mine
-            cases = (Case("B", "The answer is B.", correct=True), Case("B", "C", correct=False))
+            cases = (GradedAnswer("B", "The answer is B.", correct=True), GradedAnswer("B", "C", correct=False))
     """
 
     grader: ClassVar[type[Grader]]
-    cases: ClassVar[Sequence[Case]]
+    cases: ClassVar[Sequence[GradedAnswer]]
     options: ClassVar[Any] = None
 
     def _made(self) -> Grader:
@@ -128,7 +128,8 @@ class GraderContract:
     def test_the_same_answer_gets_the_same_grade_every_time(self) -> None:
         # What only the author has is not asked for: these answers need no right grade, but always the same one.
         own = inspect.getattr_static(type(self), "cases")
-        cases = own if isinstance(own, Sequence) else [Case(expected, text, False) for expected in ("B", "42") for text in ODD]
+        odd = [GradedAnswer(expected, text, False) for expected in ("B", "42") for text in ODD]
+        cases = own if isinstance(own, Sequence) else odd
         first = [_outcome(self._made(), case) for case in cases]
         for _ in range(_ROUNDS if cases is not own else 2):  # own cases may take long
             again = [_outcome(self._made(), case) for case in cases]

@@ -16,12 +16,12 @@ from aiperf.sdk.exporter import LEVELS, Exporter
 from aiperf_testing.findings import unlike
 
 
-def row_of(category: str, plugin: Any) -> manifest.Row:
+def row_of(category: str, plugin: Any) -> manifest.ManifestRow:
     """The manifest row of *plugin*; AssertionError where its package lacks the entry point or the row."""
     return _found(category, plugin)[0]
 
 
-def _found(category: str, plugin: Any) -> tuple[manifest.Row, manifest.Manifest]:
+def _found(category: str, plugin: Any) -> tuple[manifest.ManifestRow, manifest.Manifest]:
     module, value = _where(plugin)
     package = module.partition(".")[0]
     names = [
@@ -54,7 +54,7 @@ def _where(plugin: Any) -> tuple[str, str]:
     return named.__module__, f"{named.__module__}:{named.__qualname__}"
 
 
-def check_row(category: str, plugin: Any) -> manifest.Row:
+def check_row(category: str, plugin: Any) -> manifest.ManifestRow:
     """The manifest row, after checks of its summary and of its options against their model."""
     row, read = _found(category, plugin)
     assert row.summary, f"the row of {row.category}:{row.name} has no summary"
@@ -69,7 +69,7 @@ def check_row(category: str, plugin: Any) -> manifest.Row:
     return row
 
 
-def check_taken(row: manifest.Row) -> None:
+def check_taken(row: manifest.ManifestRow) -> None:
     """What an endpoint takes of ``--extra-inputs`` are fields of its options."""
     taken = set(row.capabilities.get("takes", ()))
     fields = set() if row.options_model is None else set(_class(row.options_model).option_defaults)

@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Of pytest-xdist: a worker is about to be started."""
+    """A worker of pytest-xdist is about to be started."""
     node.workerinput[_FILES] = node.config.stash.get(_MADE, [])
 
 

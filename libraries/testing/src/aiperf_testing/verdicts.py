@@ -54,7 +54,7 @@ def _taken(struct: type[Any], changes: dict[str, Any], *, beside: tuple[type[Any
 
 
 def _nothing() -> Evidence:
-    """Of a run that ended before its first request."""
+    """The evidence of a run that ended before its first request."""
     measurement = Measurement("read", loopback=False, arrivals=Arrivals())
     summary = replace(
         sample_summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
@@ -65,7 +65,7 @@ def _nothing() -> Evidence:
 
 
 def _trouble() -> Evidence:
-    """Of a run in which everything that can be counted went wrong."""
+    """The evidence of a run in which everything that can be counted went wrong."""
     plan = sample_plan(
         Path("run"), use_server_token_count=True,
         phases=(PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst", duration_ns=10**9)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf import AiperfError, Axis, Figure, Plot, PlotRun, PluginError, Series, UsageError
+from aiperf import AiperfError, Axis, Figure, Plot, PlotRun, PlotSeries, PluginError, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor
@@ -31,7 +31,8 @@ class Latency(Plot):
     title = "Latency"
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        series = [Series(run.label, np.arange(1.0, 1.0 + len(y)), y) for run in runs if len(y := run.column("request_latency"))]
+        drawn = [(run.label, y) for run in runs if len(y := run.column("request_latency"))]
+        series = [PlotSeries(label, np.arange(1.0, 1.0 + len(y)), y) for label, y in drawn]
         return Figure(self.title, Axis("request"), Axis("latency (ms)", log=True), tuple(series)) if series else None
 
 
@@ -122,7 +123,7 @@ def broken(made: object) -> type[Plot]:
     return Broken
 
 
-def shown(*series: Series, log: bool = False) -> Figure:
+def shown(*series: PlotSeries, log: bool = False) -> Figure:
     return Figure("Broken", Axis("time (s)"), Axis("latency (ms)", log=log), series)
 
 
@@ -135,14 +136,17 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
     [
         ("<svg/>", "draw() gave str, not a Figure"),
         (shown(), "a figure without a series; where there is nothing to show draw() gives None"),
-        (shown(Series("a", ONE, TWO)), "the series 'a' has 1 x and 2 y"),
-        (shown(Series("a", ONE[:0], ONE[:0])), "the series 'a' has no value"),
-        (shown(Series("a", ONE, ONE, kind="blobs")), "the series 'a' is of kind 'blobs', not line, points, steps, path"),
-        (shown(Series("a", [1], ONE)), "x of the series 'a' is no array of numbers"),  # type: ignore[arg-type]
-        (shown(Series("a", ONE, np.array([np.nan]))), "y of the series 'a' isn't finite throughout"),
-        (shown(Series("a", ONE, -ONE), log=True), "y of the series 'a' isn't positive throughout, and its axis is in decades"),
-        (shown(Series("a", TWO[::-1], TWO)), "x of the series 'a' doesn't ascend, and neighbours are joined"),
-        (shown(Series("a", ONE, ONE), Series("a", TWO, TWO)), "two series are called 'a'"),
+        (shown(PlotSeries("a", ONE, TWO)), "the series 'a' has 1 x and 2 y"),
+        (shown(PlotSeries("a", ONE[:0], ONE[:0])), "the series 'a' has no value"),
+        (shown(PlotSeries("a", ONE, ONE, kind="blobs")), "the series 'a' is of kind 'blobs', not line, points, steps, path"),
+        (shown(PlotSeries("a", [1], ONE)), "x of the series 'a' is no array of numbers"),  # type: ignore[arg-type]
+        (shown(PlotSeries("a", ONE, np.array([np.nan]))), "y of the series 'a' isn't finite throughout"),
+        (
+            shown(PlotSeries("a", ONE, -ONE), log=True),
+            "y of the series 'a' isn't positive throughout, and its axis is in decades",
+        ),
+        (shown(PlotSeries("a", TWO[::-1], TWO)), "x of the series 'a' doesn't ascend, and neighbours are joined"),
+        (shown(PlotSeries("a", ONE, ONE), PlotSeries("a", TWO, TWO)), "two series are called 'a'"),
     ],
 )
 def test_a_bad_figure_is_named_and_the_others_are_drawn(
@@ -156,7 +160,7 @@ def test_a_bad_figure_is_named_and_the_others_are_drawn(
 
 @pytest.mark.parametrize("label", ["a$b_{$c", "_hidden", "50% & <more>"])
 def test_a_directory_may_have_any_name(tmp_path: Path, label: str) -> None:
-    figure = shown(Series(label, TWO, TWO), Series("other", TWO, TWO))
+    figure = shown(PlotSeries(label, TWO, TWO), PlotSeries("other", TWO, TWO))
     drawn = picture(figure, tmp_path / "names.svg", theme="light").read_text()
     assert label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in drawn
 
@@ -170,14 +174,14 @@ def test_a_directory_may_have_any_name(tmp_path: Path, label: str) -> None:
     ],
 )
 def test_an_axis_that_does_not_start_at_zero_says_so(tmp_path: Path, x: Any, log: bool, label: str) -> None:
-    figure = Figure("Broken", Axis("time (s)", log=log), Axis("latency (ms)"), (Series("a", x, TWO),))
+    figure = Figure("Broken", Axis("time (s)", log=log), Axis("latency (ms)"), (PlotSeries("a", x, TWO),))
     drawn = picture(figure, tmp_path / "axis.svg", theme="light").read_text()
     assert f"<!-- {label} -->" in drawn and "<!-- latency (ms) -->" in drawn
 
 
 def test_values_below_zero_are_in_the_picture(tmp_path: Path) -> None:
     below, above = (
-        picture(shown(Series("a", TWO, y)), tmp_path / f"{name}.svg", theme="light").read_text()
+        picture(shown(PlotSeries("a", TWO, y)), tmp_path / f"{name}.svg", theme="light").read_text()
         for name, y in (("below", np.array([-5.0, 5.0])), ("above", np.array([5.0, 5.0])))
     )
     assert "<!-- −4 -->" in below and "<!-- −4 -->" not in above

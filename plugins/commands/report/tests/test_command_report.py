@@ -39,7 +39,7 @@ from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.testing import CommandContract
 from aiperf_command_report import Report
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_testing.plans import sample_plan, sample_ref
 
 ZERO, WALL = 1_000_000_000, 1_795_188_652_000_000_000
@@ -289,7 +289,7 @@ def defined() -> PluginOptions:
 def columns_of(run: Path) -> Path:
     """The run with its columns written, and no request left open."""
     plan, clock = load_run(run / "journal")
-    reducer = Reducer(plan.replacing(journal=str(run / "journal")), run / "journal", 0, 1, clock=clock)
+    reducer = ShardReducer(plan.replacing(journal=str(run / "journal")), run / "journal", 0, 1, clock=clock)
     reducer.finish()
     return run
 

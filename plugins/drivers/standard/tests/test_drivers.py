@@ -14,7 +14,7 @@ import pytest
 import uvloop
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
-from aiperf.worker.clock import Timer
+from aiperf.worker.clock import LoopTimer
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 from aiperf_driver_standard.burst import BurstDriver
 from aiperf_driver_standard.paced import PacedDriver
@@ -52,7 +52,7 @@ class FakeHost:
 def context(host: FakeHost, loop: asyncio.AbstractEventLoop, phase: PhasePlan, **changes: Any) -> DriverContext:
     cells = [0, 0]
     arrivals, sessions = LocalCounter(cells, ARRIVALS), LocalCounter(cells, SESSIONS)
-    timer = partial(Timer, loop)
+    timer = partial(LoopTimer, loop)
     return DriverContext(phase, host, gate(phase), loop, timer, arrivals, sessions, [0, 0], max_turns=host.turns, **changes)
 
 

@@ -19,7 +19,7 @@ from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED
 from aiperf_reducer_columns.reduce.batches import StoredBatch, stored_batches
 from aiperf_reducer_columns.reduce.bulk import BulkRows
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.reduce.rows import RowMaker, TokenCounts
 from aiperf_testing.journals import CLOCK, Plain, Recording, Words
 from aiperf_testing.plans import sample_ref
@@ -57,7 +57,7 @@ def reduced(made: Recording, *, bulk: bool) -> list[StoredBatch]:
     for path in journal.numbered(made.journal, "columns-*.*"):
         path.unlink()
     with patch.object(BulkRows, "can_read", BulkRows.can_read if bulk else lambda _: False):
-        Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+        ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     return list(stored_batches(made.journal))
 
 

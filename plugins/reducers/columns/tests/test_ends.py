@@ -21,7 +21,7 @@ from aiperf.testing.plans import sample_ref
 from aiperf_reducer_columns.reduce import batches as stored_batches
 from aiperf_reducer_columns.reduce.heads import said_in
 from aiperf_reducer_columns.reduce.reasons import coded, decoded, joined
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.reduce.several_answers import prompts_in
 from aiperf_reducer_columns.reduce.usage import Usage, added, counted
 from aiperf_reducer_columns.report.report import write_summary
@@ -31,7 +31,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def reduced(made: Recording) -> RecordBatch:
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     (batch,) = stored_batches.batches(made.journal, made.plan)
     return batch
 

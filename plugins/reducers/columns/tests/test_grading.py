@@ -24,7 +24,7 @@ from aiperf.sdk.model import Conversation, Delta, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf_reducer_columns.reduce.batches import batches
-from aiperf_reducer_columns.reduce.reducer import Outlets, Reducer
+from aiperf_reducer_columns.reduce.reducer import Outlets, ShardReducer
 from aiperf_reducer_columns.report.report import report, write_summary
 from aiperf_testing.journals import CLOCK, Plain, Recording, event, plan_for
 from aiperf_testing.plans import sample_ref
@@ -103,7 +103,7 @@ def answered(directory: Path, grader: type[Grader] | None, *answers: Any, **chan
             **({} if answer is not None else {"outcome": journal.ERROR, "status": 500}),
         )  # fmt: skip
     made.flush(90 * MS)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     (batch,) = batches(made.journal, made.plan)
     return made, batch
 
@@ -239,7 +239,7 @@ def slowly(
         made.read(turn, (turn + 1) * 10 * MS + MS, event(text=text, finish="stop"))
         made.done(turn, (turn + 1) * 10 * MS + 2 * MS)
     made.flush(90 * MS)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     made.ended(cancelled=cancelled)
     (waiting,) = batches(made.journal, made.plan)
     assert columns(waiting, "graded") == [[0] * len(texts)]
@@ -329,7 +329,7 @@ def test_nothing_is_graded_where_no_grader_was_chosen(tmp_path: Path) -> None:
 
 def test_a_report_keeps_the_grades_without_the_grader(tmp_path: Path) -> None:
     made, _ = answered(tmp_path, Same, {"text": "4"}, {"text": "Lyon"})
-    work = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK, durable=False)
+    work = ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK, durable=False)
     work.finish()
     made.ended()
     write_summary(made.journal)

@@ -65,7 +65,7 @@ def test_a_request_of_which_nothing_is_known_has_a_line() -> None:
 
 
 def test_lines_come_over_the_control_channel() -> None:
-    lines = control.Lines(5, ["one", "two"])
+    lines = control.LogLines(5, ["one", "two"])
     assert control.decode(control.encode(lines)) == lines
 
 

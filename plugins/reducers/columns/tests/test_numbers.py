@@ -15,7 +15,7 @@ from aiperf.sdk.metric import Analysis, MetricDeclaration, PluginFold, PluginUni
 from aiperf.sdk.summary import Result, SeriesSummary, Summary
 from aiperf.testing import EndpointContract, MetricContract, sample_batch
 from aiperf_reducer_columns.reduce.batches import stored_batches
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.report.report import report, write_summary
 from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer, catalogue
 from aiperf_reducer_columns.statistics.grouped import BySlice
@@ -76,7 +76,7 @@ def answers(directory: Path, *streams: tuple[dict[str, Any], ...], **changes: An
 
 
 def summed(made: Recording) -> Summary:
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     made.ended()
     write_summary(made.journal)
     return msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)

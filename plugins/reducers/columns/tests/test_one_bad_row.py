@@ -20,7 +20,7 @@ from aiperf.sdk.metric import PluginUnit
 from aiperf.sdk.model import Conversation, Turn
 from aiperf.sdk.summary import Summary
 from aiperf_reducer_columns.reduce.batches import batch_of, read_batches
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.report.report import write_summary
 from aiperf_testing.journals import CLOCK, Plain, Recording, event
 from aiperf_testing.plans import sample_ref
@@ -59,7 +59,7 @@ def answered(directory: Path, *bodies: bytes, **changes: Any) -> tuple[RecordBat
     for number, body in enumerate(bodies):
         made.answered(number, number * MS, (number * MS + 500_000, body), entry=number)
     made.flush(len(bodies) * MS)
-    reducer = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK)
+    reducer = ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK)
     reducer.finish()
     made.ended()
     write_summary(made.journal)
@@ -107,7 +107,7 @@ def test_texts_of_a_transport_that_are_no_text_cost_their_own_request_alone(tmp_
         made.answered(number, number * MS, (number * MS + 500_000, event(text="a b")))
     made.text(1, "head", {"reason": 7, "headers": 3})
     made.flush(9 * MS)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     (stored,) = [each for each, _ in read_batches(journal.columns_path(made.journal, 0, 0)) if each.count]
     outcomes = stored.columns()["outcome"].tolist()
     assert outcomes == [journal.COMPLETED, journal.ERROR, journal.COMPLETED]

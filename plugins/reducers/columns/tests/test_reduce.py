@@ -37,7 +37,7 @@ from aiperf_reducer_columns.reduce.answer import MARKED
 from aiperf_reducer_columns.reduce.aside import ReaderDiedError
 from aiperf_reducer_columns.reduce.batches import StoredBatch, batch_of, read_batches
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
-from aiperf_reducer_columns.reduce.reducer import Reducer, saved_reductions
+from aiperf_reducer_columns.reduce.reducer import ShardReducer, saved_reductions
 from aiperf_reducer_columns.report.report import write_summary
 from aiperf_reducer_columns.running import ColumnsReduction
 from aiperf_testing.journals import CLOCK, Plain, Recording, event
@@ -99,8 +99,8 @@ def recording(directory: Path, **changes: Any) -> Recording:
     return Recording(directory, **changes)
 
 
-def reducer(made: Recording, index: int = 0, *, durable: bool = True) -> Reducer:
-    return Reducer(made.plan, made.journal, index, made.plan.run.reducers, clock=CLOCK, durable=durable)
+def reducer(made: Recording, index: int = 0, *, durable: bool = True) -> ShardReducer:
+    return ShardReducer(made.plan, made.journal, index, made.plan.run.reducers, clock=CLOCK, durable=durable)
 
 
 def stored(made: Recording, index: int = 0) -> list[StoredBatch]:
@@ -761,7 +761,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[s
     return outcome_of(made)
 
 
-def one_frame_at_a_time(work: Reducer, frames: int) -> None:
+def one_frame_at_a_time(work: ShardReducer, frames: int) -> None:
     for _ in range(frames):
         work.step(0.0)
         work.emit()
@@ -778,7 +778,7 @@ def test_a_reducer_that_dies_and_starts_again_changes_nothing(
     assert outcome_of(made) == undisturbed
 
 
-def rest_aside(made: Recording, frames: int = 0) -> Reducer:
+def rest_aside(made: Recording, frames: int = 0) -> ShardReducer:
     """A reducer that has taken so many frames by itself, and all the others from a second process."""
     work = reducer(made)
     one_frame_at_a_time(work, frames)
@@ -814,7 +814,7 @@ def test_a_second_process_that_dies_costs_no_request(
 ) -> None:  # fmt: skip
     made = a_run(tmp_path)
     with monkeypatch.context() as patched, pytest.raises(ReaderDiedError, match=f"the process that reads the journal {fate}"):
-        patched.setattr(Reducer, "_read_rest", lambda work, end: (work.emit(), death()))
+        patched.setattr(ShardReducer, "_read_rest", lambda work, end: (work.emit(), death()))
         rest_aside(made, 5)
     reducer(made).finish()
     assert outcome_of(made) == undisturbed

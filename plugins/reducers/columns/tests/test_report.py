@@ -26,7 +26,7 @@ from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf_reducer_columns.reduce import batches
 from aiperf_reducer_columns.reduce.batches import StoredBatch, read_batches
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.report.report import report
 from aiperf_testing.journals import CLOCK, Plain, Recording, Words, event
 from aiperf_testing.plans import sample_ref
@@ -332,7 +332,7 @@ def test_requests_of_lost_columns_are_counted_and_the_files_named(tmp_path: Path
     made = recording(tmp_path)
     answered(made, 0, 1, 2, 3)
     made.flush(9 * MS)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     files = journal.numbered(made.journal, "columns-*.*")
     made.ended(requests={0: 4}, columns={path.name: path.stat().st_size for path in files})
     assert summary(made).complete
@@ -408,7 +408,7 @@ def test_a_metric_that_fails_in_one_reducer_gives_only_a_warning(tmp_path: Path)
             made.answered(request, start, (start + MS, event(text="a")), shard=shard, n=2 * request + shard)
         made.flush(9 * MS, shard=shard)
     for index in (0, 1):
-        Reducer(made.plan, made.journal, index, 2, clock=CLOCK).finish()
+        ShardReducer(made.plan, made.journal, index, 2, clock=CLOCK).finish()
     from aiperf_reducer_columns.report.report import write_summary
 
     made.ended(warnings=("first",))
@@ -423,7 +423,7 @@ def test_where_a_plugin_failed_its_segments_stay(tmp_path: Path) -> None:
         made = recording(tmp_path / name, metrics=(ref("metrics", metric),))
         answered(made, 2)
         made.flush(9 * MS)
-        Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+        ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
         assert len(list(made.journal.glob("shard-*.seg"))) == left
 
 
@@ -466,7 +466,7 @@ def test_an_answer_that_was_cut_short_keeps_its_instants(tmp_path: Path, outcome
     made.text(0, "error", {"message": "reset", "type": "ConnectionResetError"})
     made.done(0, 5 * MS, outcome=outcome, status=200)
     made.flush(9 * MS)
-    work = Reducer(made.plan, made.journal, 0, 1, clock=CLOCK)
+    work = ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK)
     work.finish()
     (frame,) = journal.frames(journal.columns_path(made.journal, 0, 0))
     stored = msgspec.msgpack.decode(frame.payload, type=StoredBatch)
@@ -482,7 +482,7 @@ def test_batches_keep_their_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for request in range(11, 20):
         made.sent(request, request * MS)
     made.flush(90 * MS)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     frames = journal.frames(journal.columns_path(made.journal, 0, 0))
     assert [frame.count for frame in frames] == [4, 4, 4, 4, 4]
 
@@ -566,7 +566,7 @@ def test_a_run_is_saved_whole_and_read_back(tmp_path: Path) -> None:
 
 def cut_columns(made: Recording, change: Callable[[StoredBatch], StoredBatch]) -> None:
     """Reduce the recording as a run does, and then *change* each frame of its columns."""
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     (path,) = journal.numbered(made.journal, "columns-0.*")
     stored = [batch for batch, _ in read_batches(path)]  # unpacked, as earlier versions wrote them
     path.write_bytes(
@@ -605,7 +605,7 @@ def test_missing_columns_of_an_older_version_come_from_kept_answers(tmp_path: Pa
 
 def damaged(made: Recording, frame: int) -> None:
     """Reduce the recording as a run does, a request a frame, and then flip a bit in one of them."""
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     (path,) = journal.numbered(made.journal, "columns-0.*")
     begins = [0, *(each.end for each in journal.frames(path))]
     content = bytearray(path.read_bytes())

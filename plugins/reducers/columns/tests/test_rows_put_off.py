@@ -21,7 +21,7 @@ from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
 from aiperf_reducer_columns.reduce import batches as stored_batches
 from aiperf_reducer_columns.reduce.outlets import Outlets
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.report.report import write_summary
 from aiperf_testing.journals import CLOCK, Recording, event
 from aiperf_testing.plans import sample_ref
@@ -80,11 +80,11 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_batches, "BATCH_REQUESTS", 3)
 
 
-def reducer(made: Recording) -> Reducer:
-    return Reducer(made.plan, made.journal, 0, 1, clock=CLOCK)
+def reducer(made: Recording) -> ShardReducer:
+    return ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK)
 
 
-def summary_of(made: Recording, work: Reducer) -> dict[str, Any]:
+def summary_of(made: Recording, work: ShardReducer) -> dict[str, Any]:
     write_summary(made.journal, reductions=[work.reduction])
     summary = msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
     builtins: dict[str, Any] = msgspec.to_builtins(summary)
@@ -104,7 +104,7 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[str, 
     return part(made), summary_of(made, work)
 
 
-def put_off(made: Recording, frames: int, *, aside: bool) -> Reducer:
+def put_off(made: Recording, frames: int, *, aside: bool) -> ShardReducer:
     """A reducer that has exported what so many frames have, and has put off the rest."""
     work = reducer(made)
     for _ in range(frames):
@@ -230,7 +230,7 @@ def test_nothing_is_put_off_where_nothing_is_exported(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(os, "fork", counted)
     made = a_run(tmp_path)
-    work = Reducer(made.plan.replacing(exporters=()), made.journal, 0, 1, clock=CLOCK)
+    work = ShardReducer(made.plan.replacing(exporters=()), made.journal, 0, 1, clock=CLOCK)
     work.put_off_rows()
     work.read_aside(load_end(made.journal))
     work.finish(load_end(made.journal), save=False)

@@ -9,7 +9,7 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan, Plan, TlsPlan
 from aiperf.sdk.summary import STATISTICS, Result
 from aiperf.sdk.verdict import AnswerCounts
-from aiperf_reducer_columns.reduce.reducer import Reducer
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.report.evidence import arrivals, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
 from aiperf_reducer_columns.statistics.fold import Buckets
@@ -293,6 +293,6 @@ def test_the_model_of_an_answer_is_kept_for_reports(tmp_path: Any) -> None:
     made.ended()
     sentence = f"the server answers as the model 'other/one', and {made.plan.target.models[0]!r} was asked for"
     assert sentence in "".join(report(made.directory)[0].warnings)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()  # and drops the segments
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()  # and drops the segments
     assert not list(made.journal.glob("*.seg"))
     assert sentence in "".join(report(made.directory)[0].warnings)

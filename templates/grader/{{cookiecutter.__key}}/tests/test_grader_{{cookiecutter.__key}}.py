@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiperf.testing import Case
+from aiperf.testing import GradedAnswer
 
 from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
 from {{ cookiecutter.__module }}.contract import {{ cookiecutter.__class }}Contract
@@ -13,5 +13,5 @@ class TestItKeepsTheContract({{ cookiecutter.__class }}Contract):
 
 
 def test_it_says_what_it_went_by() -> None:
-    case = Case("doors", "It has keys.", correct=False)
+    case = GradedAnswer("doors", "It has keys.", correct=False)
     assert "'keys'" in case.grade({{ cookiecutter.__class }}()).explanation

@@ -71,12 +71,12 @@ class Blocks:
 
     @property
     def hits(self) -> NDArray[np.int32]:
-        """Of each row the number of leading blocks whose ids an earlier row has."""
+        """The number, for each row, of leading blocks whose ids an earlier row has."""
         return self._hits.values
 
     @property
     def repeated(self) -> NDArray[np.int32]:
-        """Of each row the number of blocks whose id stands in the same place of another row."""
+        """The number, for each row, of blocks whose id stands in the same place of another row."""
         return self._repeated.values
 
     def add(self, ids: Keys, lengths: Numbers) -> Batch:

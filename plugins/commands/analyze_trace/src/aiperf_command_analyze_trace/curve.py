@@ -97,7 +97,7 @@ class CacheCurve:
         return [CachePoint(size, self.hit_rate(size)) for size in sizes]
 
     def _sorted_distances(self) -> NDArray[np.float64]:
-        """Of each asked reference how many other blocks were used since the block was."""
+        """For each asked reference, how many other blocks were used since the block was."""
         if self._distances is None:
             times, before = self._sample.values()
             rows, asked = times >> _PLACES, before >= 0

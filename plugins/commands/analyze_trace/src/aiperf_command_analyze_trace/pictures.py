@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from aiperf import AiperfError, Axis, Figure, Series, UsageError
+from aiperf import AiperfError, Axis, Figure, PlotSeries, UsageError
 from aiperf.sdk.plot import Painter
 from aiperf.sdk.registry import InstalledPlugins
 
@@ -35,7 +35,7 @@ def draw(report: TraceReport, source: Path, path: Path, registry: InstalledPlugi
     sizes = np.array([point.blocks * report.block_size for point in points], np.float64)
     rates = np.array([point.hit_rate * 100 for point in points])
     x, y = Axis("Size of the cache (tokens)", log=True), Axis("Blocks found (%)")
-    figure = Figure("Hit rate over cache size", x, y, (Series("hit rate", sizes, rates),))
+    figure = Figure("Hit rate over cache size", x, y, (PlotSeries("hit rate", sizes, rates),))
     blocks = f"{report.distinct_blocks:,} blocks of {report.block_size} tokens"
     caption = f"{source.name}: {report.total_requests:,} requests, {blocks}"
     return painter.paint(figure, path, [caption])

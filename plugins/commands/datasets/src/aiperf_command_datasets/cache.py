@@ -45,7 +45,7 @@ class CachedSet(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Of the files that are there."""
+        """The size of the files that are there."""
         return sum(file.bytes or 0 for file in self.files if file.path is not None)
 
 

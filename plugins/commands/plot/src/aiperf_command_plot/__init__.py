@@ -50,7 +50,7 @@ class PlotCommand(Command[PlotOptions]):
         return 1 if failures else 0
 
     def paint(self, figure: Figure, path: Path, caption: Sequence[str] = ()) -> Path:
-        """As :class:`aiperf.sdk.plot.Painter`."""
+        """See :class:`aiperf.sdk.plot.Painter`."""
         from aiperf_command_plot.pictures import picture
 
         return picture(checked(figure), path, theme="light", caption=caption)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from aiperf import AiperfError, Figure, Series, atomic
+from aiperf import AiperfError, Figure, PlotSeries, atomic
 from aiperf.sdk.plot import Axis
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ def picture(figure: Figure, path: Path, *, theme: str, caption: Sequence[str] = 
     return path
 
 
-def _draw(axes: Axes, series: Series, colour: str) -> None:
+def _draw(axes: Axes, series: PlotSeries, colour: str) -> None:
     alone = len(series.x) == 1
     if series.kind == "points":
         size = 7.0 if alone else 3.0

@@ -31,7 +31,7 @@ _REPORTS = "reports.jsonl"
 _POLL_S = 0.02
 
 
-class Verdict(Struct, frozen=True):
+class ContractOutcome(Struct, frozen=True):
     """faults: of each check that failed, the plugin and a sentence.  wanting: plugins without the material of some checks."""
 
     faults: tuple[tuple[Descriptor, str], ...]
@@ -44,8 +44,8 @@ def available() -> bool:
 
 def check(
     registry: InstalledPlugins, plugins: Sequence[Descriptor], limit_s: float = LIMIT_S,
-    passed: Callable[[Verdict, int], None] = lambda verdict, reached: None,
-) -> Verdict:  # fmt: skip
+    passed: Callable[[ContractOutcome, int], None] = lambda verdict, reached: None,
+) -> ContractOutcome:  # fmt: skip
     """Put *plugins* to their contracts.
 
     A plugin that hangs or ends the process is a fault; those behind it are tried in another process.  *passed* is called with
@@ -59,8 +59,8 @@ def check(
     wanting: dict[int, set[str]] = {}
     raised: set[tuple[int, str]] = set()
 
-    def verdict() -> Verdict:
-        return Verdict(tuple(faults), tuple((left[i], tuple(sorted(what))) for i, what in sorted(wanting.items())))
+    def verdict() -> ContractOutcome:
+        return ContractOutcome(tuple(faults), tuple((left[i], tuple(sorted(what))) for i, what in sorted(wanting.items())))
 
     begun = 0
     while begun < len(left):

@@ -113,7 +113,7 @@ def _checked(
         owner = [at for at in share for _ in sound[at]]
         done: set[int] = set()
 
-        def passed(verdict: contracts.Verdict, reached: int) -> None:
+        def passed(verdict: contracts.ContractOutcome, reached: int) -> None:
             over = [at for at in share if at not in done and at not in owner[reached:]]
             for at in over:
                 done.add(at)

@@ -8,7 +8,7 @@ from collections.abc import Sequence as ListOf
 
 from msgspec import Struct
 
-from aiperf_command_simulate.dialect import Ask, Dialect, Frame, Piece, Usage, Writer
+from aiperf_command_simulate.dialect import Ask, Dialect, EventWriter, Piece, Usage, Writer
 from aiperf_command_simulate.engine import Sequence
 from aiperf_command_simulate.faults import BODIES, Faults
 from aiperf_command_simulate.http1 import Connection
@@ -76,7 +76,7 @@ class Answer:
         ask: Ask,
         faults: Faults,
         dialect: Dialect,
-        frame: Frame,
+        frame: EventWriter,
         writer: Writer,
         meters: Meters,
         truth: Truth,

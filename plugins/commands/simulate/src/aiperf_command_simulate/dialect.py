@@ -66,7 +66,7 @@ class Usage(Struct, frozen=True):
     timing: dict[str, float] | None = None
 
     def written(self) -> dict[str, Any]:
-        """As OpenAI's older APIs write them."""
+        """The form that OpenAI's older APIs write."""
         usage: dict[str, Any] = {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
@@ -93,7 +93,7 @@ class Piece(Struct, frozen=True):
     made: int = 0
 
 
-class Frame(Protocol):
+class EventWriter(Protocol):
     """Makes the events of a stream of JSON, as bytes."""
 
     def __call__(self, data: bytes, name: bytes = b"") -> bytes: ...
@@ -153,7 +153,7 @@ class Opened(Struct, frozen=True):
     model: str
     ask: Ask
     faults: Faults
-    frame: Frame
+    frame: EventWriter
     call: str | None = None
 
 

@@ -16,7 +16,7 @@ from aiperf_command_analyze_trace.statistics import Spread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aiperf_command_synthesize.model import Model, Session, Sessions
+from aiperf_command_synthesize.model import AgenticSession, Model, Sessions
 from aiperf_command_synthesize.options import SynthesizeOptions
 from aiperf_command_synthesize.views import cache_explorer, report, simulation
 
@@ -26,7 +26,7 @@ _PAGES = ("report.html", "cache_explorer.html", "simulation.html")
 _LAYERS = ("L1", "L1.5", "L2")
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+class AgenticManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What makes a data set again: it can be given as ``--config``."""
 
     config_name: str
@@ -48,7 +48,7 @@ def agentic_code(options: SynthesizeOptions, *, now: float) -> tuple[Path, list[
     if (problem := model.problem()) is not None:
         where = "--max-isl" if options.max_isl is not None else "--config"
         raise AiperfError(f"{where}: no session can be made: {problem}")
-    manifest = Manifest(name, options.seed, options.num_sessions, model, options.max_osl)
+    manifest = AgenticManifest(name, options.seed, options.num_sessions, model, options.max_osl)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     folder = (options.output or Path()) / f"{name}_{options.num_sessions}s_seed{options.seed}_{stamp}"
     try:
@@ -65,7 +65,7 @@ def _configured(config: str | None) -> tuple[str, Model]:
     if config is None or config == _DEFAULT:
         return _DEFAULT, Model()
     try:
-        manifest = msgspec.json.decode(Path(config).read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode(Path(config).read_bytes(), type=AgenticManifest)
     except OSError as error:
         hint = f"write {_DEFAULT!r}, or the manifest.json of a data set that was made"
         raise UsageError(f"--config {config}: {error.strerror or error}", hint) from error
@@ -74,7 +74,7 @@ def _configured(config: str | None) -> tuple[str, Model]:
     return manifest.config_name, manifest.model
 
 
-def _written(folder: Path, manifest: Manifest) -> list[str]:
+def _written(folder: Path, manifest: AgenticManifest) -> list[str]:
     sessions = list(Sessions(manifest.model, manifest.seed, manifest.max_osl).take(manifest.num_sessions))
     encode = msgspec.json.Encoder().encode
     with (folder / _NAMES[0]).open("wb") as file:
@@ -112,7 +112,7 @@ class Quality(Struct, frozen=True):
     cache: TraceReport
 
 
-def _measures(sessions: Sequence[Session]) -> dict[str, list[float]]:
+def _measures(sessions: Sequence[AgenticSession]) -> dict[str, list[float]]:
     rows = [row for session in sessions for row in session.rows]
     later = [row for session in sessions for row in session.rows[1:]]
     return {
@@ -124,7 +124,7 @@ def _measures(sessions: Sequence[Session]) -> dict[str, list[float]]:
     }
 
 
-def _quality(sessions: Sequence[Session], model: Model, measures: Mapping[str, Sequence[float]]) -> Quality:
+def _quality(sessions: Sequence[AgenticSession], model: Model, measures: Mapping[str, Sequence[float]]) -> Quality:
     layers = model.layer_1 + model.layer_1_5
     targets = {
         "initial_context": (model.layer_2.mean + layers, model.layer_2.median + layers),
@@ -145,7 +145,7 @@ def _recorded(row: dict[str, Any]) -> TraceRow:
     )  # fmt: skip
 
 
-def _comparison(manifest: Manifest, quality: Quality, sessions: Sequence[Session]) -> Iterator[str]:
+def _comparison(manifest: AgenticManifest, quality: Quality, sessions: Sequence[AgenticSession]) -> Iterator[str]:
     turns = sum(len(session.rows) for session in sessions)
     yield f"{len(sessions):,} sessions, {turns:,} turns, blocks of {manifest.model.block} tokens, seed {manifest.seed}"
     yield f"{quality.full:,} sessions ended at {manifest.model.max_prompt:,} tokens, the others by a reset"
@@ -158,8 +158,8 @@ def _comparison(manifest: Manifest, quality: Quality, sessions: Sequence[Session
     yield f"distinct blocks {quality.cache.distinct_blocks:,}; rows find {rate} of their own blocks in a cache without end"
 
 
-def _structure(session: Session) -> dict[str, Any]:
-    """Of each turn the blocks of its whole prompt by layer: new ones, and those that the session, or all, had before."""
+def _structure(session: AgenticSession) -> dict[str, Any]:
+    """For each turn, the blocks of its whole prompt by layer: new ones, and those that the session, or all, had before."""
     turns, context = [], 0
     for index, row in enumerate(session.rows):
         segments = []

@@ -77,7 +77,7 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-class Session(Struct, frozen=True):
+class AgenticSession(Struct, frozen=True):
     """full: it ended because its next turn would not have fitted; else by a reset.  layers: blocks of layers 1, 1.5 and 2."""
 
     rows: list[dict[str, Any]]
@@ -95,10 +95,10 @@ class Sessions:
         weights = [rank**-model.zipf for rank in range(1, model.groups + 1)]
         self._until = [each / sum(weights) for each in accumulate(weights)]
 
-    def take(self, count: int) -> Iterator[Session]:
+    def take(self, count: int) -> Iterator[AgenticSession]:
         return (self._session(number) for number in range(count))
 
-    def _session(self, number: int) -> Session:
+    def _session(self, number: int) -> AgenticSession:
         model, seed = self._model, self._seed
         group = min(bisect(self._until, uniform(seed, "agentic.group", number)), model.groups - 1)
         own = max(1, round(model.layer_2.drawn(seed, "agentic.layer_2", number)))
@@ -115,11 +115,11 @@ class Sessions:
                 break
             new = max(1, round(model.new_tokens.drawn(seed, "agentic.new", draw)))
             if context + new > model.max_prompt:
-                return Session(rows, self._layers(len(ids)), full=True)
+                return AgenticSession(rows, self._layers(len(ids)), full=True)
             row = self._row(name, group, new, self._fresh(math.ceil(new / model.block)), number, turn)
             rows.append(row | {"delay": self._delay(draw, ratio)})
             context += new + row["output_length"]
-        return Session(rows, self._layers(len(ids)), full=False)
+        return AgenticSession(rows, self._layers(len(ids)), full=False)
 
     def _layers(self, blocks: int) -> tuple[int, int, int]:
         first = min(self._first, blocks)

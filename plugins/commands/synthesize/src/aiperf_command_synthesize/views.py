@@ -13,7 +13,7 @@ from aiperf.sdk.trace import TraceRow
 from aiperf_command_analyze_trace.analysis import analyse
 from aiperf_command_analyze_trace.statistics import bars
 
-from aiperf_command_synthesize.model import Session
+from aiperf_command_synthesize.model import AgenticSession
 
 SIMULATED, SHOWN = 200, 50
 """Sessions of the simulation, and of the explorer's list: the first ones."""
@@ -37,7 +37,7 @@ def report(title: str, comparison: Sequence[str], measures: Mapping[str, Sequenc
     return _page(title, parts)
 
 
-def cache_explorer(title: str, sessions: Sequence[Session], structures: Sequence[Mapping[str, Any]], block: int) -> str:
+def cache_explorer(title: str, sessions: Sequence[AgenticSession], structures: Sequence[Mapping[str, Any]], block: int) -> str:
     """``cache_explorer.html``: by layer the blocks of all prompts, groups by their sessions, and the turns of some sessions.
 
     structures: of each session as in ``cache_structure.json``.
@@ -47,7 +47,7 @@ def cache_explorer(title: str, sessions: Sequence[Session], structures: Sequence
     every = sum(totals.values()) or 1
     rows = [(layer, _MEANINGS[layer], f"{count:,}", f"{count / every:.1%}") for layer, count in totals.items()]
     parts += [_bar(totals, every), _table(("layer", "", f"blocks of {block} tokens", "share"), rows)]
-    groups: dict[int, list[Session]] = defaultdict(list)
+    groups: dict[int, list[AgenticSession]] = defaultdict(list)
     for session in sessions:
         groups[session.rows[0]["group_id"]].append(session)
     largest = sorted(groups.items(), key=lambda item: -len(item[1]))
@@ -62,7 +62,7 @@ def cache_explorer(title: str, sessions: Sequence[Session], structures: Sequence
     return _page(title, parts)
 
 
-def simulation(title: str, sessions: Sequence[Session], block: int) -> str:
+def simulation(title: str, sessions: Sequence[AgenticSession], block: int) -> str:
     """``simulation.html``: hit rate by the size of a cache, and by turn in a cache without end.
 
     The first sessions begin together, and each turn follows its delay; answers take no time and are not cached.
@@ -86,7 +86,7 @@ def simulation(title: str, sessions: Sequence[Session], block: int) -> str:
     return _page(title, parts)
 
 
-def _prompts(sessions: Sequence[Session]) -> Iterator[tuple[int, TraceRow]]:
+def _prompts(sessions: Sequence[AgenticSession]) -> Iterator[tuple[int, TraceRow]]:
     """Turn and whole prompt of each request, in the order of their times."""
     due = []
     for number, session in enumerate(sessions):

@@ -13,7 +13,7 @@ _BATCH = 4096
 
 
 def compare(path: Path, records: Records, name: str, faults: Faults) -> None:
-    """As many rows as lines; of each metric as many values in the profiling phases, with the same sum and extremes.
+    """The file has a row for each line; of each metric as many values in the profiling phases, with the same sum and extremes.
 
     Raises:
         ImportError: pyarrow isn't installed.

@@ -15,7 +15,7 @@ _QUERIES, _PASSAGES = ("queries", "query"), ("passages", "passage")
 
 
 class Pairs(Dataset[PairsOptions]):
-    """As many conversations of one turn as the shorter file has rows."""
+    """Conversations of one turn, as many as the shorter file has rows."""
 
     def __init__(self, options: PairsOptions, context: DatasetContext) -> None:
         super().__init__(options, context)

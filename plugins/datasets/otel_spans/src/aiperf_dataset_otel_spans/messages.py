@@ -32,7 +32,7 @@ class Chat:
         self.left_out: Counter[str] = Counter()
 
     def messages(self, attributes: dict[str, Any]) -> list[dict[str, Any]]:
-        """Those of ``gen_ai.system_instructions`` and ``gen_ai.input.messages``; [] where the span has no input messages.
+        """Messages of ``gen_ai.system_instructions`` and ``gen_ai.input.messages``; [] where the span has no input messages.
 
         Raises:
             SpanError: They are of another form.

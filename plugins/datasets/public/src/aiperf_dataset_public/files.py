@@ -45,7 +45,7 @@ class Parts:
         raise self._nothing(here)
 
     def of_cache(self, revision: str | None) -> tuple[Listing, tuple[HubFile, ...]] | None:
-        """As :meth:`of_hub`, without asking the hub; None where the cache doesn't know the revision."""
+        """The same as :meth:`of_hub`, without asking the hub; None where the cache doesn't know the revision."""
         for one in (revision or self._public.revision, *(() if revision else (CONVERTED,))):
             if (here := known(self._public.repository, one)) is not None and (chosen := self.chosen(here)):
                 return here, chosen

@@ -52,7 +52,7 @@ class Pool:
 
 
 class RandomPool(Dataset[RandomPoolOptions]):
-    """As many conversations as asked for, each of one turn."""
+    """Conversations of one turn each, as many as asked for."""
 
     preferred_sampling = "shuffle"
 

@@ -206,7 +206,7 @@ def places(names: Iterable[str | int | None]) -> tuple[array[int], array[int]]:
 
 
 def _places(blocks: Iterable[Sequence[str | int | None]]) -> tuple[array[int], array[int]]:
-    """As :func:`places`, of names in blocks."""
+    """The places, see :func:`places`, of names in blocks."""
     known: dict[str | int, int] = {}
     place, lone = array("q"), 0
     for names in blocks:

@@ -28,7 +28,7 @@ _DISTINCT = 32
 _GOLDEN = 0.618_033_988_75
 
 
-class Window(Protocol):
+class CorpusWindow(Protocol):
     """An endless piece of a corpus from a given place on."""
 
     def first(self, count: int) -> list[int]:
@@ -57,12 +57,12 @@ class Ids:
 
 
 class Corpus(Protocol):
-    def window(self, stream: str, number: int) -> Window:
+    def window(self, stream: str, number: int) -> CorpusWindow:
         """The piece for text *number* of a stream.  Two numbers of a stream begin at different places."""
         ...
 
     def cuts(self, tokenizer: Tokenizer, stream: str, numbers: Sequence[int], counts: Sequence[int]) -> Sequence[Cut | None]:
-        """As :meth:`Window.cut`, of the windows of these texts, at least one, alone."""
+        """The cuts, see :meth:`CorpusWindow.cut`, of the windows of these texts, at least one, alone."""
         ...
 
 
@@ -101,7 +101,7 @@ class RunningText:
         self._asked = 0
         self._index: TokenIndex | None = None
 
-    def window(self, stream: str, number: int) -> Window:
+    def window(self, stream: str, number: int) -> CorpusWindow:
         (place,) = self._places(stream, (number,))
         return _Lines(self, place)
 
@@ -111,7 +111,7 @@ class RunningText:
     def cuts_at(
         self, tokenizer: Tokenizer, places: Iterable[Place], counts: Sequence[int], *, behind: bool
     ) -> Sequence[Cut | None]:  # fmt: skip
-        """As :meth:`Window.cut`, of the windows at these places."""
+        """The cuts, see :meth:`CorpusWindow.cut`, of the windows at these places."""
         index = self._index_for(tokenizer, sum(counts))
         if index is not None:
             try:
@@ -211,7 +211,7 @@ class Vocabulary:
         self._readable: dict[int, bool] = {}
         self._stride = coprime(round(self._size * _GOLDEN), self._size)
 
-    def window(self, stream: str, number: int) -> Window:
+    def window(self, stream: str, number: int) -> CorpusWindow:
         if self._in_order:
             offset = int(uniform(self._seed, f"{stream}.offset", number) * self._size)
             return _Steps(self, (offset + number) % self._size, 1, self._size)

@@ -110,7 +110,7 @@ class Distribution(Struct, frozen=True):
         return min(self.high, max(self.low, self.shape.largest))
 
     def size(self, seed: int, stream: str, index: int, least: float) -> float:
-        """As :meth:`drawn`, between *least* and :attr:`largest`."""
+        """A number drawn as by :meth:`drawn`, between *least* and :attr:`largest`."""
         return max(least, min(self.largest, self.drawn(seed, stream, index)))
 
     def length(self, seed: int, stream: str, index: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from aiperf import Tokenizer
 
-from aiperf_dataset_synthetic.corpus import Window
+from aiperf_dataset_synthetic.corpus import CorpusWindow
 
 _ROUNDS = 10
 _MAX_FILLED = 32
@@ -16,7 +16,7 @@ _FILLERS = (" a", " so", " the", " and", ".", ",", "!", " 1", "x", "\n.")
 
 
 def fitted(
-    tokenizer: Tokenizer, windows: Iterable[Window], length: int, head: str = "", head_length: int = 0
+    tokenizer: Tokenizer, windows: Iterable[CorpusWindow], length: int, head: str = "", head_length: int = 0
 ) -> tuple[str, int]:
     """A text for which ``head + text`` has *head_length* + *length* tokens, and its error in tokens (normally 0).
 
@@ -34,7 +34,7 @@ def fitted(
     return best
 
 
-def measured(tokenizer: Tokenizer, window: Window, cut: int, head: str = "", head_length: int = 0) -> tuple[str, int]:
+def measured(tokenizer: Tokenizer, window: CorpusWindow, cut: int, head: str = "", head_length: int = 0) -> tuple[str, int]:
     """The text of the first *cut* ids of a window, and the tokens of ``head + text``, where *head* has *head_length*."""
     if not head or (head_length and head[-1] == " "):
         known = window.cut(tokenizer, cut, behind=head != "")
@@ -44,7 +44,7 @@ def measured(tokenizer: Tokenizer, window: Window, cut: int, head: str = "", hea
     return text, tokenizer.count(head + text)
 
 
-def _cut(tokenizer: Tokenizer, window: Window, length: int, head: str, head_length: int) -> tuple[str, int]:
+def _cut(tokenizer: Tokenizer, window: CorpusWindow, length: int, head: str, head_length: int) -> tuple[str, int]:
     """Move the cut by the error until the tokenized text has the length: tokens may change on the way through text (a cut
     inside a word, a lone space)."""
     cut, target, tried = length, head_length + length, dict[int, tuple[int, str]]()

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiperf import BadDataset, DatasetContext, Tokenizer
 from msgspec import Struct
 
-from aiperf_dataset_synthetic.corpus import Corpus, Ids, Window, open_corpus
+from aiperf_dataset_synthetic.corpus import Corpus, CorpusWindow, Ids, open_corpus
 from aiperf_dataset_synthetic.exact import fitted, measured
 from aiperf_dataset_synthetic.options import CommonOptions
 
@@ -82,7 +82,7 @@ class Writer:
         """The first *length* tokens of a text; *alone*: no other text precedes it."""
         return fitted(self._tokenizer, [Ids(self._tokenizer.encode(text))], length, "" if alone else " ")[0]
 
-    def _begins_invariant(self, window: Window) -> bool:
+    def _begins_invariant(self, window: CorpusWindow) -> bool:
         """Whether the first word has the same number of tokens with and without a space before it."""
         words = self._tokenizer.decode(window.first(_WORD)).split(maxsplit=1)
         return bool(words) and self._tokenizer.count(words[0]) == self._tokenizer.count(f" {words[0]}")
@@ -101,7 +101,7 @@ class Writer:
                 self._missed, self._texts, self._tokenizer.name, self._farthest,
             )  # fmt: skip
 
-    def _windows(self, stream: str, number: int) -> Iterator[Window]:
+    def _windows(self, stream: str, number: int) -> Iterator[CorpusWindow]:
         """The windows of the corpus for a text, the preferred one first."""
         yield self._corpus.window(f"synthetic.{stream}", number)
         for again in range(1, _OTHER_WINDOWS):

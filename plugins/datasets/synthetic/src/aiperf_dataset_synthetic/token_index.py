@@ -119,7 +119,7 @@ class TokenIndex:
         self._widths: dict[str, tuple[int, ...]] = {}
 
     def cuts(self, places: Iterable[Place], counts: Iterable[int], *, behind: bool) -> Iterator[Cut | None]:
-        """Of each window the text of its first tokens, without blanks at its end, and its tokens; None beyond the index.
+        """For each window, the text of its first tokens, without blanks at its end, and its tokens; None beyond the index.
 
         *behind*: it stands behind another text and a space, which is one of its tokens, or a part of one.
         """

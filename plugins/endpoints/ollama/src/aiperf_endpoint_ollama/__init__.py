@@ -165,7 +165,7 @@ class Ollama(Endpoint):
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """As the API writes it; pictures as base64 alone."""
+    """A message in the API's form; pictures as base64 alone."""
     if message.item is not None:
         return message.item
     item: dict[str, Any] = {"role": message.role, "content": message.text}

@@ -10,7 +10,7 @@ from aiperf import RecordBatch, Target
 from aiperf.sdk.columns import BOUND_COLUMNS
 
 from aiperf_exporter_parquet.about import about
-from aiperf_exporter_parquet.sink import Sink
+from aiperf_exporter_parquet.sink import PieceFile
 
 _ROW = np.dtype([
     ("phase", "<i4"), ("worker", "<i4"), ("request", "<i8"), ("session_num", "<i8"), ("turn", "<i4"), ("chunk", "<i4"),
@@ -58,7 +58,7 @@ def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
         ("phase_name", text), ("worker_id", text), ("request", pa.int64()), ("session_num", pa.int64()),
         ("turn_index", pa.int32()), ("chunk", pa.int32()), ("at_ns", pa.int64()), ("gap_ns", pa.int64()),
     ], metadata=about(target))  # fmt: skip
-    sink = Sink()
+    sink = PieceFile()
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for part in parts:
             with part.open("rb") as file:

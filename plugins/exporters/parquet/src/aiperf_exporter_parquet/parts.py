@@ -76,7 +76,7 @@ def block(batch: RecordBatch, target: Target) -> bytes:
 
 
 def _estimated_gaps(batch: RecordBatch) -> Any:
-    """Of each request the gaps between chunks that are known as intervals alone; NaN for one without gaps."""
+    """For each request, the gaps between chunks that are known as intervals alone; NaN for one without gaps."""
     if "gap_ns" not in batch.columns:
         return np.full(len(batch), np.nan)
     gaps = batch.lists("gap_ns")

@@ -15,7 +15,7 @@ from aiperf import Target
 
 from aiperf_exporter_parquet.about import about
 from aiperf_exporter_parquet.parts import ABSENT, LENGTHS, Head, Piece
-from aiperf_exporter_parquet.sink import Sink
+from aiperf_exporter_parquet.sink import PieceFile
 
 _GROUP_ROWS = 1 << 14
 _TYPES = {
@@ -27,7 +27,7 @@ _ERRORS = [pa.field("error_code", pa.int64()), pa.field("error_type", pa.string(
 
 def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
     """The file, some bytes at a time.  A thread writes a group of rows while the next one is put together."""
-    schema, sink = _schema(parts).with_metadata(about(target)), Sink()
+    schema, sink = _schema(parts).with_metadata(about(target)), PieceFile()
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer, ThreadPoolExecutor(1) as thread:
         writing: Future[None] | None = None
         for group in _groups(parts, schema, target.started_wall_ns):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 
-class Sink(io.RawIOBase):
+class PieceFile(io.RawIOBase):
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._at = 0

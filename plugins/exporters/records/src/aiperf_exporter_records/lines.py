@@ -92,7 +92,7 @@ def _add(template: Template, name: str, cells: _Cells | bytes, begin: bytes = b"
 
 
 def _some(texts: Sequence[bytes | None]) -> _Cells:
-    """Of texts of which any may be missing."""
+    """Cells of texts of which any may be missing."""
     present = np.array([text is not None for text in texts], dtype=bool)
     found = [text for text in texts if text is not None]
     return _Cells(found, None if found and len(found) == len(texts) else present)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from aiperf import Analysis, Needs, RawValues, Result
 
-from aiperf_metric_concurrency.flow import Requests, Row, concurrency, flow
+from aiperf_metric_concurrency.flow import RequestColumns, Row, concurrency, flow
 from aiperf_metric_concurrency.pieces import Piece, pieces_of
 from aiperf_metric_concurrency.windows import ORDER, results
 
@@ -45,4 +45,4 @@ class TokenFlow(Analysis):
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         if np.isnan(kept.column("time_to_first_token")).all():
             return [[] for _ in windows]
-        return results(pieces_of(kept, "chunk_ns"), lambda piece: flow(Requests.of(piece)), windows)
+        return results(pieces_of(kept, "chunk_ns"), lambda piece: flow(RequestColumns.of(piece)), windows)

@@ -19,7 +19,7 @@ _NS_PER_S = 1e9
 _RATE, _PER_USER = "tokens/sec", "tokens/sec/user"
 
 
-class Requests(Struct, frozen=True):
+class RequestColumns(Struct, frozen=True):
     """Columns of requests.
 
     begin_ns, first_ns, end_ns: start, first token, end; NaN where it never happened or is unknown.
@@ -36,7 +36,7 @@ class Requests(Struct, frozen=True):
     instants: Floats
 
     @classmethod
-    def of(cls, piece: Piece) -> Requests:
+    def of(cls, piece: Piece) -> RequestColumns:
         columns, began = piece.columns, piece.columns["started_ns"]
         lengths, instants = piece.lists or (np.zeros(len(began), dtype=np.int64), np.empty(0))
         return cls(
@@ -44,10 +44,10 @@ class Requests(Struct, frozen=True):
             columns["output_sequence_length"], lengths, instants,
         )  # fmt: skip
 
-    def where(self, rows: NDArray[np.bool_]) -> Requests:
+    def where(self, rows: NDArray[np.bool_]) -> RequestColumns:
         if rows.all():
             return self
-        return Requests(
+        return RequestColumns(
             self.begin_ns[rows], self.first_ns[rows], self.end_ns[rows], self.prompt[rows], self.output[rows],
             self.lengths[rows], self.instants[np.repeat(rows, self.lengths)],
         )  # fmt: skip
@@ -62,7 +62,7 @@ class Row(NamedTuple):
     gate: Curve | None = None
 
 
-def flow(requests: Requests) -> Iterator[Row]:
+def flow(requests: RequestColumns) -> Iterator[Row]:
     """The metrics, with few curves in memory at a time, because each has a point per request.
 
     Requests that failed or have no first token are in flight and have no tokens.
@@ -93,20 +93,20 @@ def concurrency(begin_ns: Floats, end_ns: Floats) -> Curve:
     return steps(spans(begin_ns, end_ns, np.ones(len(begin_ns))))
 
 
-def _reading(requests: Requests) -> Events:
+def _reading(requests: RequestColumns) -> Events:
     """Prompt tokens, spread evenly over the time to the first token."""
     waited = requests.where(requests.first_ns > requests.begin_ns)
     rates = waited.prompt / (waited.first_ns - waited.begin_ns) * _NS_PER_S
     return spans(waited.begin_ns, waited.first_ns, rates)
 
 
-def _evenly(requests: Requests) -> Events:
+def _evenly(requests: RequestColumns) -> Events:
     """Answer tokens after the first, spread evenly from the first token to the end."""
     long = requests.where((requests.end_ns > requests.first_ns) & (requests.output >= 1))
     return spans(long.first_ns, long.end_ns, (long.output - 1) / (long.end_ns - long.first_ns) * _NS_PER_S)
 
 
-def _writing(requests: Requests) -> Events:
+def _writing(requests: RequestColumns) -> Events:
     """Answer tokens after the first, in equal parts over the times between pieces; evenly for answers in one piece."""
     pieced = requests.lengths >= 2
     slowly = requests.where(pieced & (requests.output >= 1))
@@ -118,7 +118,7 @@ def _writing(requests: Requests) -> Events:
     return together(_evenly(requests.where(~pieced)), (instants, rises))
 
 
-def _held(requests: Requests) -> Events:
+def _held(requests: RequestColumns) -> Events:
     """Tokens that the server holds: the prompt from the start, the answer's tokens from their arrival, until the end."""
     pieced = requests.lengths >= 2
     whole, slowly = requests.where(~pieced), requests.where(pieced)
@@ -132,7 +132,7 @@ def _held(requests: Requests) -> Events:
     )
 
 
-def _gaps(requests: Requests) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]:
+def _gaps(requests: RequestColumns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]:
     """For answers with two instants or more: which instants are the first and the last of an answer, and for each gap between
     two of an answer the tokens that arrived at its end."""
     ends = np.cumsum(requests.lengths)

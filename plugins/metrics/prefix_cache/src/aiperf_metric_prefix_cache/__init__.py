@@ -11,7 +11,7 @@ from aiperf.sdk.metric import PluginFold
 
 
 class HitShare(PluginFold):
-    """Of values 100 for a hit and 0 for a miss: their mean, how many there are, and how many are hits."""
+    """Statistics of values that are 100 for a hit and 0 for a miss: their mean, how many there are, and how many are hits."""
 
     def __init__(self) -> None:
         self._blocks = self._hits = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from aiperf import Axis, Figure, Plot, PlotRun, Series
+from aiperf import Axis, Figure, Plot, PlotRun, PlotSeries
 
 _START = "request_start_ns"
 _TTFT = "time_to_first_token"
@@ -24,7 +24,7 @@ class TtftOverTime(Plot):
             known = np.isfinite(start_ns) & np.isfinite(ttft_ms)
             if known.any():
                 since_s = (start_ns[known] - start_ns[known].min()) / 1e9
-                series.append(Series(run.label, since_s, ttft_ms[known], kind="points"))
+                series.append(PlotSeries(run.label, since_s, ttft_ms[known], kind="points"))
         return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series)
 
 
@@ -44,7 +44,7 @@ class _Distribution(Plot):
             ordered = np.sort(values[np.isfinite(values)])
             if len(ordered):
                 share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / (len(ordered) + unanswered(run)))
-                series.append(Series(run.label, ordered, share, kind="steps"))
+                series.append(PlotSeries(run.label, ordered, share, kind="steps"))
         return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series)
 
 
@@ -75,12 +75,12 @@ class _Trade(Plot):
         for run in by_load(measured):
             name = run.label if unit is None else f"{run.label} ({_LOADS[unit].format(loads(run)[unit])})"
             x, y = (np.array([run.number(*what)], dtype=np.float64) for what in (self.across, self.up))
-            points.append(Series(name, x, y, kind="points"))
+            points.append(PlotSeries(name, x, y, kind="points"))
         if not points:
             return None
         x_of_all, y_of_all = (np.concatenate([getattr(point, axis) for point in points]) for axis in ("x", "y"))
         # The line comes last, so that each run keeps its colour of other plots.
-        return _figure(self.title, *self.axes, [*points, Series("all runs, by load", x_of_all, y_of_all, kind="path")])
+        return _figure(self.title, *self.axes, [*points, PlotSeries("all runs, by load", x_of_all, y_of_all, kind="path")])
 
 
 class ThroughputPerUser(_Trade):
@@ -142,5 +142,5 @@ def unanswered(run: PlotRun) -> int:
     return round(run.number("error_request_count") or 0) + int(cut_off)
 
 
-def _figure(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Figure | None:
+def _figure(title: str, x: Axis, y: Axis, series: Sequence[PlotSeries]) -> Figure | None:
     return Figure(title, x, y, tuple(series)) if series else None

@@ -11,7 +11,7 @@ from aiperf.parts.journal import load_end
 from aiperf.sdk.reducer import Live, ReducerJob, RunningReduction
 
 from aiperf_reducer_columns import imported
-from aiperf_reducer_columns.reduce.reducer import RARELY, Reducer, Reduction
+from aiperf_reducer_columns.reduce.reducer import RARELY, Reduction, ShardReducer
 from aiperf_reducer_columns.reduce.request_lines import DEBUG, RequestLines
 
 _STEP_S = 0.1
@@ -49,11 +49,11 @@ class ColumnsReduction(RunningReduction):
         if load_end(self.journal) is None:
             _schedule(os.SCHED_IDLE)
 
-    def _begun(self, *, exporting: bool = True) -> Reducer:
+    def _begun(self, *, exporting: bool = True) -> ShardReducer:
         job = self.job
         plan = job.plan if exporting else job.plan.replacing(exporters=())
         tell = RequestLines(plan.run.log_level, job.say).tell if plan.run.log_level <= DEBUG else None
-        return Reducer(
+        return ShardReducer(
             plan, self.journal, job.index, plan.run.reducers, clock=job.clock, secret_texts=job.secrets.texts, tell=tell
         )
 

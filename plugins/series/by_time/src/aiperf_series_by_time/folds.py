@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from aiperf_series_by_time.growths import Bounds, Growths
 from aiperf_series_by_time.levels import Levels
-from aiperf_series_by_time.windows import UNSEEN, Finished, Result, Windows
+from aiperf_series_by_time.windows import UNSEEN, Finished, WindowResult, Windows
 
 MOST_PARTS = 200_000
 """Series times slices of one source; series beyond have no slices."""
@@ -153,7 +153,7 @@ class Fold:
             self._emit(parts)
 
 
-def _shown(series: SeriesHeader, result: Result) -> dict[str, float]:
+def _shown(series: SeriesHeader, result: WindowResult) -> dict[str, float]:
     """All statistics; of an info, the number of samples alone."""
     if series.kind is not SeriesKind.INFO:
         return result.stats

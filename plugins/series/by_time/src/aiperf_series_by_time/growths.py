@@ -13,7 +13,7 @@ import numpy as np
 from aiperf.sdk.columns import Floats, Ints
 
 from aiperf_series_by_time.percentiles import of_histogram
-from aiperf_series_by_time.windows import UNSEEN, Finished, Mask, Place, Result, Steps, Windows
+from aiperf_series_by_time.windows import UNSEEN, Finished, Mask, Place, Steps, WindowResult, Windows
 
 Bounds: TypeAlias = tuple[float, ...] | None
 """Of a histogram, without the infinite one; None: a counter."""
@@ -112,17 +112,17 @@ class Growths:
         tally.grown[self._counters(slots)] = 0
 
 
-def _result(bounds: Bounds, count: float, resets: float, covered_ns: float, total: float, *counts: float) -> Result:
-    """Of a counter its growth *total*; of a histogram the sum *total* of observations, and how many were at most each bound."""
+def _result(bounds: Bounds, count: float, resets: float, covered_ns: float, total: float, *counts: float) -> WindowResult:
+    """For a counter its growth *total*; of a histogram the sum *total* of observations, how many were at most each bound."""
     seconds = covered_ns / 1e9
     again = {"resets": resets} if resets else {}
     if bounds is None:
-        return Result({"total": total, "rate": total / seconds, "count": count, **again})
+        return WindowResult({"total": total, "rate": total / seconds, "count": count, **again})
     observed = counts[-1]
     mean = {"avg": total / observed} if observed else {}
     buckets = dict(zip([*map(repr, bounds), "+Inf"], counts, strict=True))
     stats = {"count": observed, "sum": total, **mean, "rate": observed / seconds, **again}
-    return Result(stats, buckets, of_histogram(bounds, counts, total))
+    return WindowResult(stats, buckets, of_histogram(bounds, counts, total))
 
 
 def _ranges(firsts: Ints, widths: Ints) -> Ints:

@@ -11,7 +11,7 @@ from aiperf.sdk.columns import Floats, Ints
 from numpy.typing import NDArray
 
 from aiperf_series_by_time.percentiles import PERCENTILES, by_time
-from aiperf_series_by_time.windows import UNSEEN, Finished, Place, Result, Windows
+from aiperf_series_by_time.windows import UNSEEN, Finished, Place, WindowResult, Windows
 
 _LEAST_VALUES, _MOST_VALUES, _MOST_HELD = 1024, 4096, 1 << 20
 """Distinct values of a gauge in a window; with more, percentiles are those of values with three digits.  Together the gauges of
@@ -125,7 +125,7 @@ class _Tally:
         percentiles = self.times.take(slots, self.state.shape[1])
         table = np.array([mean, least, most, np.where(lines, std, 0.0), count, *np.where(lines, percentiles, only)])
         self.state[:, slots] = _EMPTY[:, None]
-        results = [Result(dict(zip(STATISTICS, row, strict=True))) for row in table.T.tolist()]
+        results = [WindowResult(dict(zip(STATISTICS, row, strict=True))) for row in table.T.tolist()]
         yield Finished(slots, self.place.numbers[slots], results)
 
     def _reach(self, slots: Ints, least: Floats, most: Floats) -> None:

@@ -57,7 +57,7 @@ class Steps(NamedTuple):
     over: Mask
 
 
-class Result(NamedTuple):
+class WindowResult(NamedTuple):
     """What is known of a series in one window, as :class:`aiperf.sdk.summary.SeriesSummary` has it."""
 
     stats: dict[str, float]
@@ -70,7 +70,7 @@ class Finished(NamedTuple):
 
     slots: Ints
     numbers: Ints
-    results: list[Result]
+    results: list[WindowResult]
 
 
 class Place:

@@ -88,7 +88,7 @@ def downloaded(repository: str, revision: str | None, patience_s: float) -> Path
 
 
 def _download(repository: str, name: str, revision: str | None, patience_s: float) -> Path:
-    """As :func:`downloaded`, for any file."""
+    """The file, as :func:`downloaded` gets it, for any name."""
     probe(repository, revision, patience_s)
     try:
         return Path(

@@ -55,7 +55,7 @@ def _narrowed(plan: Plan, urls: set[str]) -> Plan:
 
 
 def _few_left(evidence: Evidence) -> Iterator[Finding]:
-    """That most requests failed, and the statistics are of the others."""
+    """The finding that most requests failed, and the statistics are of the others."""
     arrivals = evidence.summary.measurement.arrivals
     failed, good = arrivals.errors + arrivals.cut, arrivals.completed
     if good and failed > MOST * (failed + good):

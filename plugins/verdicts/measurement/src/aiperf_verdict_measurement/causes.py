@@ -36,7 +36,7 @@ def cause(evidence: Evidence) -> str:
 
 
 def no_cause(evidence: Evidence) -> str:
-    """That the workers ran freely, with their lag and CPU."""
+    """The finding that the workers ran freely, with their lag and CPU."""
     lag = evidence.summary.measurement.loop_lag_ms
     late = "" if lag is None else f"a loop {lag.p99:.3g} ms late at p99"
     busy = f"a worker at {_worst(evidence).cpu_pct:.0f} % of its core" if evidence.workers else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from aiperf import Axis, Figure, Plot, PlotRun, Series
+from aiperf import Axis, Figure, Plot, PlotRun, PlotSeries
 
 
 class {{ cookiecutter.__class }}(Plot):
@@ -24,5 +24,5 @@ class {{ cookiecutter.__class }}(Plot):
             tokens, latency_ms = run.column("output_sequence_length"), run.column("request_latency")
             known = np.isfinite(tokens) & np.isfinite(latency_ms)
             if known.any():
-                series.append(Series(run.label, tokens[known], latency_ms[known], kind="points"))
+                series.append(PlotSeries(run.label, tokens[known], latency_ms[known], kind="points"))
         return Figure(self.title, Axis("output (tokens)"), Axis("latency (ms)"), tuple(series)) if series else None

@@ -19,9 +19,9 @@ from aiperf import (
     FindingLevel,
     Plot,
     PlotRun,
+    PlotSeries,
     Readings,
     RecordBatch,
-    Series,
     Tokenizer,
     UsageError,
     Verdict,
@@ -69,7 +69,7 @@ class Odometer(Plot):
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         ends = {run.label: np.sort(run.column("request_end_ns")) / 1e9 for run in runs}
-        series = [Series(name, at - at[0], np.arange(1.0, len(at) + 1), "steps") for name, at in ends.items() if len(at)]
+        series = [PlotSeries(name, at - at[0], np.arange(1.0, len(at) + 1), "steps") for name, at in ends.items() if len(at)]
         return Figure(self.title, Axis("time (s)"), Axis("requests"), tuple(series)) if series else None
 
 

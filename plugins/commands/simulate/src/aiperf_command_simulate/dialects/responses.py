@@ -47,7 +47,7 @@ _read = msgspec.json.Decoder(_Body)
 class _Writer(Writer):
     """Items in order: reasoning, then a message or a call."""
 
-    def __init__(self, opened: Opened, store: Store) -> None:
+    def __init__(self, opened: Opened, store: AnswerStore) -> None:
         super().__init__(opened)
         self._store = store
         self._events = 0
@@ -160,7 +160,7 @@ def _counts(usage: Usage) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Store:
+class AnswerStore:
     """The conversations behind the last answers, as prompt bytes, by the answers' ids."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class Responses(Dialect):
     done = None
 
     def __init__(self) -> None:
-        self._store = Store()
+        self._store = AnswerStore()
 
     def read(self, request: Request) -> Ask:
         asked = decoded(_read, request, "responses request")

@@ -100,7 +100,7 @@ class _Embeddings(Writer):
 
 
 class Embeddings(Dialect):
-    """Of texts, images as texts, and ids."""
+    """Vectors of texts, images as texts, and ids."""
 
     paths = ("/v1/embeddings",)
 
@@ -113,7 +113,7 @@ class Embeddings(Dialect):
 
 
 class ChatEmbeddings(Embeddings):
-    """Of a chat: one vector."""
+    """One vector of a chat."""
 
     def claims(self, request: Request) -> bool:
         return b'"messages"' in request.body

@@ -264,7 +264,7 @@ def _sizing(given: dict[str, str], what: str) -> str:
 
 
 def _doubled(given: dict[str, str]) -> Iterable[str]:
-    """Of a size with a distribution and a mean or a deviation: that both say it."""
+    """The fault of a size with a distribution and a mean or a deviation: both say it."""
     for what in ("image_width", "image_height", "audio_length"):
         whole = given.get(f"{what}_distribution")
         for other in (given.get(f"{what}_mean"), given.get(f"{what}_stddev")):

@@ -88,7 +88,7 @@ class _Group:
         self.begins = self.ends - self.reads
 
     def usual(self) -> tuple[list[bool], list[int], list[bool]]:
-        """Of each request: whether it ended well, with reads that are no messages, and whose stamps never go back; its flags;
+        """For each request: whether it ended well, with reads that are no messages, and whose stamps never go back; its flags;
         whether it has merged reads."""
         usual = (self.done["outcome"] == journal.COMPLETED) & (self.done["status"] // 100 == 2) & (self.reads > 0)
         merged = np.zeros(len(usual), dtype=bool)
@@ -99,7 +99,7 @@ class _Group:
         return usual.tolist(), self.done["flags"].tolist(), merged.tolist()
 
     def empty_before(self, zero_ns: int) -> Ints:
-        """As :meth:`JournalRequest.empty_before`, of all reads; none of these requests has stamps that go back."""
+        """The instants of :meth:`JournalRequest.empty_before`, of all reads; none of these requests has stamps that go back."""
         first, started = self.stamps[self.begins], self.sent["started_ns"] - zero_ns
         sent, ack = self.done["sent_ns"] - zero_ns, self.done["ack_ns"] - zero_ns
         instants = np.stack([started, sent, np.where(ack < self.read_at[self.begins], ack, started)])
@@ -268,7 +268,7 @@ class BulkRows:
         return Rows(numbers, pieces.stamps, pieces.kinds, pieces.counts, pieces.since, reasons)
 
     def _turnarounds(self, sent: dict[str, Ints], done: dict[str, Ints], shard: int, ended: Ints) -> Floats:
-        """Of a closed loop alone: with due times, the arrival that takes a slot is late, or held."""
+        """For a closed loop alone: with due times, the arrival that takes a slot is late, or held."""
         turnarounds: Floats = np.full(len(ended), ABSENT)
         slots = self._ends.closed[sent["phase"]]
         if slots.any():
@@ -372,7 +372,7 @@ class _Pieces:
         }  # fmt: skip
 
     def _first(self, mask: Any) -> Ints:
-        """Of each answer, its first piece in *mask*; the place behind its last one where there is none."""
+        """For each answer, its first piece in *mask*; the place behind its last one where there is none."""
         places = np.append(np.flatnonzero(mask), len(mask))
         found: Ints = np.minimum(places[np.searchsorted(places, self.begin)], self.begin + self.counts)
         return found

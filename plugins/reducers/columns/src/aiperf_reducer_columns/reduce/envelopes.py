@@ -178,7 +178,7 @@ def _pieces(events: Sequence[bytes], before: bytes, behind: bytes) -> list[bytes
     inside, between = itemgetter(slice(len(before), -len(behind))), b"".join((behind, b"\n", before))
 
     def pieces(count: int) -> list[bytes] | None:
-        """Those of *count* events; None where one is another."""
+        """The pieces of *count* events; None where one is another."""
         found = list(map(inside, events[:count]))
         return found if b"".join((before, between.join(found), behind)) == b"\n".join(events[:count]) else None
 

@@ -33,7 +33,7 @@ def events_by_column(reads: list[Read], framing: type[Framing]) -> _Columns:
 
 
 def _messages(reads: list[Read]) -> _Columns:
-    """As :func:`_usual_events`, where each read is an event."""
+    """The events, see :func:`_usual_events`, where each read is an event."""
     stamps, _, _, bodies = zip(*reads, strict=True)
     return (list(bodies), (None,) * len(bodies), stamps, ()) if list(stamps) == sorted(stamps) else None
 
@@ -81,7 +81,7 @@ def _events_of(stream: bytes) -> tuple[list[bytes], Sequence[str | None], int] |
 
 
 def _single_events(bodies: Sequence[bytes], stamps: Sequence[int]) -> _Columns:
-    """As :func:`_usual_events`, where nearly every read is one event, and all of these begin alike; None for other streams.
+    """The events, where nearly every read is one, and all begin alike; None for other streams.  See :func:`_usual_events`.
 
     Long events make searching their line ends expensive: here it is done once, for all of them together.
     """
@@ -124,7 +124,7 @@ def _single_events(bodies: Sequence[bytes], stamps: Sequence[int]) -> _Columns:
 
 
 def _usual_lines(reads: list[Read]) -> _Columns:
-    """As :func:`_usual_events`, of a stream with an event in each line."""
+    """The events, see :func:`_usual_events`, of a stream with an event in each line."""
     stamps, _, hiddens, bodies = zip(*reads, strict=True)
     stream = b"".join(bodies)
     if not all(map(bytes.endswith, bodies, repeat(b"\n"))) or list(stamps) != sorted(stamps):
@@ -142,7 +142,7 @@ _BY_COLUMNS: dict[type[Framing], Callable[[list[Read]], _Columns]] = {
 
 
 def _split(reads: list[Read], framing: type[Framing]) -> _Columns:
-    """As :func:`_usual_events`, of any stream whose reads are not merged."""
+    """The events, see :func:`_usual_events`, of any stream whose reads are not merged."""
     if any(read[2] for read in reads) or any(earlier[0] > later[0] for earlier, later in pairwise(reads)):
         return None
     events: list[Event] = []

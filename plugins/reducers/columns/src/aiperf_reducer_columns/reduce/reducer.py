@@ -1,6 +1,6 @@
 """Journal segments to columns to folded metrics.
 
-A :class:`Reducer` follows the segments of its shards and turns finished requests into batches.  A batch is first made
+A :class:`ShardReducer` follows the segments of its shards and turns finished requests into batches.  A batch is first made
 durable as a frame of ``columns-<r>.<k>``, then scored, folded and handed to exporters and hooks.  A reducer that starts again
 reads its own columns and goes on behind them: no request is lost, and none is counted twice.
 """
@@ -101,13 +101,13 @@ class Reduction(Struct):
 
 
 def saved_reductions(journal: Path) -> list[Reduction]:
-    """Those of all reducers, in their order."""
+    """The saved reductions of all reducers, in their order."""
     paths = sorted(journal.glob("folds-[0-9]*"), key=lambda path: int(path.name.rpartition("-")[2]))
     decoder = msgspec.msgpack.Decoder(Reduction, dec_hook=lambda _, state: Samples.load(state))
     return [decoder.decode(path.read_bytes()) for path in paths]
 
 
-class Reducer:
+class ShardReducer:
     """Reduces the shards whose number modulo *of* is *index*.
 
     *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns

@@ -379,7 +379,7 @@ def _shortened(message: str) -> str:
 
 
 def _legs(request: JournalRequest, zero_ns: int) -> list[Leg]:
-    """Those that the journal has; the last ends with the request's answer, whose stamps are better."""
+    """The legs that the journal has; the last ends with the request's answer, whose stamps are better."""
     legs = [
         Leg(started - zero_ns, ended - zero_ns, first - zero_ns if first else None, status or None, polled)
         for started, first, ended, status, polled in request.texts.get("legs", ())

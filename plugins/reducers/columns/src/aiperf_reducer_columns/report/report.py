@@ -26,7 +26,7 @@ from aiperf.sdk.reducer import plugins_used
 from aiperf.sdk.series import MOST_SLICES, Window
 from msgspec.structs import replace
 
-from aiperf_reducer_columns.reduce.reducer import Reducer, Reduction, collecting_rarely, saved_reductions
+from aiperf_reducer_columns.reduce.reducer import Reduction, ShardReducer, collecting_rarely, saved_reductions
 from aiperf_reducer_columns.report.evidence import (
     Loops,
     arrivals,
@@ -106,12 +106,12 @@ def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, f
     for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
         stale.unlink()
     if plan.plugins.grading_timeout_s is None:
-        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
+        reducer = ShardReducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
         return reducer.finish(journal.load_end(journal_path), save=False)
     from aiperf_reducer_columns.reduce.slow_grading import SlowGrading
 
     with SlowGrading(plan, journal_path, Store(journal_path)) as slow:
-        reducer = Reducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing, slow=slow)
+        reducer = ShardReducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing, slow=slow)
         reduction = reducer.finish(journal.load_end(journal_path), save=False)
         reduction.failures += [] if slow.sentence is None else [slow.sentence]
         return reduction

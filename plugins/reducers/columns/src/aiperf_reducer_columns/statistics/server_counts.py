@@ -14,7 +14,7 @@ from aiperf.sdk.environment import number
 
 @cache
 def _limits() -> tuple[float, float, float]:
-    """Of a length: its share, and tokens; of a prompt: its share."""
+    """The limits of a length: its share, and tokens; of a prompt: its share."""
     share = number("AIPERF_METRICS_OSL_MISMATCH_PCT_THRESHOLD", 0, 1e9, 5) / 100
     tokens = number("AIPERF_METRICS_OSL_MISMATCH_MAX_TOKEN_THRESHOLD", 0, 1e9, 50)
     return share, tokens, number("AIPERF_METRICS_USAGE_PCT_DIFF_THRESHOLD", 0, 1e9, 10) / 100
