@@ -14,7 +14,7 @@ from program import Done, Program
 from test_strangers import Overlay
 
 OF_FILES = ("aiperf_local_copy", "aiperf_recognise_file")
-OF_GUIDES = ("aiperf_where_is", "aiperf_unknown_option", "aiperf_unknown_command")
+OF_GUIDES = ("aiperf_where_is", "aiperf_unknown_plugin", "aiperf_unknown_option", "aiperf_unknown_command")
 HOOKS = tuple(name for name in vars(hooks) if name.startswith("aiperf_") and name not in (*OF_FILES, *OF_GUIDES))
 """All but those of runs with an input file, and of words that nothing installed has."""
 RECORDER = f"""

@@ -427,11 +427,15 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
 
 
 class Guide:
-    """Knows three words."""
+    """Knows a few words."""
 
     @hookimpl
     def aiperf_where_is(self, category: str, name: str) -> str | None:
         return "acme-plots" if (category, name) in (("commands", "plot"), ("endpoints", "parrot")) else None
+
+    @hookimpl
+    def aiperf_unknown_plugin(self, category: str, name: str) -> str | None:
+        return "use drum" if (category, name) == ("endpoints", "bongo") else None
 
     @hookimpl
     def aiperf_unknown_option(self, flag: str) -> str | None:
@@ -447,6 +451,7 @@ class Guide:
     [
         ("profile --lead 5", "use --length"), ("profile --tines", LATER), ("measure", "there is profile"),
         ("profile --endpoint-type parrot --bogus", "pip install acme-plots"), ("plot a", "pip install acme-plots"),
+        ("profile --endpoint-type bongo --bogus", "bongo: use drum"),
     ],
 )  # fmt: skip
 def test_a_guide_says_where_what_is_not_installed_is(run: Any, monkeypatch: pytest.MonkeyPatch, line: str, said: str) -> None:
@@ -461,6 +466,30 @@ def test_a_guide_says_where_what_is_not_installed_is(run: Any, monkeypatch: pyte
 def test_without_a_guide_the_suite_is_the_hint(run: Any, line: str) -> None:
     code, _, err = run(line)
     assert code == 2 and "pip install aiperf-suite" in err
+
+
+def test_a_variable_that_nothing_reads_is_a_warning_with_the_nearest(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_HTTP_SSL_VERFY", "false")
+    monkeypatch.setenv("AIPERF_SPARKLES", "3")
+    code, _, err = run("profile --model m")
+    assert code == 0
+    assert "warning: nothing reads AIPERF_HTTP_SSL_VERFY; did you mean AIPERF_HTTP_SSL_VERIFY?\n" in err
+    assert "warning: nothing reads AIPERF_SPARKLES\n" in err
+
+
+@pytest.mark.parametrize(
+    ("flag", "near"),
+    [
+        ("--endpoint-typ", "--endpoint-type"), ("--streamin", "--streaming"), ("--max-request-count", "--request-count"),
+        ("--requestcount", "--request-count"), ("--concurency", "--concurrency"), ("--urll", "--url"),
+        ("--rate", None), ("--warm-start", None), ("--max-request-rate", "--request-rate"), ("--minimum-concurrency", None),
+    ],
+)  # fmt: skip
+def test_a_near_miss_means_what_was_typed(run: Any, flag: str, near: str | None) -> None:
+    """Letters alone make neighbours of --rate and --private."""
+    _, _, err = run(f"profile {flag} 3")
+    assert f"unknown option {flag}" in err
+    assert f"did you mean {near}" in err if near else "did you mean" not in err
 
 
 def test_asking_for_no_telemetry_is_taken_where_there_is_none(run: Any) -> None:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from aiperf.errors import ConfigError
 
@@ -193,6 +193,18 @@ def experimental() -> bool:
     return _flag("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", False) or _flag("AIPERF_DEV_MODE", False)
 
 
+NAMES = frozenset(f"AIPERF_{name}" for name in (
+    "API_KEY", "CACHE_DIR", "PASS_VARIABLES", "DISABLE_PLUGINS", "PLUGIN_IMPORT_TIMEOUT", "PLUGIN_TIMEOUT", "WORKERS",
+    "DATASET_MAX_LINE_BYTES", "DATASET_MAX_EXPANSION", "DATASET_MAX_PIPE_BYTES", "TEMPLATE_TIMEOUT", "TRACE_HOOKS",
+    "HTTP_SSL_VERIFY", "HTTP_TRUST_ENV", "HTTP_IP_VERSION", "HTTP_TCP_KEEPIDLE", "HTTP_TCP_KEEPINTVL", "HTTP_TCP_KEEPCNT",
+    "HTTP_TCP_USER_TIMEOUT", "HTTP_SO_RCVBUF", "HTTP_SO_SNDBUF", "HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID",
+    "HTTP_X_SESSION_ID_FROM_CORRELATION_ID", "HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID",
+    "HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID", "TIMING_CANCEL_DRAIN_TIMEOUT", "WORKER_CPU_UTILIZATION_FACTOR",
+    "WORKER_MAX_WORKERS_CAP", "RECORD_PROCESSOR_SCALE_FACTOR", "SERVICE_START_TIMEOUT", "SERVICE_DISABLE_UVLOOP",
+    "SERVICE_WARMUP_PROGRESS_LOG_INTERVAL", "UI_REALTIME_METRICS_INTERVAL", "UI_CONSOLE_EXPORT_WIDTH", "DEV_MODE",
+    "DEV_SHOW_EXPERIMENTAL_METRICS",
+))  # fmt: skip
+"""The kernel's variables; a plugin's stand in its manifest."""
 _READERS = (
     ssl_verify, trust_env, ip_version, uvloop_wanted, affinity_headers, console_export_width, trace_hooks, worker_cpu_share,
     workers_cap, forced_workers, workers_per_reducer, experimental, start_s, import_s, abort_wait_s, warmup_log_s, progress_s,
@@ -209,6 +221,18 @@ def problems() -> list[ConfigError]:
         except ConfigError as error:
             errors.append(error)
     return errors
+
+
+def unread(of_plugins: Iterable[str]) -> list[str]:
+    """A sentence on each variable that begins like ours and that nothing reads, with the nearest of those that are read."""
+    known = NAMES.union(of_plugins)
+    wrong = sorted(name for name in os.environ if name.startswith("AIPERF_") and name not in known)
+    if not wrong:
+        return []
+    from difflib import get_close_matches  # only where it is needed: it costs a start 1 ms
+
+    near = {name: get_close_matches(name, known, 1, 0.9) for name in wrong}
+    return [f"nothing reads {name}" + "".join(f"; did you mean {one}?" for one in near[name]) for name in wrong]
 
 
 def whole(name: str, low: int, high: int) -> int | None:

@@ -47,7 +47,6 @@ CONFIG = OptionSpec(
 )  # fmt: skip
 FIRST = (PINS, DISABLED, CONFIG)
 """Options of ``aiperf profile`` that are read before all others: which others there are, and what is given, depends on them."""
-"""The hint on what only begins like an option of the reference: a near miss of an option that there is tells more."""
 
 
 def _no_hint(flag: str) -> None:
@@ -212,7 +211,7 @@ class _Resolution:
         if option is None or option.spec.arity not in ("one", "many") or not behind:
             return piece
         flag, attached, words = behind[0]
-        near = flag.startswith("--") and not option.spec.secret and did_you_mean(flag, self._index, 1, 0.8)
+        near = flag.startswith("--") and not option.spec.secret and near_flags(flag, self._index, 1)
         if flag == "--" or flag in _HELP or self.knows(behind[0]) or near:
             return piece
         behind.popleft()
@@ -263,7 +262,7 @@ class _Resolution:
         hint = self._extra(flag)
         if hint is None or hint in (LATER, INSTALL_SUITE):
             shown = [name for name, (option, _) in self._index.items() if not option.spec.hidden]
-            near = did_you_mean(flag, [*shown, "--help"], 3, 0.8)
+            near = near_flags(flag, [*shown, "--help"], 3)
             self.refuse(f"unknown option {flag}", *(near or ([hint] if hint == LATER else [self._see, *filter(None, [hint])])))
         else:
             self.refuse(f"unknown option {flag}", hint)
@@ -314,6 +313,25 @@ def did_you_mean(word: str, names: Iterable[str], most: int, similarity: float) 
 
     close = get_close_matches(word, list(names), most, similarity)
     return [f"did you mean {' or '.join(close)}?"] if close else []
+
+
+def near_flags(flag: str, flags: Iterable[str], most: int) -> list[str]:
+    """A hint like that of :func:`did_you_mean`, of options that mean what *flag* says.
+
+    Letters alone make neighbours of ``--rate`` and ``--private``, of ``--max-idle-gap`` and ``--trace-idle-gap``: so each word
+    of the shorter name must be like one of the longer, unless both are the same but for the places of their hyphens.
+    """
+    from difflib import SequenceMatcher
+
+    def alike(one: str, other: str, least: float) -> bool:
+        return one == other or SequenceMatcher(None, one, other).ratio() >= least
+
+    def means(name: str) -> bool:
+        less, more = sorted((flag.strip("-").split("-"), name.strip("-").split("-")), key=len)
+        joined = alike("".join(less), "".join(more), 0.9) and len(less) != len(more)
+        return joined or all(any(alike(word, other, 0.75) for other in more) for word in less)
+
+    return did_you_mean(flag, filter(means, flags), most, 0.8)
 
 
 class Subcommand(Struct, frozen=True):

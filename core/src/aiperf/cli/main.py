@@ -316,6 +316,9 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
         from aiperf.run.run import profile
 
         warn_of_broken(registry, warn)
+        plugins = (plugin for category in registry.categories() for plugin in registry.all(category))
+        for sentence in environment.unread(name for plugin in plugins for name in plugin.docs.variables):
+            warn(sentence)
         return profile(settings, registry)
 
     options: tuple[Option, ...] = ()

@@ -19,13 +19,16 @@ INSTALL_SUITE = "pip install aiperf-suite"
 def where_is(category: str, name: str, registry: Registry | None = None, near: Sequence[str] = ()) -> list[str]:
     """Hints where a plugin is not installed: its package, and the command that installs it.
 
-    Where no guide knows it, *near*: hints on installed names; where there are none and no guide, the suite.  *registry*: None
-    reads what is installed.
+    Where no package has it, what a guide says to do instead; where no guide knows it, *near*: hints on installed names; where
+    there are none and no guide, the suite.  *registry*: None reads what is installed.
     """
     guides = _guides(registry)
     package = None if guides is None else guides.call("aiperf_where_is", category=category, name=canonical(name))
     if package is not None:
         return [f"{name} is in the package {package}, which is not installed", install(package)]
+    instead = None if guides is None else _text(guides.call("aiperf_unknown_plugin", category=category, name=canonical(name)))
+    if instead is not None:
+        return [f"{name}: {instead}"]
     return list(near) or ([INSTALL_SUITE] if guides is None else [])
 
 

@@ -31,7 +31,7 @@ REQUEST_PREPARED = "aiperf_request_prepared"
 """The hook of every request: a chain of bound functions, because a call through pluggy costs 1.4 to 2.1 µs."""
 _PLAN, _SCHEDULE, _CONFIGURED = "aiperf_plan_validated", "aiperf_make_schedule", "aiperf_run_configured"
 _COPY, _RECOGNISE = "aiperf_local_copy", "aiperf_recognise_file"
-_GUIDES = ("aiperf_where_is", "aiperf_unknown_option", "aiperf_unknown_command")
+_GUIDES = ("aiperf_where_is", "aiperf_unknown_plugin", "aiperf_unknown_option", "aiperf_unknown_command")
 
 
 def _having(*attributes: str) -> Callable[[Any], bool]:

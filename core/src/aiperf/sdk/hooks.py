@@ -37,8 +37,16 @@ hookimpl = HookimplMarker("aiperf")
 def aiperf_where_is(category: str, name: str) -> str | None:
     """Name the distribution with a plugin that nothing installed has; None leaves it to other plugins.
 
-    *name*: in lower case, with ``_`` for ``-``.  The process that meets the name, and no other.  This and the next two ask
-    plugins alone whose manifest says ``guide: true``; these take no part in runs.
+    *name*: in lower case, with ``_`` for ``-``.  The process that meets the name, and no other.  This and the next
+    three ask plugins alone whose manifest says ``guide: true``; these take no part in runs.
+    """
+
+
+@hookspec(firstresult=True)
+def aiperf_unknown_plugin(category: str, name: str) -> str | None:
+    """Say what to do instead of a plugin that no package has, such as an endpoint type; None leaves it to other plugins.
+
+    *name*: as for ``aiperf_where_is``, which is asked first.  The process that meets the name, and no other.
     """
 
 

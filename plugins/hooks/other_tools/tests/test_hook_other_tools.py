@@ -16,11 +16,14 @@ class TestOtherToolsKeepTheContract(OtherToolsContract):
     ("flag", "answer"),
     [
         ("--session-concurrency", "use --concurrency"),
-        ("--server-metrics-url", "use --gpu-telemetry URL, not --server-metrics"),
+        ("--server-metrics-url", f"telemetry of GPUs: {LATER}"),
         ("--max-threads", "use --workers-max"), ("--checkpoint-dir", "the journal does it: aiperf report DIR after a crash"),
-        ("--backend", "belongs to the kserve endpoint package, which is not installed"), ("--sweep-type", LATER),
-        ("--no-server-metrics", LATER), ("--concurency", None),
+        ("--backend", "belongs to the kserve endpoint package, which is not installed"),
+        ("--sweep-type", f"sweeps over several loads: {LATER}"), ("--no-server-metrics", f"metrics of the server: {LATER}"),
+        ("--qps", "use --request-rate, in requests per second"), ("--max-seconds", "use --benchmark-duration, in seconds"),
+        ("--save-result", "results are always saved; --artifact-dir says where"), ("--vus", "use --concurrency"),
         ("-s", "not applicable here; use --request-count or --benchmark-duration"),
+        ("--concurency", None), ("--sweep-typ", None),
     ],
 )  # fmt: skip
 def test_an_option_of_another_program_has_an_answer(flag: str, answer: str | None) -> None:

@@ -28,6 +28,11 @@ _TAIL = """
 
 | variable | instead |
 |---|---|"""
+_SOON = """
+## Variables of a later version
+
+| variable | with |
+|---|---|"""
 _FLAG = "true or false"
 KERNEL = (
     ("AIPERF_API_KEY", "", "text", "The API key, where neither `--api-key` nor `--api-key-file` gives one; no child process"
@@ -93,7 +98,47 @@ _ELSEWHERE = (
      " `AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT`"),
     ("AIPERF_DEV_SHOW_INTERNAL_METRICS, AIPERF_DEV_DEBUG_SERVICES, AIPERF_DEV_TRACE_SERVICES", "`--log-level`, `-v`, `-vv`"),
     ("AIPERF_RAISE_ON_CALLBACK_ERROR", "a plugin that fails is a warning; the run goes on"),
+    ("AIPERF_HTTP_FORCE_CLOSE", "`--connection-reuse-strategy never`"),
+    ("AIPERF_HTTP_ENABLE_CLEANUP_CLOSED", "a closed connection is closed at once"),
+    ("AIPERF_DATASET_PUBLIC_DATASET_TIMEOUT", "a download takes the time that it takes, Ctrl-C ends it; `aiperf datasets fetch`"
+     " makes it before the run"),
+    ("AIPERF_DATASET_DOWNLOAD_*, AIPERF_TOKENIZER_DOWNLOAD_*, AIPERF_TOKENIZER_BUNDLE_*", "the processes of a run share files;"
+     " nothing is downloaded from one to the other"),
+    ("AIPERF_DATASET_MEDIA_DOWNLOAD_*", "addresses of media are sent as they stand: the server fetches them"),
+    ("AIPERF_DATASET_BASETEN_SESSION_COLUMN", "`provided_session_id` where a row has one, else `poor_man_session_id`"),
+    ("AIPERF_DATASET_INLINE_RECORDS_WARN_THRESHOLD", "a configuration file has no rows of its own; `--input-file`"),
+    ("AIPERF_DATASET_PREFORMAT_PAYLOADS", "bodies are always made before they are due"),
+    ("AIPERF_DATASET_MMAP_*, AIPERF_DATASET_CATCH_UP_*, AIPERF_DATASET_REBROADCAST_*, AIPERF_DATASET_STATE_*", "the data set is"
+     " a file that all processes of a run read, in its directory"),
+    ("AIPERF_TOKENIZER_SKIP_PRELOAD, AIPERF_TOKENIZER_PRELOAD_TIMEOUT", "a tokenizer is loaded once, before anything is sent"),
+    ("AIPERF_TIMING_MAX_CATCHUP_SECONDS", "an overdue arrival leaves at once and is counted as late"),
+    ("AIPERF_RECORD_COMPLETION_STALL_*", "results come from the journal, which has every request: no record is waited for"),
+    ("AIPERF_RECORD_*, AIPERF_METRICS_EXPORT_*, AIPERF_METRICS_LIST_BACKEND, AIPERF_METRICS_TDIGEST_COMPRESSION", "results are"
+     " made from the journal, exactly, after the load; there is nothing to tune"),
+    ("AIPERF_UI_*, AIPERF_LOGGING_QUEUE_MAXSIZE", "`--ui`, `--stats-interval`, `--log-level`"),
+    ("AIPERF_DEV_ENABLE_YAPPI", "any profiler of Python processes"),
+    ("AIPERF_CHAT_*", "there is no `aiperf chat`"),
+    ("AIPERF_ENDPOINT_CHECK_*, AIPERF_PREFLIGHT_TIMEOUT", "`--wait-for-model-timeout`"),
+    ("AIPERF_ZMQ_*, AIPERF_SERVICE_*, AIPERF_WORKER_*, AIPERF_COMPRESSION_*", "no message bus, no heartbeats, no clocks to"
+     " compare: workers plan their share alone, and a lost one is noticed at once"),
+    ("AIPERF_OPERATOR_*, AIPERF_K8S_*, AIPERF_RESULTS_*, AIPERF_SWEEP_CONTROLLER_*, AIPERF_DASHBOARD_*, AIPERF_POD_*,"
+     " AIPERF_CLUSTER_NAME, AIPERF_CLIENT_CACHE_*, AIPERF_COMPLETION_CLAIM_*, AIPERF_CONFIGMAP_*, AIPERF_JOB_*,"
+     " AIPERF_METRICS_PORT, AIPERF_MUTATING_ROUTES_*", "there is no operator: `aiperf profile` in a job of the cluster"),
 )  # fmt: skip
+
+
+_LATER = (
+    ("AIPERF_ACCURACY_*", "accuracy benchmarks"),
+    ("AIPERF_AGENTX_*, AIPERF_DAG_*, AIPERF_DATASET_WEKA_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
+    ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
+    ("AIPERF_GPU_*", "telemetry of GPUs"),
+    ("AIPERF_SERVER_METRICS_*, AIPERF_HTTP_METRICS_SCRAPE_READ_TIMEOUT", "metrics of the server"),
+    ("AIPERF_NETWORK_LATENCY_*", "latency of the network"),
+    ("AIPERF_OTEL_*, AIPERF_MLFLOW_*, AIPERF_WANDB_*", "trackers of experiments"),
+    ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),
+    ("AIPERF_HTTP_VIDEO_POLL_INTERVAL", "video from a server"),
+    ("AIPERF_SERVICE_HEALTH_*", "`aiperf service`"),
+)
 
 
 class Variable(NamedTuple):
@@ -140,7 +185,8 @@ def _page(what: str, found: list[Variable]) -> str:
         for names, instead in _ELSEWHERE
         if not known & set(names.split(", "))
     ]
-    return "\n".join([_HEAD.format(what=what), *(cells(*one) for one in found), _TAIL, *rest])
+    later = [f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {subject} |" for names, subject in _LATER]
+    return "\n".join([_HEAD.format(what=what), *(cells(*one) for one in found), _TAIL, *rest, _SOON, *later])
 
 
 def cells(name: str, *others: str) -> str:
