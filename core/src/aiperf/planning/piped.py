@@ -144,9 +144,9 @@ def _interruptible() -> Iterator[list[int]]:
     finally:
         for number in noting:
             signal.signal(number, before[number])
-        for number in noted:
-            if before[signal.Signals(number)] is signal.SIG_DFL:
-                os.kill(os.getpid(), number)
+        for ending in map(signal.Signals, noted):
+            if before[ending] is signal.SIG_DFL:
+                os.kill(os.getpid(), ending)
 
 
 def _remove_at_exit(folder: Path, lock: BinaryIO) -> None:

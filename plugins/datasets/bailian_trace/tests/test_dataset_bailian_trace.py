@@ -113,3 +113,9 @@ def test_rows_are_scaled_while_they_are_read(tmp_path: Path) -> None:
         (64, 500.0, 4, 0), (80, 1500.0, 5, 4)]  # fmt: skip
     first, second = (turn.text.split() for turn in conversation.turns)
     assert first == second[:64]
+
+
+def test_an_unknown_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    read(tmp_path, row(1, extra={"top_p": 1}), row(2, extra={"top_p": 1}))
+    (message,) = dict.fromkeys(caplog.messages)
+    assert message.endswith(":1: the key 'extra' is unknown, and is not sent")

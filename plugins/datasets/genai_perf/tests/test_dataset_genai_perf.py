@@ -94,3 +94,10 @@ def test_pairs_need_both_files_and_an_endpoint_that_ranks(tmp_path: Path) -> Non
         pairs(tmp_path)
     with pytest.raises(BadDataset, match="for an endpoint type that ranks"):
         pairs(tmp_path, CHAT)
+
+
+def test_a_field_that_replaces_what_the_run_makes_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = write(tmp_path / "p.jsonl", {"text": "a", "stream": True}, {"text": "b", "stream": True, "top_p": 1})
+    assert len(list(Payload(PayloadOptions(), DatasetContext(100, 7, True, None, CHAT, file)))) == 2
+    (message,) = caplog.messages
+    assert message.endswith(":1: the row has 'stream', which replaces what the run makes of the row")

@@ -146,3 +146,14 @@ def test_a_row_without_turns_is_told_where_they_are_counted(tmp_path: Path, row:
     assert callable(promise.turns)
     with pytest.raises(BadDataset, match=r"rows\.jsonl:3: turns must be a non-empty list"):
         promise.turns(0)
+
+
+def test_an_unknown_key_of_a_row_or_a_turn_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    row = json.dumps({"turns": [{"text": "a", "max_tokens": 1}, {"text": "b", "extra": {"messages": []}}], "modle": "m"}) + "\n"
+    (file := tmp_path / "rows.jsonl").write_text(row * 2)
+    assert len(list(MultiTurn(options(), DatasetContext(100, 7, True, None, CHAT, file)))) == 2
+    assert [message.partition(":1: ")[2] for message in caplog.messages] == [
+        "the key 'modle' is unknown, and is not sent: fields of the body stand below the 'extra' of a turn",
+        "the key 'max_tokens' is unknown, and is not sent: fields of the body stand below 'extra'",
+        "extra has 'messages', which replaces what the run makes of the row",
+    ]

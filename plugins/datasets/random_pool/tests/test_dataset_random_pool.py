@@ -81,10 +81,12 @@ def test_batches_refuse_what_belongs_together(tmp_path: Path, rows: list[Any], w
 
 
 def test_what_means_nothing_in_a_pool_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = pool(tmp_path / "p.jsonl", *[{"text": "a", "timestamp": 1, "session_id": "s", "output_length": 9}] * 3)
+    unused = {"timestamp": 1, "session_id": "s", "output_length": 9, "extra": {"n": 2}, "model": "m"}
+    file = pool(tmp_path / "p.jsonl", *[{"text": "a", **unused}] * 3)
     (turn,) = read(file, 1)[0].turns
     assert (turn.timestamp_ms, turn.max_tokens) == (None, None)
-    assert caplog.text.count("rows are drawn by chance, so output_length, session_id, timestamp means nothing") == 1
+    said = "rows are drawn by chance, so extra, model, output_length, session_id, timestamp means nothing"
+    assert caplog.text.count(said) == 1
 
 
 @pytest.mark.parametrize(("rows", "words"), [

@@ -25,6 +25,7 @@ _REQUIRED = ("chat_id", "timestamp", "input_length", "output_length")
 _NO_PARENT = -1
 _PREFIX = "\0prefix"
 """Key under which a row has its number of blocks and of hits."""
+_KNOWN = (*_REQUIRED, "parent_chat_id", "turn", "type", "hash_ids", _PREFIX)
 
 
 class BailianTrace(Dataset[BailianTraceOptions]):
@@ -91,6 +92,7 @@ class BailianTrace(Dataset[BailianTraceOptions]):
         return bool(ids and before) and longer and ids[:whole] == before[:whole]
 
     def _turn(self, reader: Rows, prompts: Prompts, row: dict[str, Any], line: int, own: str) -> Turn:
+        reader.tell_unknown(row, _KNOWN, line, "")
         timestamp = _timestamp_ms(reader, row, line)
         reader.string(row, "type", line)
         length = _length(reader, row, "input_length", line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,17 @@ class Payload(Dataset[PayloadOptions]):
         self._prompts: Prompts | None = None
         self._counted: CountedRows | None = None
 
+    @cached_property
+    def _reader(self) -> Rows:
+        """One for all rows: it tells what is odd once."""
+        return Rows(self._defaults.path)
+
     def promise(self) -> Promise | None:
         self._counted = counted = counted_rows(self._defaults.path)
         return None if counted is None else counted.promise(times=self.context.replay)
 
     def __iter__(self) -> Iterator[Conversation]:
-        reader = Rows(self._defaults.path)
+        reader = self._reader
         if self._counted is not None:
             yield from self._conversations(reader, self._counted.conversations())
         else:
@@ -50,7 +56,7 @@ class Payload(Dataset[PayloadOptions]):
 
     def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
         assert self._counted is not None  # it promised any order
-        return self._conversations(Rows(self._defaults.path), self._counted.conversations(numbers))
+        return self._conversations(self._reader, self._counted.conversations(numbers))
 
     def _conversations(self, reader: Rows, sessions: Iterable[tuple[int, str | None, list[Row]]]) -> Iterator[Conversation]:
         for number, identity, session in sessions:
@@ -74,10 +80,12 @@ class Payload(Dataset[PayloadOptions]):
             ids = reader.hash_ids(row, line)
             prompt = self._made(reader.path).prompt(length, ids, own, lambda why: reader.wrong(line, why))
             text, tokens = prompt.text, prompt.tokens
+        extra = {key: value for key, value in row.items() if key not in _OWN}
+        reader.tell_replacing(extra, line, "the row")
         return Turn(
             texts=(text,), max_tokens=reader.whole(row, "output_length", line), input_tokens=tokens,
             timestamp_ms=reader.number(row, "timestamp", line),
-            extra={key: value for key, value in row.items() if key not in _OWN},
+            extra=extra,
         )  # fmt: skip
 
     def _made(self, path: Path) -> Prompts:

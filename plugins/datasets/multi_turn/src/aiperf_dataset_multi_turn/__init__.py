@@ -16,6 +16,9 @@ from msgspec.structs import replace
 
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
+_KNOWN = ("turns", "session_id", "type")
+_HINT = ": fields of the body stand below the 'extra' of a turn"
+
 
 class MultiTurn(RowFile[MultiTurnOptions]):
     """Rows of ``turns``; rows with the same ``session_id`` are one conversation."""
@@ -96,6 +99,7 @@ def _shape(reader: Rows, row: dict[str, Any], line: int) -> tuple[list[str], boo
 
 
 def _turns(reader: Rows, row: dict[str, Any], line: int) -> Iterator[Turn]:
+    reader.tell_unknown(row, _KNOWN, line, _HINT)
     turns = row.get("turns")
     if not isinstance(turns, list) or not turns:
         raise reader.wrong(line, "turns must be a non-empty list")

@@ -18,7 +18,7 @@ from aiperf_dataset_random_pool.options import RandomPoolOptions
 
 log = logging.getLogger(__name__)
 
-_MEANINGLESS = ("timestamp", "delay", "session_id", "output_length")
+_MEANINGLESS = ("timestamp", "delay", "session_id", "output_length", "extra", "model", "role")
 _ONE_FILE = "--batch-size-text draws texts and media by themselves"
 
 

@@ -111,21 +111,24 @@ class Rows:
     def extra(self, row: dict[str, Any], line: int) -> dict[str, Any]:
         """Further fields of the body; those that replace what the run makes are told, once each."""
         extra = self.mapping(row, "extra", line) or {}
+        self.tell_replacing(extra, line, "extra")
+        return extra
+
+    def tell_replacing(self, extra: dict[str, Any], line: int, what: str) -> None:
+        """Warn, once for each, of fields of *extra* that replace what the run makes.  *what* has them, for the message."""
         for key in _REPLACING:
             if key in extra and f"extra.{key}" not in self._told:
                 self._told.add(f"extra.{key}")
-                log.warning("%s:%d: extra has %r, which replaces what the run makes of the row", self.path, line, key)
-        return extra
+                log.warning("%s:%d: %s has %r, which replaces what the run makes of the row", self.path, line, what, key)
 
-    def tell_unknown(self, row: dict[str, Any], known: Container[str], line: int) -> None:
-        """Warn, once for each, of keys of the row that nobody reads."""
+    def tell_unknown(
+        self, row: dict[str, Any], known: Container[str], line: int, hint: str = ": fields of the body stand below 'extra'"
+    ) -> None:
+        """Warn, once for each, of keys of the row that nobody reads.  *hint*: the message's end."""
         for key in row:
             if key not in known and key not in self._told and len(self._told) < _MOST_TOLD:
                 self._told.add(key)
-                log.warning(
-                    "%s:%d: the key %s is unknown, and is not sent: fields of the body stand below 'extra'", self.path, line,
-                    shown(key),
-                )  # fmt: skip
+                log.warning("%s:%d: the key %s is unknown, and is not sent%s", self.path, line, shown(key), hint)
 
     def session(self, row: dict[str, Any], line: int) -> str | None:
         """The row's session id; a number becomes its digits."""
