@@ -861,6 +861,20 @@ def test_an_option_that_the_chosen_plugin_must_have_is_asked_for(monkeypatch: py
     assert caught.value.errors[0].message == "--project: is required by the dataset plugin 'synthetic'"
 
 
+def test_a_required_option_without_its_flag_names_who_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    needy = row("datasets", "synthetic", options_model="x:y", options=specs(Needy))
+    other = row("exporters", "cloud", options_model="x:z", options=(OptionSpec("p", ("--project",), "", "int"),), priority=1)
+    monkeypatch.setattr(Registry, "load_options_model", lambda self, one: Needy if one.name == "synthetic" else None)
+    rest = [one for one in PLUGINS if one.name not in ("synthetic", "cloud")]
+    registry = Registry([*KERNEL, *rest, needy, other], kernel_options=())
+    with pytest.raises(ConfigErrors, match="1 configuration") as caught:
+        configure.plan(Settings(KernelOptions(**GOOD, endpoint_type="silent"), {}, {}, "aiperf"), registry)
+    assert caught.value.errors[0].lines() == [
+        "--project: is required by the dataset plugin 'synthetic'",
+        "  it can't be given: exporters:cloud of acme-cloud 1.0 has it",
+    ]
+
+
 def test_a_chosen_plugin_without_typed_options_has_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = row("datasets", "synthetic", options_model="x:y", options=specs(DataOptions))
     monkeypatch.setattr(Registry, "load_options_model", lambda self, one: DataOptions)

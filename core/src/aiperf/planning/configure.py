@@ -198,7 +198,9 @@ def _limit_s(registry: Registry, grader: PluginRef) -> float | None:
 
 def _options(draft: Draft) -> dict[str, Any]:
     """Fields of a plan: the options of the plugins in use, as other processes decode them, and which of them are secret."""
+    from aiperf.registry.option_claims import flags_of_lost
     from aiperf.registry.option_specs import conflicts, validate
+    from aiperf.registry.specs import specs
 
     used = {ref.key for ref in draft.used}
     plugins = dict(draft.settings.plugins)
@@ -206,9 +208,13 @@ def _options(draft: Draft) -> dict[str, Any]:
         plugin = draft.registry.descriptor(ref.category, ref.name)
         if plugin.options_model is not None and plugin.key not in plugins:
             with draft.collected():
-                options, errors = validate(draft.registry.load_options_model(plugin), plugin.options, {}, {})
+                model = draft.registry.load_options_model(plugin)
+                lost = flags_of_lost(specs(model), plugin.lost_flags) if plugin.lost_flags and model is not None else {}
+                options, errors = validate(model, plugin.options, {}, lost)
                 for error in errors:
-                    draft.refuse(f"{error.message} by the {singular(ref.category)} plugin {ref.name!r}", *error.hints)
+                    flag = error.message.partition(":")[0]
+                    why = [f"it can't be given: {plugin.lost_flags[flag]}"] if flag in plugin.lost_flags else []
+                    draft.refuse(f"{error.message} by the {singular(ref.category)} plugin {ref.name!r}", *why, *error.hints)
                 if options is not None:
                     plugins[plugin.key] = options
     draft.settings = replace(draft.settings, plugins=plugins)

@@ -39,6 +39,11 @@ def without_flags(options: Iterable[OptionSpec], lost: Mapping[str, str]) -> tup
     return tuple(kept)
 
 
+def flags_of_lost(declared: Iterable[OptionSpec], lost: Mapping[str, str]) -> dict[str, str]:
+    """By field, the flag of each option in *declared* that has *lost* all it had."""
+    return {spec.field: spec.flags[0] for spec in declared if all(flag in lost for flag in spec.flags)}
+
+
 def settle(named: Named, kernel_options: Iterable[OptionSpec], reserved: Iterable[str]) -> list[str]:
     """Take from the plugins in *named* every flag that belongs to another; a sentence on each package that lost some.
 
@@ -105,4 +110,4 @@ def _groups(reasons: Mapping[str, list[str]]) -> Iterable[str]:
         yield f"{', '.join(flags)}: {plural if flags[1:] else reason}"
 
 
-__all__ = ["claimed", "same", "settle", "without_flags"]
+__all__ = ["claimed", "flags_of_lost", "same", "settle", "without_flags"]
