@@ -164,7 +164,7 @@ def most_piped_bytes() -> int:
 
 
 def render_s() -> float:
-    """``AIPERF_TEMPLATE_TIMEOUT``, 2 s: processor time for the body of one request by a template."""
+    """``AIPERF_TEMPLATE_TIMEOUT``, 2 s: processor time for one use of a template: a request's body, or a chat's text."""
     return _time("AIPERF_TEMPLATE_TIMEOUT", 0.01, 3600, 2)
 
 

@@ -113,6 +113,37 @@ def test_a_template_has_bounds(text: str, said: str, monkeypatch: pytest.MonkeyP
         checked_template(text)
 
 
+DOUBLED = "{% set ns = namespace(t='ab') %}{% for i in range(40) %}{% set ns.t = DOUBLE %}{% endfor %}{{ ns.t }}"
+
+
+@pytest.mark.parametrize("double", [
+    "ns.t ~ ns.t", "ns.t + ns.t", "[ns.t, ns.t]|join", "'a'.join([ns.t, ns.t])", "'%s%s' % (ns.t, ns.t)",
+    "'%s%s'|format(ns.t, ns.t)", "'{0}{0}'.format(ns.t)", "ns.t|replace('a', 'aa')", "ns.t.replace('b', 'bb')",
+    "ns.t|indent(9999999, true)", "'a'.ljust(4000000000)", "'a'|center(4000000000)", "'%4000000000d' % 3",
+    "'{:4000000000}'.format(3)", "'{:{}}'.format(3, 4000000000)", "('\t' * 9999).expandtabs(99999)",
+    "[ns.t, ns.t]|map('upper')|join", "'%*d' % (4000000000, 3)", "'%.4000000000f' % 3",
+    "[1]|batch(4000000000, 0)|list",
+])  # fmt: skip
+def test_a_text_that_grows_is_refused_before_it_fills_the_memory(double: str) -> None:
+    with pytest.raises(ValueError, match=r"can't be rendered: it makes more than (64|256) MiB"):
+        checked_template(DOUBLED.replace("DOUBLE", double))
+
+
+def test_a_list_that_grows_is_refused_before_it_fills_the_memory() -> None:
+    with pytest.raises(ValueError, match="can't be rendered: it makes more than 64 MiB"):
+        checked_template(DOUBLED.replace("'ab'", "[1]").replace("DOUBLE", "ns.t + ns.t"))
+    with pytest.raises(ValueError, match="can't be rendered: it makes more than 64 MiB"):
+        checked_template("{% set t = [1] %}{% for i in range(40) %}{{ t.extend(t) }}{% endfor %}")
+
+
+def test_what_fits_is_rendered_as_ever() -> None:
+    text = """{% set words = text.split(' ') %}{"a": "{{ words|join('-') ~ '!' }}", "b": "{{ '%s=%d'|format(text, 3) }}", """ \
+        """"f": "{{ '{} %d 1700000000'.format(1700000001) % 1700000002 }}", """ \
+        """"c": "{{ '{:>5}'.format('x') + 'y' }}", "d": {{ (words + ['z'])|tojson }}, "e": "{{ 'a,b'.replace(',', ';') }}"}"""
+    assert rendered(text, "p q") == {"a": "p-q!", "b": "p q=3", "c": "    xy", "d": ["p", "q", "z"], "e": "a;b",
+                                      "f": "1700000001 1700000002 1700000000"}  # fmt: skip
+
+
 def test_a_turn_that_a_template_never_ends_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_TEMPLATE_TIMEOUT", "50ms")
     text = checked_template(f"{{% if text == 'a' %}}{NESTED}{{% endif %}}{{}}")

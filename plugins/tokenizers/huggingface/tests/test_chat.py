@@ -199,3 +199,13 @@ def test_tokenizers_of_transformers_render_their_own_template() -> None:
     without = Older()
     without.chat_template = None
     assert Slow("older", without).chat_template is None
+
+
+def test_a_template_that_never_ends_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIPERF_TEMPLATE_TIMEOUT", "50ms")
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    template = chat_template(opened(tmp_path, chat_template=endless))
+    assert template is not None
+    with pytest.raises(BadTokenizer, match=r"takes more than 0\.05 s of processor time") as caught:
+        template.count(CHAT)
+    assert caught.value.hints[0] == "AIPERF_TEMPLATE_TIMEOUT allows more"

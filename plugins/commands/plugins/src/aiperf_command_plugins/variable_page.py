@@ -48,7 +48,8 @@ KERNEL = (
      " to.", True),
     ("AIPERF_DATASET_MAX_PIPE_BYTES", "4294967296", "1024 to 1099511627776 B", "What is read of a pipe or device that is given"
      " as a data set's file.", True),
-    ("AIPERF_TEMPLATE_TIMEOUT", "2", "0.01 to 3600 s", "Processor time for the body of one request by a template.", True),
+    ("AIPERF_TEMPLATE_TIMEOUT", "2", "0.01 to 3600 s",
+        "Processor time for one use of a template: a request's body, or a chat's text.", True),
     ("AIPERF_PLUGIN_TIMEOUT", "30", "0.1 to 100000 s", "Longest time that another's plugin may do nothing in a call.", True),
     ("AIPERF_TRACE_HOOKS", "false", _FLAG, "Write each call of a hook to standard error: hook, plugin, milliseconds.", True),
     ("AIPERF_WORKERS", "from the load", "1 to 1024", "As `--workers`: exactly this many worker processes.", True),

@@ -118,7 +118,7 @@ class Renderer:
     """Renders one template."""
 
     def __init__(self, text: str) -> None:
-        environment = Bounded(autoescape=False, finalize=finalized, undefined=StrictUndefined)
+        environment = self._environment = Bounded(autoescape=False, finalize=finalized, undefined=StrictUndefined)
         environment.filters["tojson"] = tojson
         try:
             self._template = environment.from_string(text)
@@ -153,6 +153,7 @@ class Renderer:
 
     def _rendered(self, turn: Turn) -> str:
         described = Described(turn)
+        self._environment.begin()
         with limited():
             return joined(self._template.generate({name: VARIABLES[name](described) for name in self._names}))
 

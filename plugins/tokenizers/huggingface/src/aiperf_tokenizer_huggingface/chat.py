@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from aiperf import BadTokenizer
+from aiperf.sdk.environment import render_s
+from aiperf.sdk.limits import OutOfTime, processor_time
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
@@ -34,7 +36,13 @@ class Template:
 
     def count(self, messages: Sequence[Mapping[str, Any]], *, asks: bool = True) -> int:
         try:
-            text = self._render(messages, asks)
+            with processor_time(seconds := render_s()):
+                text = self._render(messages, asks)
+        except OutOfTime:
+            raise BadTokenizer(
+                f"the chat template of {self._name!r} takes more than {seconds:g} s of processor time",
+                "AIPERF_TEMPLATE_TIMEOUT allows more", _HINT,
+            ) from None
         except Exception as error:  # code of the model's author
             raise BadTokenizer(f"the chat template of {self._name!r} refuses the messages: {_reason(error)}", _HINT) from error
         return self._count(text)
