@@ -20,6 +20,7 @@ def contracts() -> dict[str, type[EndpointContract]]:
     for plugin in Registry.discover().all("endpoints"):
         module, _, name = (plugin.contract or "").partition(":")
         if plugin.distribution.startswith("aiperf-endpoint-"):
+            assert module, f"the manifest of {plugin.distribution} names no contract of {plugin.name}"
             found[plugin.name] = getattr(import_module(module), name)
     return found
 
