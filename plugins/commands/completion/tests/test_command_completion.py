@@ -54,6 +54,21 @@ def test_completion_is_installed_for_the_shell_that_is_named(cache: dict[str, st
     assert "#compdef aiperf" in whole("--show-completion=zsh", **cache).stdout
 
 
+def test_completion_is_installed_as_the_reference_spells_it(cache: dict[str, str], tmp_path: Path) -> None:
+    cache["HOME"] = str(tmp_path)
+    script = tmp_path / "zsh script"
+    done = whole("--install-completion", "--shell", "zsh", "-o", str(script), **cache)
+    assert (done.returncode, done.stderr) == (0, "") and str(script) in done.stdout
+    assert "#compdef aiperf" in script.read_text() and not [*tmp_path.rglob("*aiperf*")]
+    assert "fish completion is installed in " in whole("--install-completion", "--shell=fish", **cache).stdout
+    for words, said in (
+        (("--shell",), "--shell needs a value"), (("--shell", "fish", "bash"), "left over: 'bash'"), (("--loud",), "left over"),
+        (("fish", "--output", "/nowhere/at/all"), "can't be written: No such file"),
+    ):  # fmt: skip
+        wrong = whole("--install-completion", *words, **cache)
+        assert wrong.returncode == 2 and said in wrong.stderr
+
+
 def test_completion_knows_options_and_names(cache: dict[str, str]) -> None:
     cache |= {"_AIPERF_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
     assert "--request-rate" in whole(**cache, COMP_WORDS="aiperf profile --request-ra").stdout.split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -61,17 +62,47 @@ def _check(shell: str) -> None:
 
 
 def _of_shell(flag: str, words: Sequence[str]) -> int:
-    """``--install-completion SHELL`` or ``--show-completion SHELL``; Typer's own flags ask which shell is the present one."""
-    from typer._completion_shared import install
+    """``--install-completion`` or ``--show-completion`` with a shell, ``--shell`` before it or not, and ``--output FILE``.
 
-    _check(words[0])
-    if len(words) > 1:
-        raise UsageError(f"left over: {', '.join(map(repr, words[1:]))}; {flag} takes one shell")
+    Typer's own flags ask which shell is the present one.
+    """
+    from typer._completion_shared import _get_shell_name, get_completion_script, install
+
+    named, output = _shell_and_output(flag, words)
+    shell = named or _get_shell_name() or ""
+    if not shell:
+        raise UsageError("which shell this terminal has can't be told", f"name it: {flag} --shell bash")
+    _check(shell)
     if flag == "--show-completion":
-        return Completion().run(None, words)
-    shell, path = install(shell=words[0], prog_name="aiperf")
+        return Completion().run(None, [shell])
+    if output:
+        script = get_completion_script(prog_name="aiperf", complete_var="_AIPERF_COMPLETE", shell=shell)
+        try:
+            Path(output).write_text(f"{script}\n")
+        except OSError as error:
+            raise UsageError(f"--output {output} can't be written: {error.strerror}", "name another file") from error
+        print(f"the completion script of {shell} is in {output}: have the shell read it when it starts")
+        return 0
+    shell, path = install(shell=shell, prog_name="aiperf")
     print(f"{shell} completion is installed in {path}; a new terminal has it")
     return 0
+
+
+def _shell_and_output(flag: str, words: Sequence[str]) -> tuple[str, str]:
+    """The shell and the file among *words*, "" where there is none."""
+    found = {"--shell": "", "--output": ""}
+    names = {"--shell": "--shell", "--output": "--output", "-o": "--output"}
+    rest = [part for word in words for part in (word.split("=", 1) if word.partition("=")[0] in names else [word])]
+    more = "" if flag == "--show-completion" else ", and --output FILE"
+    while rest:
+        word = rest.pop(0)
+        name = names.get(word, "" if word.startswith("-") else "--shell")
+        if not name or found[name] or (name == "--output" and flag == "--show-completion"):
+            raise UsageError(f"left over: {word!r}; {flag} takes one shell{more}")
+        if word in names and not rest:
+            raise UsageError(f"{word} needs a value", f"shells: {', '.join(SHELLS)}" if name == "--shell" else "name a file")
+        found[name] = rest.pop(0) if word in names else word
+    return found["--shell"], found["--output"]
 
 
 def _top() -> None:
