@@ -365,6 +365,20 @@ async def _status_503(server: FaultServer, line: _Line, row: Row) -> bool:
     return True
 
 
+async def _status_events(server: FaultServer, line: _Line, row: Row) -> bool:
+    events = _event({"error": {"message": "CUDA error", "type": "internal"}}) + b"data: [DONE]\n\n"
+    line.send(row, answer(events, status=500, reason="Wrong", content_type="text/event-stream"))
+    return True
+
+
+async def _filtered(server: FaultServer, line: _Line, row: Row) -> bool:
+    """An answer without content that says why, and what it cost."""
+    finish = _event({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]})
+    usage = _event({"id": "x", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}})
+    line.send(row, chunked_head() + chunk(finish + usage + b"data: [DONE]\n\n") + chunk())
+    return True
+
+
 async def _redirect(server: FaultServer, line: _Line, row: Row) -> bool:
     line.send(row, answer(b"", status=307, reason="Elsewhere", headers=[f"Location: {server.url}/elsewhere"]))
     return True
@@ -410,6 +424,8 @@ _FAULTS: dict[str, Fault] = {
     "bad_events": _bad_events,
     "status_429": _status_429,
     "status_503": _status_503,
+    "status_events": _status_events,
+    "filtered": _filtered,
     "redirect": _redirect,
     "gzip": _gzip,
     "huge_error": _huge_error,

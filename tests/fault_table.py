@@ -35,6 +35,8 @@ FAULTS = {
     "bad_events": "garbage instead of events",
     "status_429": "429 with Retry-After",
     "status_503": "503 with a page of HTML",
+    "status_events": "500 with an event stream",
+    "filtered": "no content, stopped by a filter",
     "redirect": "redirect (307)",
     "gzip": "gzip that nobody asked for",
     "huge_error": "500 with a body of 3 MB",
@@ -48,7 +50,7 @@ TIMEOUT_S = 5
 """Of requests in cells with a stall; an answer without one takes some 50 ms."""
 CLOSING = frozenset({"idle_fin", "close_race"})
 """Faults behind a whole answer."""
-ENDS = frozenset({"completed", "error", "cut"})
+ENDS = frozenset({"completed", "error", "cut", "empty"})
 """Outcomes of arrivals of a run that nobody interrupts."""
 
 
