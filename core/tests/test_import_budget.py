@@ -86,10 +86,3 @@ def test_a_run_with_usual_options_imports_no_validation(tmp_path: Path, monkeypa
 def test_a_worker_stays_small(tmp_path: Path) -> None:
     got = tops(imported("import aiperf.worker.process", tmp_path))
     assert not got & {"typer", "pydantic", "numpy", "stevedore", "yaml", "rich", "httptools", *TOKENIZERS}
-
-
-def test_a_module_on_demand_is_loaded_when_something_of_it_is_used(tmp_path: Path) -> None:
-    each = "for name in ('sched', 'stat'): aiperf.doors.on_demand(name)"
-    named = f"import aiperf.doors, stat\n{each}\nimport sched, stat\nstat.ST_MODE"
-    assert "heapq" not in imported(named, tmp_path), "sched imports it"
-    assert "heapq" in imported(f"{named}\nfrom sched import scheduler\nassert scheduler is sched.scheduler", tmp_path)
