@@ -21,9 +21,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
-import contents
 from packaging.requirements import Requirement
 from requirements import ROOT
+
+sys.path.append(str(ROOT / "suite"))
+import contents
 
 SUITE = "aiperf-suite"
 

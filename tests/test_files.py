@@ -63,8 +63,8 @@ def ledger(done: Done) -> list[dict[str, Any]]:
 
 
 def tables(text: str) -> tuple[list[dict[str, str]], dict[str, str]]:
-    """The two sections of the CSV: statistics by row, and single values by name."""
-    first, second = text.split("\r\n\r\n")
+    """Two sections of the CSV: statistics by row, and single values by name.  The third has the finish reasons."""
+    first, second, *_ = text.split("\r\n\r\n")
     return list(csv.DictReader(io.StringIO(first))), dict(list(csv.reader(io.StringIO(second)))[1:])
 
 

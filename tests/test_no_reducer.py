@@ -7,21 +7,23 @@ from pathlib import Path
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
-from environments import Shelf, normal, suite
+from environments import Shelf, suite
 from program import Program
 
-REDUCER = "aiperf-reducer-columns"
 RUN = ("--model", "m", "--tokenizer", "builtin", "--isl", 20, "--osl", 6, "--request-count", 3, "--ui", "none")
 INSTALL = "  pip install aiperf-suite"
 
 
 @pytest.fixture(scope="module")
 def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the suite, except the reducer and what needs it."""
+    """A Python with the suite, from which somebody has uninstalled the reducer."""
     work = tmp_path_factory.mktemp("without")
-    shelf = Shelf(work / "shelf", {})
-    packages = [name for name in suite() if normal(REDUCER) not in {normal(one.name) for one in shelf.closure([name])}]
-    return shelf.environment(work / "environment", packages)
+    python = Shelf(work / "shelf", {}).environment(work / "environment", suite())
+    links = list((work / "environment").glob("lib/python*/site-packages/aiperf_reducer_columns*"))
+    assert links
+    for link in links:
+        link.unlink()
+    return python
 
 
 def test_a_run_is_refused_before_load(without: Path, simulator: Simulator, tmp_path: Path) -> None:

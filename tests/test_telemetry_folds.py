@@ -215,7 +215,7 @@ def test_without_its_companion_nothing_is_sampled_and_one_warning_names_it(
     run = aiperf(*words(simulator, seconds=0.2), "--disable-plugin", "companions:telemetry")
     assert run.code == 0 and "telemetry" not in run.json(), run.err
     (line,) = (line for line in run.err.splitlines() if "telemetry" in line)
-    assert line.endswith("pip install aiperf-companion-telemetry") and " WARNING " in line
+    assert line.endswith("pip install aiperf-suite") and " WARNING " in line
     assert not {row["category"] for row in run.json()["plugins"]["used"]} & {"telemetry", "series", "companions"}
 
 

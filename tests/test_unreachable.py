@@ -46,7 +46,7 @@ def test_a_server_that_never_lived_ends_the_run_in_time(aiperf: Program, dead_ur
     assert done.code == 1
     assert "results are partial: no connection could be opened for 1 s" in done.err
     assert "--unreachable-timeout 0" in done.err
-    assert refusals(done) <= 4 * 10, "slots pause 10 ms, 20 ms and so on"
+    assert refusals(done) <= 4 * 30, "slots pause 10 ms, 20 ms and so on; without it there are thousands"
     assert any("no connection could be opened from" in reason for reason in reasons(done))
     assert done.json()["delivered_load"]["sent_rate"] == 0
 

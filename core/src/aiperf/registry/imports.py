@@ -86,6 +86,14 @@ class Imports:
                 self._watch.start()
         return key
 
+    def rest(self) -> None:
+        """End the thread that watches, unless an import is under way: a fork must find no thread, and a program keeps none."""
+        with self._changed:
+            watch = None if self._running else self._watch
+            self._changed.notify_all()
+        if watch is not None:
+            watch.join()
+
     def _wait(self) -> None:
         """End the process when an import is over its time; returns when none is under way."""
         with self._changed:

@@ -21,6 +21,7 @@ from aiperf.processes import control
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import blamed
 from aiperf.run.children import POLL_MS, Child, Mailbox
@@ -137,6 +138,7 @@ def _execute(
         clock = RunClock(*read_clocks())
         logs.scrub(secrets.texts)
         save_first(directories, plan, clock)
+        IMPORTS.rest()
         with (
             contextlib.closing(Builder(plan, in_builder)) as builder,  # forks: before any thread
             calls.watched(environment.plugin_s()),
@@ -203,6 +205,7 @@ class PlannedRun:
         if not self.fleet.resting:
             self.fleet.close()
         self.hooks.call("aiperf_teardown")
+        IMPORTS.rest()
 
     def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once no companion waits any more."""
