@@ -370,6 +370,14 @@ def test_a_directory_without_a_readme_is_refused(ask, tmp_path):
 def test_the_page_of_kernel_options_has_none_of_plugins(ask):
     kernel, everything = ask("options kernel --markdown", endpoint())[1], ask("options --markdown", endpoint())[1]
     assert "`--depth`" in everything and "`--depth`" not in kernel
+    assert "--depth" in ask("options", endpoint())[1] and "--depth" not in ask("options kernel", endpoint())[1]
+    assert list(json.loads(ask("options kernel --json", endpoint())[1])["properties"]) == ["kernel"]
+
+
+@pytest.mark.parametrize("word", ["options", "variables"])
+def test_options_of_an_unknown_owner_are_refused(ask, word):
+    code, _, err = ask(f"{word} colour")
+    assert code == 2 and "left over: 'colour'" in err and f"aiperf plugins {word} kernel" in err
 
 
 def test_pages_of_the_sdk_that_cannot_be_written_are_named(ask, tmp_path):

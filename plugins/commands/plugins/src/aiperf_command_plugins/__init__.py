@@ -87,10 +87,10 @@ def _report(registry: InstalledPlugins, words: list[str], options: Any) -> Repor
         from aiperf_command_plugins import hook_page
 
         return hook_page.package(registry, second) if second else hook_page.reference()
-    if first == "options":
-        return _options(registry)
-    if first == "variables":
-        return _variables(registry)
+    if first in ("options", "variables"):
+        if second not in ("", "kernel"):
+            raise UsageError(f"left over: {second!r}", f"aiperf plugins {first} kernel shows those of the kernel")
+        return (_options if first == "options" else _variables)(registry, kernel=bool(second))
     if first == "manifest":
         return _manifest(Path(second or "."))
     if first == "readme":
@@ -105,20 +105,20 @@ def _report(registry: InstalledPlugins, words: list[str], options: Any) -> Repor
     return listing.plugin(registry, category, second) if second else listing.category(registry, category)
 
 
-def _options(registry: InstalledPlugins) -> Report:
+def _options(registry: InstalledPlugins, kernel: bool) -> Report:
     from aiperf.parts.tools import table, width
 
     from aiperf_command_plugins import option_page
 
-    return Report(table(option_page.listed(registry), width()), option_page.schema(registry))
+    return Report(table(option_page.listed(registry, kernel), width()), option_page.schema(registry, kernel))
 
 
-def _variables(registry: InstalledPlugins) -> Report:
+def _variables(registry: InstalledPlugins, kernel: bool) -> Report:
     from aiperf.parts.tools import table, width
 
     from aiperf_command_plugins import variable_page
 
-    found = variable_page.variables(registry)
+    found = variable_page.of_kernel() if kernel else variable_page.variables(registry)
     rows = [(one.name, f"{one.what}{f' [default: {one.default}]' if one.default else ''}") for one in found]
     return Report(table(rows, width()), [one._asdict() for one in found])
 

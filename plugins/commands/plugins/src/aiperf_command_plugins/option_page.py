@@ -60,23 +60,26 @@ def table(specs: Iterable[OptionSpec], key: str = "") -> Iterator[str]:
     yield from (_COLUMNS, *(_row(spec, key) for spec in specs))
 
 
-def listed(registry: InstalledPlugins) -> list[tuple[str, str]]:
-    """Each option's flags, and its owner."""
+def listed(registry: InstalledPlugins, kernel: bool) -> list[tuple[str, str]]:
+    """Each option's flags, and its owner.  *kernel*: the kernel's alone."""
     own = (*registry.kernel_options, *FIRST)
-    kernel = [(", ".join(spec.flags), "the kernel") for spec in own if not spec.hidden]
-    plugins = [
+    rows = [(", ".join(spec.flags), "the kernel") for spec in own if not spec.hidden]
+    return rows if kernel else rows + [
         (", ".join(spec.flags), f"{plugin.key} of {plugin.package}")
         for plugin in _owners(registry)
         for spec in plugin.options
         if not spec.hidden
     ]
-    return kernel + plugins
 
 
-def schema(registry: InstalledPlugins) -> dict[str, Any]:
-    """JSON Schema of an object with the options of each owner: ``kernel``, and ``category:name`` of each plugin with some."""
+def schema(registry: InstalledPlugins, kernel: bool) -> dict[str, Any]:
+    """JSON Schema of an object with the options of each owner: ``kernel``, and ``category:name`` of each plugin with some.
+
+    *kernel*: the kernel's alone.
+    """
     owners: dict[str, Any] = {"kernel": options_schema(KernelOptions)}
-    owners |= {plugin.key: options_schema(registry.load_options_model(plugin)) for plugin in _owners(registry)}
+    if not kernel:
+        owners |= {plugin.key: options_schema(registry.load_options_model(plugin)) for plugin in _owners(registry)}
     for schema_of_owner in owners.values():
         definitions = schema_of_owner.pop("$defs", {})
         for name, option in schema_of_owner["properties"].items():

@@ -159,10 +159,11 @@ def variables(registry: InstalledPlugins) -> list[Variable]:
         for plugin in registry.all(category):
             for name, (default, what) in plugin.docs.variables.items():
                 more.setdefault(name, Variable(name, default, "", what, f"`{plugin.key}`"))
-    return _kernel() + [more[name] for name in sorted(more)]
+    return of_kernel() + [more[name] for name in sorted(more)]
 
 
-def _kernel() -> list[Variable]:
+def of_kernel() -> list[Variable]:
+    """The kernel's alone."""
     return [
         Variable(name, default, values, what, "the kernel, ours" if ours else "the kernel")
         for name, default, values, what, ours in KERNEL
@@ -176,7 +177,7 @@ def page(registry: InstalledPlugins) -> str:
 
 def kernel_page() -> str:
     """The page of the kernel's variables alone: no installed package changes it."""
-    return _page(_KERNEL, _kernel())
+    return _page(_KERNEL, of_kernel())
 
 
 def _page(what: str, found: list[Variable]) -> str:
