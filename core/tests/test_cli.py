@@ -451,7 +451,7 @@ class Guide:
     [
         ("profile --lead 5", "use --length"), ("profile --tines", LATER), ("measure", "there is profile"),
         ("profile --endpoint-type parrot --bogus", "pip install acme-plots"), ("plot a", "pip install acme-plots"),
-        ("profile --endpoint-type bongo --bogus", "bongo: use drum"),
+        ("profile --endpoint-type bongo --bogus", "use drum"),
     ],
 )  # fmt: skip
 def test_a_guide_says_where_what_is_not_installed_is(run: Any, monkeypatch: pytest.MonkeyPatch, line: str, said: str) -> None:

@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from aiperf.errors import ConfigError, UnknownPlugin
 from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
 from aiperf.redaction import without_secrets
+from aiperf.registry.guides import where_is
 from aiperf.registry.registry import strongest
 from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
@@ -213,7 +214,7 @@ def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> S
     if not rivals:
         close = [f"did you mean {near!r}?" for near in get_close_matches(name, serving, 1, 0.6)]
         close = close or [f"a file of your own is given with {draft.flag('input_file')}"]
-        hints = (f"installed: {', '.join(serving) or 'none'}", *close)
+        hints = (f"installed: {', '.join(serving) or 'none'}", *where_is("datasets", name, draft.registry, close))
         draft.errors.append(UnknownPlugin(f"{flag}: no installed package has {word!r}", *hints))
     elif len(rivals) > 1:
         keys = [f"--disable-plugin {rival.key}" for rival in rivals]

@@ -28,7 +28,7 @@ def where_is(category: str, name: str, registry: Registry | None = None, near: S
         return [f"{name} is in the package {package}, which is not installed", install(package)]
     instead = None if guides is None else _text(guides.call("aiperf_unknown_plugin", category=category, name=canonical(name)))
     if instead is not None:
-        return [f"{name}: {instead}"]
+        return [instead]
     return list(near) or ([INSTALL_SUITE] if guides is None else [])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from aiperf import hookimpl
 
 from aiperf_hook_other_tools.words import COMMANDS, LATER_OPTIONS, OTHER_TOOLS, PLUGINS
@@ -14,7 +16,7 @@ class OtherTools:
 
     @hookimpl
     def aiperf_unknown_plugin(self, category: str, name: str) -> str | None:
-        return PLUGINS.get(category, {}).get(name)
+        return next((said for pattern, said in PLUGINS.get(category, {}).items() if fnmatchcase(name, pattern)), None)
 
     @hookimpl
     def aiperf_unknown_option(self, flag: str) -> str | None:

@@ -165,7 +165,11 @@ PLUGINS = {
         **_later("text of sound", "audio_transcription"), **_each("openai vllm", "use chat, completions or responses"),
     },
     "datasets": {
-        **_later("the replay of agents' traces", "weka_trace tracelab dag_jsonl"),
+        **_later("the replay of agents' traces", "weka_trace tracelab dag_jsonl weka_hf semianalysis_cc_traces_*"),
+        **_later(
+            "accuracy benchmarks",
+            "mmlu mmlu_pro aime aime24 aime25 hellaswag bigbench math_500 gsm8k gpqa_diamond lcb_codegeneration",
+        ),
         **_each("sharegpt", "use --public-dataset sharegpt"),
     },
     "ramps": {"poisson": "steps at random instants would make no two runs alike: use linear, or a package of your own"},
@@ -176,6 +180,6 @@ PLUGINS = {
     ),
     "uis": {"dashboard": f"a display on the whole terminal: {LATER}; simple shows progress on one line"},
 }  # fmt: skip
-"""By category, names of the reference that no package has, and what to do instead."""
+"""By category, patterns of names of the reference that no package has, and what to do instead."""
 
 __all__ = ["COMMANDS", "LATER_OPTIONS", "OTHER_TOOLS", "PLUGINS"]
