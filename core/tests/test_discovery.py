@@ -314,9 +314,9 @@ def test_old_snapshots_of_other_environments_are_dropped(cache: Any, monkeypatch
 
 
 def test_the_environment_switches_plugins_off_and_forgives_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIPERF_DISABLE_PLUGINS", "arrivals:gamma, endpoints:not_here,nonsense")
+    monkeypatch.setenv("AIPERF_DISABLE_PLUGINS", "uis:none, endpoints:not_here,nonsense")
     found = Registry.discover()
-    assert "gamma" not in found.names("arrivals") and "poisson" in found.names("arrivals")
+    assert "none" not in found.names("uis") and "local" in found.names("engines")
     assert any("endpoints:not_here, which is not installed" in problem for problem in found.problems)
     assert any("'nonsense' is not CATEGORY:NAME" in problem for problem in found.problems)
 

@@ -3,6 +3,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from aiperf import Needs, RecordBatch
+from aiperf.sdk import raw_values
 from aiperf.sdk.columns import ragged
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.testing import AnalysisContract
@@ -10,7 +11,6 @@ from aiperf_metric_concurrency import EffectiveConcurrency, TokenFlow
 from aiperf_metric_concurrency.curves import Curve, ratio, spans, steps, weighted
 from aiperf_metric_concurrency.pieces import pieces_of
 from aiperf_metric_concurrency.spread import Spread
-from aiperf_reducer_columns.statistics import raw_values
 from aiperf_testing.manifests import check_row
 from hypothesis import given
 from hypothesis import strategies as st

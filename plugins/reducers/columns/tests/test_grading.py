@@ -340,7 +340,7 @@ def test_a_report_keeps_the_grades_without_the_grader(tmp_path: Path) -> None:
 def built(directory: Path, grader: type[Grader], data: type[Dataset]) -> None:
     (directory / "journal").mkdir()
     phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=1, entries=1)
-    burst = {"burst": PluginRef("schedules", "burst", "aiperf_schedule_standard.request_rate:Burst", "acme", "0")}
+    burst = {"burst": PluginRef("schedules", "burst", "aiperf_schedule_standard.burst:Burst", "acme", "0")}
     hooks = (PluginRef("hooks", "schedules", "aiperf.prepare.named_schedules:NamedSchedules", "aiperf-core", "0"),)
     used = {"grader": ref("graders", grader), "dataset": ref("datasets", data), "schedules": burst, "hooks": hooks}
     build(plan_for(directory, phases=(phase,), entries=1, **used))
