@@ -82,12 +82,15 @@ def manifest(folder: Path, module: str) -> dict[str, Any]:
     return found
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """(module, name) of every import at run time, inside functions too; name "" for ``import module``."""
+def imports(path: Path, *, typing: bool = False) -> Iterator[tuple[str, str]]:
+    """(module, name) of every import, inside functions too; name "" for ``import module``.
+
+    typing: those for type checkers, too.
+    """
 
     def walk(node: ast.AST) -> Iterator[tuple[str, str]]:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            if not typing and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 for other in child.orelse:
                     yield from walk(other)
             elif isinstance(child, ast.Import):
@@ -98,6 +101,14 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
                 yield from walk(child)
 
     yield from walk(ast.parse(filled_in(path)))
+
+
+def named_modules(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) of every string that names a module of the kernel, or (``module:name``) a thing in one."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        found = isinstance(node, ast.Constant) and re.fullmatch(r"(aiperf(?:\.\w+)+)(?::(\w+))?", str(node.value))
+        if found and any((KERNEL / found[1].split(".")[1]).with_suffix(ending).exists() for ending in ("", ".py")):
+            yield found[1], found[2] or ""
 
 
 def test_no_file_names_a_registry_a_local_path_or_unfinished_work() -> None:
@@ -229,10 +240,19 @@ def test_every_import_of_a_third_party_is_declared() -> None:
     assert found == []
 
 
-def test_the_kernel_has_the_skeleton_and_names_no_plugin() -> None:
+def test_the_kernel_has_the_skeleton() -> None:
     assert all((KERNEL / name).is_file() for name in ("__init__.py", "py.typed", "aiperf.yaml"))
-    used = {module for path in KERNEL.rglob("*.py") for module, _ in imports(path)}
-    assert [module for module in used if module.startswith("aiperf_")] == []
+
+
+def test_the_kernel_names_no_other_package() -> None:
+    """Neither in code nor in strings, comments and data files; the doors to two libraries do, and name the suite."""
+    names = {"aiperf-suite", *(toml(folder)["project"]["name"] for folder in (*LIBRARIES, *PLUGINS))}
+    assert len(names) > 90
+    any_name = re.compile(rf"(?<![\w-])({'|'.join(sorted({*names, *(name.replace('-', '_') for name in names)}))})(?![\w-])")
+    doors = [KERNEL / name for name in ("doors.py", "results.py", "testing.py")]
+    files = [path for path in committed() if path.is_relative_to(KERNEL) and path not in doors]
+    assert len(files) > 150
+    assert [f"{path.relative_to(KERNEL)}: {name}" for path in files for name in any_name.findall(path.read_text())] == []
 
 
 @pytest.mark.parametrize(
@@ -310,7 +330,7 @@ def test_a_room_of_the_kernel_imports_only_from_rooms_below_it() -> None:
         if inside.name in ("__main__.py", "__init__.py") and len(inside.parts) == 1:
             continue  # the two doors
         own = inside.parts[0] if len(inside.parts) > 1 else TOP
-        for module, imported in imports(path):
+        for module, imported in (*imports(path, typing=True), *named_modules(path)):
             parts = module.split(".")
             if parts[0] != "aiperf":
                 continue

@@ -416,7 +416,7 @@ def test_line_file_and_environment_are_wrong_together(tmp_path: Path) -> None:
 
 def test_completion_without_its_package_says_what_to_install(run: Any) -> None:
     code, _, err = run("--show-completion bash")
-    assert (code, err) == (2, "error: no installed package has shell completion\n  pip install aiperf-command-completion\n")
+    assert (code, err) == (2, "error: no installed package has shell completion\n  pip install aiperf-suite\n")
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

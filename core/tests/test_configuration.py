@@ -110,7 +110,7 @@ def test_pins_and_disabled_plugins_of_the_file_count(run: Any) -> None:
 def test_a_file_without_a_reader_is_refused_with_what_to_install(run: Any) -> None:
     code, err, settings, _ = run("--config run.words", "models=a")
     assert (code, settings) == (2, None)
-    assert err == "error: --config run.words: no installed package reads such a file\n  pip install aiperf-configuration-yaml\n"
+    assert err == "error: --config run.words: no installed package reads such a file\n  pip install aiperf-suite\n"
 
 
 def test_the_suffix_chooses_the_reader_and_a_strangers_goes_first(run: Any) -> None:

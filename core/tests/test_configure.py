@@ -332,7 +332,7 @@ def test_proxies_of_the_environment_count_where_they_may_be_used(proxy: None, mo
 @pytest.mark.usefixtures("proxy")
 @pytest.mark.parametrize(("given", "installed", "way_out"), [
     ({"transport": "kernel"}, [ABLE], "write --transport able"),
-    ({}, [], "pip install aiperf-transport-aiohttp"),
+    ({}, [], "pip install aiperf-suite"),
     ({"endpoint_type": "framed"}, [ABLE, *FRAMES], "write --transport able"),
 ])  # fmt: skip
 def test_a_transport_without_proxies_is_refused_where_one_is_to_be_used(

@@ -48,4 +48,4 @@ def test_a_fault_of_a_manifest_is_a_line_and_exit_code_one(ask: Any) -> None:
 
 def test_other_words_name_the_package_to_install(ask: Any) -> None:
     code, out, err = ask("new endpoint", POISSON)
-    assert (code, out) == (2, "") and "pip install aiperf-command-plugins" in err
+    assert (code, out) == (2, "") and "pip install aiperf-suite" in err

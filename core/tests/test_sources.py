@@ -50,7 +50,7 @@ def test_what_is_seen_of_a_file_is_logged_where_the_run_starts(tmp_path: Path, c
 def test_without_a_package_that_looks_at_files_the_format_is_named(tmp_path: Path) -> None:
     (said,) = refusals(f"--input-file trace.jsonl {LOAD}", LOOKS_AWAY)
     assert "--input-file: no installed package recognises the format of trace.jsonl" in said
-    assert "pip install aiperf-hook-recognition" in said
+    assert "pip install aiperf-suite" in said
     assert "or name the format with --custom-dataset-type" in said
     named = "--input-file trace.jsonl --custom-dataset-type"
     assert plan(f"{named} trace", LOOKS_AWAY).load.phases[-1].schedule == "fixed_schedule", "it may have times"
@@ -128,7 +128,7 @@ def test_a_url_is_read_from_its_local_copy(tmp_path: Path) -> None:
     for more in ((), (copies,)):
         (said,) = refusals(f"--input-file other://x.jsonl {LOAD}", *more)
         assert "no installed package reads files of other://" in said
-        assert "pip install aiperf-hook-remote-files" in said
+        assert "pip install aiperf-suite" in said
     (tmp_path / "far:").mkdir()
     (tmp_path / "far:" / "x.jsonl").write_text('{"turns": [{"text": "a"}]}\n')
     assert plan(f"--input-file far:/x.jsonl {LOAD}").data.source == str(tmp_path / "far:" / "x.jsonl"), "a file wins"

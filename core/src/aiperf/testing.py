@@ -1,6 +1,6 @@
 """The conformance suite: a plugin's tests subclass the contract of its category.
 
-The names are those of the library ``aiperf-testing``, and loaded when they are used, as in the door ``aiperf`` itself.
+The names are those of a library, and loaded when they are used, as in the door ``aiperf`` itself.
 """
 
 from __future__ import annotations
@@ -8,15 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from aiperf.doors import TESTING
+
 if TYPE_CHECKING:
     from aiperf_testing import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
     try:
-        suite = import_module("aiperf_testing")
+        suite = import_module(TESTING)
     except ModuleNotFoundError as error:
-        if error.name != "aiperf_testing":
+        if error.name != TESTING:
             raise
         message = 'aiperf.testing is in a package that is not installed: pip install "aiperf-core[testing]"'
         raise ImportError(message, name=error.name) from error

@@ -25,7 +25,7 @@ from aiperf.cli.commandline import (
     options_of,
 )
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
-from aiperf.registry.guides import unknown_command, unknown_option, where_is
+from aiperf.registry.guides import INSTALL_SUITE, unknown_command, unknown_option, where_is
 from aiperf.registry.registry import Registry
 from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.command import PluginOptions
@@ -91,7 +91,7 @@ def _main(words: list[str], registry: Registry | None) -> int:
     registry, file = opened(registry or Registry.discover(), line, errors, with_file=with_file)
     if "_AIPERF_COMPLETE" in os.environ or name.partition("=")[0] in ("--install-completion", "--show-completion"):
         if registry.find("commands", "completion") is None:
-            raise UsageError("no installed package has shell completion", "pip install aiperf-command-completion")
+            raise UsageError("no installed package has shell completion", INSTALL_SUITE)
         completion = registry.load("commands", "completion")()
         completion.registry = registry
         code: int = completion.complete(_commands(registry, everything=True), words)
@@ -210,7 +210,7 @@ class ConfigurationFile:
         if plugin is None:
             message = f"--config {path}: no installed package reads such a file"
             causes = [f"{each.key}: {each.broken}" for each in registry.broken if each.category == "configurations"]
-            raise UsageError(message, *(causes or ["pip install aiperf-configuration-yaml"]))
+            raise UsageError(message, *(causes or [INSTALL_SUITE]))
         self.plugin = plugin.ref
         self._configuration: Configuration = made(plugin.ref, path)
         self._blamed = partial(blamed, plugin, "failed")

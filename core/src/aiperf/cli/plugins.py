@@ -1,6 +1,6 @@
 """The kernel's own ``aiperf plugins``: packages, and the faults of their manifests.
 
-The package ``aiperf-command-plugins`` has the whole command, which stands in this one's place where it is installed.
+A package of the suite has the whole command, which stands in this one's place where it is installed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from aiperf.cli.commandline import Subcommand, options_of
 from aiperf.cli.help_text import table, width
 from aiperf.errors import UsageError
+from aiperf.registry.guides import INSTALL_SUITE
 
 if TYPE_CHECKING:
     from aiperf.sdk.descriptor import Descriptor, OptionSpec
     from aiperf.sdk.registry import InstalledPlugins
 
 _SUMMARY = "Show which plugins are installed and whether their manifests are sound."
-_MORE = "Without a word: packages. 'validate': faults of manifests; exit 1 on a fault. aiperf-command-plugins has more."
+_MORE = "Without a word: packages. 'validate': faults of manifests; exit 1 on a fault. The suite has more."
 
 
 def plugins_command(registry: InstalledPlugins, options: Sequence[OptionSpec]) -> Subcommand:
@@ -28,7 +29,7 @@ def plugins_command(registry: InstalledPlugins, options: Sequence[OptionSpec]) -
         if words not in ([], ["validate"]):
             raise UsageError(
                 f"aiperf plugins of the kernel alone lists packages, or takes 'validate', not {' '.join(words)!r}",
-                "pip install aiperf-command-plugins",
+                INSTALL_SUITE,
             )
         lines = _fault_lines(registry) if words else [*package_lines(registry), *trouble_lines(registry)]
         print("\n".join(lines))

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from aiperf import environment
 from aiperf.planning.problems import Draft
 from aiperf.redaction import without_secrets
+from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.sdk.descriptor import Descriptor
 
 _VARIABLE = "AIPERF_HTTP_TRUST_ENV"
@@ -47,7 +48,7 @@ def check(draft: Draft, transport: Descriptor, behind: Sequence[str]) -> None:
     if not behind or uses_proxies(transport):
         return
     able = [each.name for each in draft.registry.all("transports") if uses_proxies(each)]
-    instead = f"write {draft.flag('transport')} {' or '.join(able)}" if able else "pip install aiperf-transport-aiohttp"
+    instead = f"write {draft.flag('transport')} {' or '.join(able)}" if able else INSTALL_SUITE
     draft.refuse(
         f"{_VARIABLE} asks for the proxy of {without_secrets(behind[0])}, and the transport {transport.name!r} uses none",
         f"{instead}, or unset {_VARIABLE}",

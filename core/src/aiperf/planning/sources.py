@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from aiperf.errors import ConfigError, UnknownPlugin
 from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
 from aiperf.redaction import without_secrets
-from aiperf.registry.guides import where_is
+from aiperf.registry.guides import INSTALL_SUITE, where_is
 from aiperf.registry.registry import strongest
 from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
@@ -146,7 +146,7 @@ def _local(draft: Draft, path: Path) -> Path | None:
     with draft.collected(draft.flag("input_file")):
         copy = draft.registry.hooks().call("aiperf_local_copy", url=url)
         if copy is None:
-            raise ConfigError(f"no installed package reads files of {match[1]}://", "pip install aiperf-hook-remote-files")
+            raise ConfigError(f"no installed package reads files of {match[1]}://", INSTALL_SUITE)
         draft.hint(f"{without_secrets(url)} is read from its copy {copy}")
     return copy
 
@@ -176,8 +176,7 @@ def _recognised(draft: Draft, path: Path, seen: Recognition | None) -> str:
     """The name of the file's format; "", reported, where there is none or several."""
     file = draft.flag("input_file")
     if seen is None:
-        install = "pip install aiperf-hook-recognition"
-        hints = (install, f"or name the format with {draft.flag('dataset_type')}")
+        hints = (INSTALL_SUITE, f"or name the format with {draft.flag('dataset_type')}")
         draft.refuse(f"{file}: no installed package recognises the format of {path}", *hints)
         return ""
     for warning in seen.warnings:

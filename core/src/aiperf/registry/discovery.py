@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from aiperf import __version__
+from aiperf.doors import SUITE
 from aiperf.registry import manifest
 from aiperf.registry.manifest import Manifest, ManifestError
 from aiperf.sdk.categories import CATEGORIES
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 PREFIX = "aiperf."
 KERNEL = "aiperf-core"
-SUITE = "aiperf-suite"
 FOREIGN = "aiperf"
 """A distribution of this name is another program, which owns the same import name and command."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aiperf.doors import SUITE
 from aiperf.sdk.descriptor import canonical
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from aiperf.registry.hooks import Hooks
     from aiperf.registry.registry import Registry
 
-INSTALL_SUITE = "pip install aiperf-suite"
+INSTALL_SUITE = f"pip install {SUITE}"
 """The hint where no guide is installed."""
 
 

@@ -143,7 +143,8 @@ def _listed(distribution: str) -> bool:
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import distribution as installed
 
-    from aiperf.registry.discovery import KERNEL, SUITE, required
+    from aiperf.doors import SUITE
+    from aiperf.registry.discovery import KERNEL, required
 
     try:
         suite = installed(SUITE)

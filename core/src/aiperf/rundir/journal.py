@@ -32,6 +32,7 @@ from aiperf.errors import BadJournal
 from aiperf.redaction import private
 from aiperf.sdk.exporter import visible
 from aiperf.sdk.plan import Plan
+from aiperf.sdk.plan import RunClock as RunClock
 
 MARKER = b"\xf5\xf6\xf7\xf8"
 """The first bytes of a frame.  They are never part of a text in UTF-8."""
@@ -53,7 +54,7 @@ TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDeta
         name and value)
         or ``legs``, of a request of several exchanges: rows of start, first byte, end (monotonic ns), status, whether it polled
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
-COLUMNS a reduced batch (of the package aiperf-reducer-columns)
+COLUMNS a reduced batch (of the reducer, whose form it is)
 """
 
 PROMPT, BODY = ("of", "was", "now", "own"), ("of", "keep", "new", "own", "end", "last")
@@ -210,13 +211,6 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-class RunClock(Struct, frozen=True):
-    """The run's time zero on both clocks, in ns: columns count from it."""
-
-    started_mono_ns: int
-    started_wall_ns: int
 
 
 class RunEnd(Struct, frozen=True):

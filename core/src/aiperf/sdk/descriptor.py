@@ -59,7 +59,7 @@ class PluginRef(Struct, frozen=True):
     version: str
 
     def __str__(self) -> str:
-        """The plugin in a message: ``the plugin endpoints:chat of aiperf-endpoint-chat 0.1.0``."""
+        """The plugin in a message: ``the plugin endpoints:echo of acme-endpoint-echo 0.1.0``."""
         return f"the plugin {self.key} of {self.package}".removesuffix(" of ")
 
     @property

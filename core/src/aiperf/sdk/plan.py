@@ -345,6 +345,13 @@ class Plan(Struct, frozen=True):
         )  # fmt: skip
 
 
+class RunClock(Struct, frozen=True):
+    """The run's time zero on both clocks, in ns: columns count from it."""
+
+    started_mono_ns: int
+    started_wall_ns: int
+
+
 class Secrets(Struct, frozen=True):
     """Values that must never be written.  They travel over the control channel only.
 
@@ -376,5 +383,5 @@ def _over(options: dict[str, EncodedOptions], values: dict[str, dict[str, Any]])
 
 __all__ = [
     "DataPlan", "ExportLevel", "LoadPlan", "ModelStrategy", "OutputPlan", "PhasePlan", "Plan", "PluginPlan", "Replay",
-    "RunPlan", "Secrets", "TargetPlan", "TlsPlan",
+    "RunClock", "RunPlan", "Secrets", "TargetPlan", "TlsPlan",
 ]  # fmt: skip

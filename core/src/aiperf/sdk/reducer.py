@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from aiperf.sdk.options import OptionsT, WithOptions
-from aiperf.sdk.plan import Plan, Secrets
+from aiperf.sdk.plan import Plan, RunClock, Secrets
 
 if TYPE_CHECKING:
-    from aiperf.rundir.journal import RunClock
     from aiperf.sdk.endpoint import Endpoint
     from aiperf.sdk.summary import PluginUsed, Summary
 
@@ -35,7 +34,7 @@ class Live(Struct):
 class ReducerJob(Struct, frozen=True):
     """A reducer's part of a run: the shards whose number modulo ``plan.run.reducers`` is *index*.
 
-    plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.parts.journal.RunClock`.
+    plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.sdk.plan.RunClock`.
     say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
     called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
     """
