@@ -26,6 +26,10 @@ HELD = {
         "test_answer.py::test_all_but_the_last_event_of_merged_segments_are_marked",
         "test_reduce.py::test_what_came_in_one_read",
     ),
+    "first content merged with later content": (
+        "test_merged_first_content.py::test_every_line_and_the_summary_have_the_truth_between_their_bounds",
+        "test_reduce.py::test_bounds_of_the_first_content_hold_for_every_possible_truth",
+    ),
     "inter-token latency when the whole answer came with one stamp": (
         "test_metric_latency.py::test_tokens_at_one_instant_have_no_inter_token_latency",
         "test_metrics.py::test_one_token_has_no_time_between_tokens_and_none_is_zero",

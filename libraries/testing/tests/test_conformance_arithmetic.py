@@ -226,6 +226,19 @@ def test_a_metric_that_loops_without_saying_so_is_caught() -> None:
     assert tried(MetricContract, metric=Looping()) == {"test_one_that_looks_at_request_after_request_says_so"}
 
 
+class Contrary(Metric):
+    tag, title, unit, rises = "contrary", "Contrary", Unit.NANOSECONDS, ("first_token_ns",)
+
+    def column(self, batch: Any) -> Any:
+        return batch["last_token_ns"] - batch["first_token_ns"]
+
+
+def test_a_metric_that_falls_where_it_says_it_rises_is_caught() -> None:
+    assert tried(MetricContract, metric=Contrary()) == {"test_it_rises_and_falls_with_what_it_says"}
+    own = type("Right", (Contrary,), {"rises": (), "falls": ("first_token_ns",)})
+    assert tried(MetricContract, metric=own()) == set()
+
+
 class Twice(MetricFamily):
     def metrics(self, plugin_options: Any, unfit: Any) -> Any:
         return [Share(), Share()]

@@ -118,9 +118,17 @@ NUMBERS: tuple[str, ...] = (*UsageColumns.__struct_fields__, *Row.__struct_field
 LIST_COLUMNS = ("chunk_ns", "gap_ns", "piece_count")
 """Columns with a list per request: distinct instants at which content arrived (ns); times between neighbouring arrivals (ns);
 pieces of content at each instant.  A merged read is one instant, and around it the times are estimates whose sum is right."""
-BOUND_COLUMNS = ("gap_low_ns", "gap_high_ns", "gap_slack_ns", "second_low_ns", "second_high_ns")
-"""Columns of batches with merged reads alone: ``low``, ``high`` and ``slack`` of :class:`Bounds` for ``gap_ns``; and the
-shortest and the longest time that the content after the first may have taken, one number per request."""
+BOUND_COLUMNS = (
+    "gap_low_ns", "gap_high_ns", "gap_slack_ns", "second_low_ns", "second_high_ns", "first_low_ns", "first_high_ns",
+    "output_low_ns", "output_high_ns", "decode_low_ns", "decode_high_ns",
+)  # fmt: skip
+"""Columns of batches with merged reads alone: ``low``, ``high`` and ``slack`` of :class:`Bounds` for ``gap_ns``; and, one
+number per request, the least and the greatest of the time that the content after the first may have taken, of the instants of
+the first content and of the first output, and of the time from the first content to the last."""
+INTERVALS = {"first_token_ns": ("first_low_ns", "first_high_ns"), "first_output_ns": ("output_low_ns", "output_high_ns")}
+"""Columns that are estimates in batches with merged reads, and the columns of their earliest and their latest instants; in any
+other batch, reading these gives the known instants."""
+_KNOWN = {end: name for name, ends in INTERVALS.items() for end in ends}
 GRADE_COLUMNS = ("graded", "correct", "unparsed", "score")
 """1 where the answer was graded, 0 where grading failed, absent where nothing is expected; and, of graded answers, the fields
 of :class:`aiperf.sdk.grader.Grade`."""
@@ -201,6 +209,20 @@ class Bounds(Struct, frozen=True):
     low: Column
     high: Column
     slack: Column
+
+    @classmethod
+    def around(cls, column: Column, low: Column, high: Column) -> Bounds:
+        """Bounds of one value per request: absent where *column* is, and with it between them.
+
+        Raises:
+            TypeError: There are lists.
+        """
+        if isinstance(column, Ragged) or isinstance(low, Ragged) or isinstance(high, Ragged):
+            raise TypeError("bounds of a list per request must be made one by one")
+        absent = np.isnan(column)
+        low = np.where(absent, np.nan, np.fmin(low, column))
+        high = np.where(absent, np.nan, np.fmax(high, column))
+        return cls(low, high, np.maximum(column - low, high - column))
 
 
 def _taken(column: Column, rows: Ints) -> Column:
@@ -330,13 +352,26 @@ class RecordBatch:
     def column(self, name: str) -> Column:
         if name in self.columns:
             return self.columns[name]
+        if name in _KNOWN:
+            return self.columns[_KNOWN[name]]
         if self._resolve is not None:
             return self._resolve(name)
         raise KeyError(f"no column {name!r}; a metric may read the kernel's columns and the tags in its 'needs'")
 
-    def viewed(self, resolve: Callable[[str], Column]) -> RecordBatch:
-        """The same batch, with *resolve* for names that are no columns: the metrics that a metric needs."""
-        return RecordBatch(self.columns, self.valid, self.texts, resolve=resolve)
+    def viewed(self, resolve: Callable[[str], Column], bounds: Mapping[str, Bounds] | None = None) -> RecordBatch:
+        """The same batch, with *resolve* for names that are no columns: the metrics that a metric needs, and their *bounds*."""
+        return RecordBatch(self.columns, self.valid, self.texts, resolve=resolve, bounds=bounds)
+
+    def ends(self, name: str) -> tuple[Column, Column] | None:
+        """The least and the greatest that a column, or a needed metric, may be; None where all its values are known."""
+        if name in self.bounds:
+            return self.bounds[name].low, self.bounds[name].high
+        low, high = INTERVALS.get(name, ("", ""))
+        return (self.columns[low], self.columns[high]) if low in self.columns else None
+
+    def replaced(self, columns: Mapping[str, Column]) -> RecordBatch:
+        """The same requests with other values of these columns, or needed metrics."""
+        return RecordBatch({**self.columns, **columns}, self.valid, self.texts, resolve=self._resolve)
 
     def take(self, rows: Ints) -> RecordBatch:
         """The requests *rows*, in this order."""

@@ -179,6 +179,8 @@ class MetricDeclaration:
     larger_is_better: direction of an SLO.  group, order: place on the console; order None is not shown there.
     per_record: the per-request file has each request's value.
     hidden: only other metrics read it; no file shows it.
+    rises, falls: columns, and metrics in *needs*, that make the value greater, or smaller, the greater they are.  Where one of
+    them is an estimate, because reads were merged, the value then has bounds.
     """
 
     tag: str
@@ -193,6 +195,8 @@ class MetricDeclaration:
     order: int | None = None
     per_record: bool = True
     hidden: bool = False
+    rises: tuple[str, ...] = ()
+    falls: tuple[str, ...] = ()
 
     @property
     def shown(self) -> AnyUnit:
@@ -215,6 +219,7 @@ class Metric(MetricDeclaration):
     early: the value is complete before the answer ends (the time to first token), so a later cut-off doesn't change it.
     arriving: the amount arrives with the content; time slices count it where the content arrived.
     detail_field: name of a further field in a request's line of the per-request file, which ``details`` gives.
+    between: columns that are its bounds, in batches that have them, instead of what it *rises* and *falls* with.
     """
 
     fold: Aggregation | type[PluginFold] = Aggregation.DISTRIBUTION
@@ -224,6 +229,7 @@ class Metric(MetricDeclaration):
     early: bool = False
     arriving: bool = False
     detail_field: str | None = None
+    between: tuple[str, str] | None = None
 
     def details(self, batch: RecordBatch) -> Sequence[bytes | None]:
         """The field *detail_field* of each request's line, as JSON; None leaves it out."""
@@ -236,9 +242,22 @@ class Metric(MetricDeclaration):
     def bounds(self, batch: RecordBatch) -> Bounds | None:
         """Bounds of the column; None where all values are known.
 
-        Asked for a batch with merged reads (it has BOUND_COLUMNS) or with unreadable events before the first content.
+        Asked for a batch with merged reads (it has BOUND_COLUMNS) or with unreadable events before the first content.  Those of
+        *between*, or else of the column at the ends of what it *rises* and *falls* with.  An end at which a request has no
+        value says nothing: the bound on that side is the value.
         """
-        return None
+        from aiperf.sdk.columns import Bounds
+
+        if self.between is not None:
+            low, high = self.between
+            return None if low not in batch.columns else Bounds.around(self.column(batch), batch[low], batch[high])
+        ends = {name: found for name in (*self.rises, *self.falls) if (found := batch.ends(name)) is not None}
+        if not ends:
+            return None
+        least, most = (
+            batch.replaced({name: found[side ^ (name in self.falls)] for name, found in ends.items()}) for side in (0, 1)
+        )
+        return Bounds.around(self.column(batch), self.column(least), self.column(most))
 
 
 class RequestView(Protocol):

@@ -30,7 +30,8 @@ class Result(Struct, frozen=True):
 
     *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else.
     counts: counts by name in place of statistics, of a :class:`aiperf.sdk.metric.PluginFold`.
-    lower, upper: bounds of the same, where merged reads hide when some content came; each of *stats* is then their midpoint.
+    lower, upper: bounds of the same, where merged reads hide when some content came.  Of lists, each of *stats* but mean, sum
+    and deviation is then their midpoint.
     """
 
     tag: str
@@ -102,7 +103,8 @@ class Measurement(Struct, frozen=True):
 
     verdict: ``trustworthy``, ``suspect`` with *reasons*, ``partial`` where a run was cut short and nothing is wrong with what
     it measured, or ``none`` where no verdict was made, as of a run without a good answer; the last of *notes* then says why.
-    scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``; None is all.
+    scope: the statistics that the reasons concern, where these are a part: ``inter-chunk``, or ``first token and
+    inter-chunk``; None is all.
     turnaround_ms: in closed loops, from an answer to the first byte of the next request in its slot.
     poll_gap_ms: of good requests that were polled, the time between the starts of the last two exchanges: their latencies may
     be too long by as much.

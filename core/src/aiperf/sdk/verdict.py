@@ -43,7 +43,7 @@ class Finding(Struct, frozen=True):
     sentence: for people: what was seen, what it means, and what to do.
     confidence: 0 to 1, how sure it is that the sentence is right: CERTAIN, LIKELY, POSSIBLE, or a number of your own.
     numbers: what it rests on, by name with its unit (``slip_p99_ms``); what isn't finite is left out of files.
-    scope: the statistics that it concerns, where these are a part (``inter-chunk``); None is all.
+    scope: the statistics that it concerns, where these are a part (``first token and inter-chunk``); None is all.
     plugin, package: name of the verdict, and ``distribution version``; the kernel fills them in.
     """
 
@@ -102,6 +102,8 @@ class AnswerCounts(Struct, frozen=True):
     unreadable: answers with events that can't be read; unreadable_events: these events; unread_first: answers with one before
     all content; unread_first_ns: sum of the times from it to the content.
     whole: answers that came whole, and are no stream.  whole_failed: complete answers of failed requests that did.
+    answers_begun: answers with content, of failed requests too; merged_first: those whose first content was merged with later
+    content.
     prompt_tokens, cached_tokens: as the server counts, in answers with a count of cached tokens.
     length_shift: by how many the answers of another length than was asked for are more (fewer: below 0) by the server's counts,
     where there are any, than by those made here.  far_prompts: answers whose prompts have far other counts at the server.
@@ -119,6 +121,8 @@ class AnswerCounts(Struct, frozen=True):
     unread_first_ns: int = 0
     whole: int = 0
     whole_failed: int = 0
+    answers_begun: int = 0
+    merged_first: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     unread_usage: int = 0
@@ -137,6 +141,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     late_ns: an arrival counts as late when it starts by more than this after its due time.
     interval_p50_ns: p50 of the intervals in which merged chunks came; 0 where none was merged.
     interval_p99_ns: p99 over all chunks; the interval of a chunk that was not merged is 0.
+    first_interval_p50_ns, first_interval_p99_ns: likewise of the first content of answers, which the others leave out.
     turnaround_mean_ms: mean of ``measurement.turnaround_ms``; None where that is.
     workers: of each worker, in the phases of the same kind; a worker that wrote fewer than two records of its time has none.
     preparers: ``category:name`` of the plugins that prepare requests: hooks of ``aiperf_request_prepared``, else the endpoint.
@@ -155,6 +160,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     late_ns: float = 1e6
     interval_p50_ns: float = 0.0
     interval_p99_ns: float = 0.0
+    first_interval_p50_ns: float = 0.0
+    first_interval_p99_ns: float = 0.0
     turnaround_mean_ms: float | None = None
     workers: tuple[WorkerTime, ...] = ()
     preparers: tuple[str, ...] = ()

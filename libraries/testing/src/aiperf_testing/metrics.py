@@ -92,6 +92,19 @@ class MetricContract:
             f"needs names {shown(self.metric.needs)}, and only numbers of answers, or of needed metrics, can be read"
         )
 
+    def test_it_rises_and_falls_with_what_it_says(self) -> None:
+        batch, metric = self.batch(), self.metric
+        values = columns_of(self.needed, batch)
+        viewed = batch.viewed({tag: values[tag] for tag in metric.needs if tag in values}.__getitem__)
+        for name in (*metric.rises, *metric.falls):
+            known = viewed.column(name)
+            assert not isinstance(known, Ragged), f"{name} is a list per request: define bounds(batch)"
+            before, after = metric.column(viewed), metric.column(viewed.replaced({name: known * 1.01}))
+            assert not isinstance(before, Ragged) and not isinstance(after, Ragged), "lists per request: define bounds(batch)"
+            more = (after - before) * (-1 if name in metric.falls else 1)
+            both = np.isfinite(before) & np.isfinite(after)
+            assert (more[both] >= 0).all(), f"a greater {name} makes values {'greater' if name in metric.falls else 'smaller'}"
+
     def test_every_request_has_its_place(self) -> None:
         batch = self.batch()
         column = self.column(batch)

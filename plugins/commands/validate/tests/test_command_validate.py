@@ -149,12 +149,12 @@ def test_files_that_are_as_they_should_be_have_no_fault(results, capsys):
 
 
 def estimate(results: Results) -> None:
-    """A metric whose first value is only known to lie between 0 and 10."""
+    """A metric whose first value is 4, and only known to lie between 0 and 10."""
     tag = "time_to_second_token"
     sides = {"lower": distribution(0.0, 20.0), "upper": distribution(10.0, 20.0)}
     bounds = {side: {key: of[key] for key in of.keys() - {"unit", "std", "count"}} for side, of in sides.items()}
-    results.summary[tag] = distribution(5.0, 20.0) | bounds
-    results.records[0]["metrics"][tag] = {"value": 5.0, "unit": "ms", "intervals": {"upper": [10.0], "slack": 5.0}}
+    results.summary[tag] = distribution(4.0, 20.0) | bounds
+    results.records[0]["metrics"][tag] = {"value": 4.0, "unit": "ms", "intervals": {"upper": [10.0], "slack": 6.0}}
     results.records[1]["metrics"][tag] = {"value": 20.0, "unit": "ms"}
     results.table.insert(results.table.index(""), results.row(tag))
 
@@ -170,7 +170,7 @@ def test_estimates_with_their_bounds_have_no_fault(results, capsys):
     ("lower", "avg", "time_to_second_token.lower.avg is 9"), ("upper", "p99", "time_to_second_token.upper.p99 is 9"),
     (None, "p99", "time_to_second_token.p99 is 9"),
 ])  # fmt: skip
-def test_bounds_and_their_midpoints_are_computed_again(results, side, key, fault):
+def test_bounds_and_the_values_between_them_are_computed_again(results, side, key, fault):
     estimate(results)
     entry = results.summary["time_to_second_token"]
     (entry if side is None else entry[side])[key] = 9.0

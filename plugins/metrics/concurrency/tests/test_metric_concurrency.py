@@ -115,21 +115,26 @@ def test_the_mean_times_the_time_is_what_the_spans_hold(rows):
     assert found["min"] <= found["p50"] <= found["p90"] <= found["p99"] <= found["max"]
 
 
-def results(tmp_path, analysis, window, rows, split=1):
+def results(tmp_path, analysis, window, rows, split=1, columns=None):
     """What the analysis says of requests, see :func:`raw_values_of`."""
-    (found,) = analysis.results(raw_values_of(tmp_path, analysis, rows, split), [(window[0] * S, window[1] * S)])
+    (found,) = analysis.results(raw_values_of(tmp_path, analysis, rows, split, columns), [(window[0] * S, window[1] * S)])
     return {result.tag: result for result in found}
 
 
-def raw_values_of(tmp_path, analysis, rows, split):
-    """Requests, from several reducers: (start, first token, end, prompt, output, instants), times in s."""
+def raw_values_of(tmp_path, analysis, rows, split, columns=None):
+    """Requests, from several reducers: (start, first token, end, prompt, output, instants), times in s; further *columns*."""
     keepers = [RawValueCollector(tmp_path / f"kept-{i}", analysis.keeps, analysis.lists) for i in range(split)]
     for i, part in enumerate(rows[i::split] for i in range(split)):
         began, first, ended, prompt, output = (array(*(row[k] for row in part)) for k in range(5))
         instants = [[at * S for at in row[5]] for row in part]
         batch = RecordBatch(
-            {"started_ns": began * S, "ended_ns": ended * S, "chunk_ns": ragged(instants, instants)}, ~np.isnan(first)
-        )
+            {
+                "started_ns": began * S, "ended_ns": ended * S, "chunk_ns": ragged(instants, instants),
+                "first_token_ns": first * S, "last_byte_ns": np.full(len(part), ABSENT),
+                "outcome": np.isnan(first).astype(float), **(columns or {}),
+            },
+            ~np.isnan(first),
+        )  # fmt: skip
         values = {
             "time_to_first_token": (first - began) * S,
             "input_sequence_length": prompt,
@@ -148,7 +153,32 @@ ROWS = [
 
 def test_without_a_first_token_there_is_no_flow_of_tokens(tmp_path):
     assert results(tmp_path, TokenFlow(), (0, 10), [ROWS[1], ROWS[1]]) == {}
-    assert results(tmp_path, EffectiveConcurrency(), (0, 10), [ROWS[1]])["effective_concurrency"].stats["avg"] == 0.1
+    (folder := tmp_path / "alone").mkdir()
+    assert results(folder, EffectiveConcurrency(), (0, 10), [ROWS[1]])["effective_concurrency"].stats["avg"] == 0.1
+
+
+def test_a_request_ends_where_its_record_does(tmp_path):
+    # An error after 2 s was over at 6, when it was given up; one that the end of the run cut off was in flight until then.
+    columns = {"last_byte_ns": array(6, 2, 2) * S, "outcome": array(0, 1, 3)}
+    rows = [ROWS[0], (0, ABSENT, 6, 50, ABSENT, []), (0, ABSENT, 6, 50, ABSENT, [])]
+    found = results(tmp_path, EffectiveConcurrency(), (0, 10), rows, columns=columns)
+    assert found["effective_concurrency"].stats["avg"] == pytest.approx((6 + 2 + 6) / 10)
+
+
+def test_merged_first_content_bounds_requests_in_prefill_and_in_decode(tmp_path):
+    columns = {"first_low_ns": array(1, ABSENT) * S, "first_high_ns": array(3, ABSENT) * S}
+    found = results(tmp_path, TokenFlow(), (0, 10), ROWS, columns=columns)
+    for side, lower, upper in (("prefill", 0.1, 0.3), ("decode", 0.3, 0.5)):
+        result = found[f"effective_{side}_concurrency"]
+        assert [each["avg"] for each in (result.lower, result.stats, result.upper)] == pytest.approx(
+            [lower, WORKED[result.tag], upper]
+        )
+    assert [tag for tag, result in found.items() if result.lower] == [
+        "effective_decode_concurrency", "effective_prefill_concurrency",
+    ]  # fmt: skip
+    exact = {"first_low_ns": array(2, ABSENT) * S, "first_high_ns": array(2, ABSENT) * S}
+    (folder := tmp_path / "exact").mkdir()
+    assert not any(result.lower for result in results(folder, TokenFlow(), (0, 10), ROWS, columns=exact).values())
 
 
 WORKED = {

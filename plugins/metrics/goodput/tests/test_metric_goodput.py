@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from aiperf import Aggregation, ConfigError, Metric, Needs, Over, RecordBatch, RunMetric, Unit, UsageError
 from aiperf.parts.tools import specs, validate
-from aiperf.sdk.columns import ragged
+from aiperf.sdk.columns import Bounds, ragged
 from aiperf.testing import MetricContract
 from aiperf_metric_goodput import GoodputMetrics
 from aiperf_metric_goodput.options import GoodputOptions
@@ -95,6 +95,30 @@ def scores(tag: str, *words: str, **columns: list[float]) -> list[float]:
     known |= {name: np.array(column) * (MS if name.endswith("_ns") else 1) for name, column in columns.items()}
     batch = RecordBatch({**known, "gap_ns": ragged(gaps, gaps)}, np.ones(count, dtype=bool))
     return columns_of((*KNOWN, family(*words)[tag]), batch)[tag].tolist()
+
+
+def ranges(tag: str, *words: str, low: list[float], high: list[float], last: list[float]) -> list[tuple[float, float]]:
+    """Of requests whose first token came between *low* and *high* (ms), the least and the greatest of a metric."""
+    count = len(low)
+    columns = {
+        "started_ns": np.zeros(count), "last_token_ns": np.array(last) * MS, "first_token_ns": np.array(high) * MS,
+        "output_tokens": np.full(count, 1.0),
+    }  # fmt: skip
+    batch = RecordBatch(columns, np.ones(count, dtype=bool))
+    values = columns_of(KNOWN[:2], batch)
+    first, estimates = values["time_to_first_token"], np.array(low) * MS
+    viewed = batch.viewed(values.__getitem__, {"time_to_first_token": Bounds(estimates, first, first - estimates)})
+    found = family(*words)[tag].bounds(viewed)
+    return list(zip(found.low.tolist(), found.high.tolist(), strict=True))
+
+
+def test_a_request_is_good_for_certain_or_maybe():
+    # known to be fast; maybe; known to be slow; maybe, and slow as a whole
+    given = {"low": [5, 5, 20, 5], "high": [5, 20, 20, 20], "last": [30, 30, 30, 90]}
+    words = "time_to_first_token:10", "request_latency:50"
+    assert ranges("good_request_count", *words, **given) == [(1, 1), (0, 1), (0, 0), (0, 0)]
+    assert ranges("slo_time_to_first_token_failed_alone", *words, **given) == [(0, 0), (0, 1), (1, 1), (0, 0)]
+    assert ranges("slo_request_latency_failed_alone", *words, **given) == [(0, 0), (0, 0), (0, 0), (0, 1)]
 
 
 class TestGoodRequestsKeepTheContract(MetricContract):

@@ -264,6 +264,84 @@ def test_an_unreadable_event_bounds_the_first_content(tmp_path: Path) -> None:
     assert found.lower["sum"] == pytest.approx(plain.stats["sum"] - (plain.stats["max"] - 1.0))
 
 
+class Wait(Metric):
+    tag, title, unit, display, adjusted = "wait", "Wait", Unit.NANOSECONDS, Unit.MILLISECONDS, True
+    rises = ("first_token_ns",)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return batch["first_token_ns"] - batch["started_ns"]
+
+
+class PerSecond(Metric):
+    """Falls with another metric."""
+
+    tag, title, unit, needs, falls = "per_second", "Per Second", Unit.REQUESTS_PER_SECOND, ("wait",), ("wait",)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return 1e9 / batch["wait"]
+
+
+class Quick(Metric):
+    tag, title, unit, fold, needs, falls = "quick", "Quick", Unit.REQUESTS, Aggregation.SUM, ("wait",), ("wait",)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return (batch["wait"] < 10e6).astype(float)
+
+
+class QuickShare(RunMetric):
+    tag, title, unit, needs, rises = "quick_share", "Quick Share", Unit.RATIO, ("quick",), ("quick",)
+
+    def number(self, run: Totals) -> float | None:
+        return (run.value("quick") or 0.0) / run.valid
+
+
+class WorstWait(RunMetric):
+    """Of a percentile in which failed requests count."""
+
+    tag, title, unit, needs, rises = "worst", "Worst", Unit.MILLISECONDS, ("wait",), ("wait",)
+
+    def number(self, run: Totals) -> float | None:
+        return run.statistic("adj_wait", "p50")
+
+
+def test_what_follows_from_an_estimate_has_bounds_by_what_it_rises_and_falls_with(tmp_path: Path) -> None:
+    batch = sample_batch()
+    first, started = batch["first_token_ns"], batch["started_ns"]
+    merged = np.flatnonzero(batch.valid)[::2]
+    low, high = first.copy(), first.copy()
+    low[merged], high[merged] = started[merged] + 1e6, first[merged] + 3e6
+    gaps = dict.fromkeys(BOUND_COLUMNS[:3], batch.lists("gap_ns"))
+    columns = {**batch.columns, **gaps, "first_low_ns": low, "first_high_ns": high}
+    listed = listing(Wait(), PerSecond(), Quick(), QuickShare(), WorstWait())
+    found = reduced(tmp_path, RecordBatch(columns, batch.valid, batch.texts), metrics=listed)
+    valid, scale = batch.valid, 1e-6
+    sides = [(side - started)[valid] * scale for side in (low, first, high)]
+    wait = found["wait"]
+    for result, values in zip((wait.lower, wait.stats, wait.upper), sides, strict=True):
+        assert result["avg"] == pytest.approx(values.mean())
+        assert [result[name] for name in ("min", "p50", "max")] == pytest.approx([*np.quantile(values, (0, 0.5, 1))])
+    speed = found["per_second"]
+    for result, values in zip((speed.upper, speed.stats, speed.lower), sides, strict=True):
+        assert result["p50"] == pytest.approx(np.quantile(1e3 / values, 0.5))
+    counts = [int((values < 10).sum()) for values in reversed(sides)]
+    assert counts[0] < counts[2]
+    for tag, per in (("quick", 1), ("quick_share", int(valid.sum()))):
+        result = found[tag]
+        assert [each["avg"] for each in (result.lower, result.stats, result.upper)] == [count / per for count in counts]
+        assert result.entry()["lower"] == result.lower
+    worse, worst = found["adj_wait"], found["worst"]
+    assert worse.lower["p50"] < worse.stats["p50"] < worse.upper["p50"] and "count" not in worse.lower
+    assert (worst.lower["avg"], worst.stats["avg"], worst.upper["avg"]) == (
+        worse.lower["p50"], worse.stats["p50"], worse.upper["p50"],
+    )  # fmt: skip
+
+
+def test_without_merged_reads_what_is_known_is_read_in_place_of_an_interval() -> None:
+    batch = sample_batch()
+    assert batch["first_low_ns"] is batch["first_high_ns"] is batch["first_token_ns"]
+    assert batch.ends("first_token_ns") is None and Wait().bounds(batch) is None
+
+
 def test_a_metric_without_estimates_has_no_bounds(tmp_path: Path) -> None:
     found = reduced(tmp_path, with_bounds(sample_batch(), [1e6, 3e6]), metrics=listing(First(), Estimated()))
     assert found["gaps"].lower and found["first"].lower == found["first"].upper == {}

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import ANY
 
 import msgspec
@@ -33,7 +33,7 @@ from aiperf.sdk.transport import STREAMED
 from aiperf_reducer_columns import running
 from aiperf_reducer_columns.reduce import batches as stored_batches
 from aiperf_reducer_columns.reduce import outlets, rows
-from aiperf_reducer_columns.reduce.answer import MARKED
+from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT
 from aiperf_reducer_columns.reduce.aside import ReaderDiedError
 from aiperf_reducer_columns.reduce.batches import StoredBatch, batch_of, read_batches
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
@@ -204,7 +204,9 @@ def test_what_came_in_one_read(
     assert batch.lists("chunk_ns").row(0).tolist() == chunks
     assert batch.lists("gap_ns").row(0).tolist() == gaps
     assert (value(batch, "second_token_ns"), value(batch, "coalesced")) == (second, coalesced)
-    assert (value(batch, "first_token_ns"), value(batch, "last_token_ns")) == (chunks[0], chunks[-1])
+    assert value(batch, "last_token_ns") == chunks[-1]
+    first, marked_first = value(batch, "first_token_ns"), bool(reads[0][2]) and len(reads[0][1]) > 1
+    assert first == chunks[0] or (marked_first and "first_low_ns" in batch.columns and value(batch, "first_low_ns") <= first)
 
 
 def streamed(folder: Path, reads: list[tuple[int, str, int]], tail: bytes = b"") -> RecordBatch:
@@ -275,28 +277,43 @@ def test_merged_first_content_has_no_width_between_two_tokens() -> None:
     assert interval_widths(stamps, kinds, np.array([4, 0, 2]), np.array([2, 12, 1])).tolist() == [18.0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 50)), min_size=1, max_size=6), st.data())
-def test_bounds_of_gaps_hold_for_every_possible_truth(reads: list[tuple[int, int]], data: st.DataObject) -> None:
+class Truth(NamedTuple):
+    """What a server did, and the columns of a client that reads late."""
+
+    instants: list[int]
+    output: list[bool]
+    columns: dict[str, Column]
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> Truth:
     """The truth is drawn first; reads then hide it as a frozen client does."""
     stamps: list[int] = []
     since: list[int] = []
     kinds: list[int] = []
     truth: list[int] = []
     at = 0
-    for marked, wait in reads:
+    for marked, wait in draw(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 50)), min_size=1, max_size=6)):
         empty, at = at, at + wait
-        hidden = sorted(data.draw(st.integers(empty, at)) for _ in range(marked))
-        last = data.draw(st.booleans()) or not marked  # else the last event of the read is no content
+        hidden = sorted(draw(st.integers(empty + 1, at)) for _ in range(marked))
+        last = draw(st.booleans()) or not marked  # else the last event of the read is no content
         truth += [*hidden, *([at] if last else [])]
         stamps += [at] * (marked + last)
         since += [empty] * marked
-        kinds += [1 | MARKED] * marked + [1] * last
-    columns = instants(np.array(stamps), np.array(kinds, np.uint8), np.array([len(stamps)]), np.array(since, np.int64))
-    gaps = np.diff(truth)
-    if not since:
-        assert not set(BOUND_COLUMNS) & columns.keys()
+        kinds += [MARKED] * marked + [0] * last
+    kinds = [kind | (TEXT if draw(st.booleans()) else REASONING) for kind in kinds]
+    found = instants(np.array(stamps), np.array(kinds, np.uint8), np.array([len(stamps)]), np.array(since, np.int64))
+    assert bool(since) == bool(set(BOUND_COLUMNS) & found.keys())
+    return Truth(truth, [bool(kind & TEXT) for kind in kinds], found)
+
+
+@settings(deadline=None)
+@given(truths())
+def test_bounds_of_gaps_hold_for_every_possible_truth(truth: Truth) -> None:
+    gaps = np.diff(truth.instants)
+    if not set(BOUND_COLUMNS) & truth.columns.keys():
         return
-    lists = RecordBatch(columns, np.ones(1, dtype=bool)).lists
+    lists = RecordBatch(truth.columns, np.ones(1, dtype=bool)).lists
     value, low, high, slack = (lists(name).row(0) for name in ("gap_ns", *BOUND_COLUMNS[:3]))
     assert len(value) == len(gaps) and (low <= high).all()
     assert abs(value.sum() - gaps.sum()) <= slack.sum() + 1e-6
@@ -304,6 +321,50 @@ def test_bounds_of_gaps_hold_for_every_possible_truth(reads: list[tuple[int, int
         if len(gaps):
             lower, real, upper = (np.quantile(each, share) for each in (low, gaps, high))
             assert lower - 1e-6 <= real <= upper + 1e-6
+
+
+@settings(deadline=None)
+@given(truths())
+def test_bounds_of_the_first_content_hold_for_every_possible_truth(truth: Truth) -> None:
+    if "first_low_ns" not in truth.columns:
+        return
+    batch = RecordBatch(truth.columns, np.ones(1, dtype=bool))
+    output = next((at for at, shown in zip(truth.instants, truth.output, strict=True) if shown), np.nan)
+    for name, real in (("first", truth.instants[0]), ("output", output)):
+        low, value, high = (batch[column][0] for column in (f"{name}_low_ns", _VALUES[name], f"{name}_high_ns"))
+        assert np.isnan([low, value, high]).all() if np.isnan(real) else low <= real <= high and low <= value <= high
+    low, high = batch["decode_low_ns"][0], batch["decode_high_ns"][0]
+    decoding = truth.instants[-1] - truth.instants[0]
+    assert decoding <= high and low <= max(decoding, 1), "where it takes time, at least a nanosecond"
+
+
+_VALUES = {"first": "first_token_ns", "output": "first_output_ns"}
+
+
+def test_first_content_behind_which_the_pace_is_known_came_that_much_earlier(tmp_path: Path) -> None:
+    batch = streamed(tmp_path, [(200, "abc", 2), (210, "d", 0), (220, "e", 0)])
+    assert [value(batch, name) for name in ("first_low_ns", "first_token_ns", "first_high_ns")] == [2, 180, 200]
+    assert [value(batch, name) for name in ("decode_low_ns", "decode_high_ns")] == [20, 218]
+
+
+@pytest.mark.parametrize("letters", ["a", "abc"])
+def test_first_content_without_a_later_read_came_at_the_stamp_and_maybe_before(tmp_path: Path, letters: str) -> None:
+    batch = streamed(tmp_path, [(200, letters, 2)], DONE)
+    assert [value(batch, name) for name in ("first_low_ns", "first_token_ns", "first_high_ns")] == [2, 200, 200]
+    several = len(letters) > 1
+    assert [value(batch, name) for name in ("decode_low_ns", "decode_high_ns")] == [0, 198 * several]
+
+
+def test_a_first_output_behind_reasoning_has_bounds_of_its_own(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    made.sent(0, 1)
+    made.read(0, 40, event(reasoning="a") + event(text="b") + event(text="c"), hidden=2, late_ns=0)
+    made.read(0, 50, event(text="d"), late_ns=0)
+    made.done(0, 60)
+    made.flush(70)
+    batch = reduced(made)
+    assert [value(batch, name) for name in ("first_low_ns", "first_token_ns", "first_high_ns")] == [2, 20, 40]
+    assert [value(batch, name) for name in ("output_low_ns", "first_output_ns", "output_high_ns")] == [2, 30, 40]
 
 
 def test_reads_without_a_kernel_stamp_have_the_reads_own(tmp_path: Path) -> None:

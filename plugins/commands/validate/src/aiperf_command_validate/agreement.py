@@ -16,7 +16,7 @@ from aiperf_command_validate.records import Records
 
 _STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 _PERCENTILES = ("p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
-_SINGLE = {"unit", "avg"}
+_SINGLE = {"unit", "avg", "lower", "upper"}
 _REASONS = ["Finish Reason", "Requests"]
 _MANY = 100
 """From so many different finish reasons on, the summary counts further ones together."""
@@ -62,8 +62,8 @@ def _phases(summary: dict[str, Any], metrics: dict[str, dict[str, Any]], name: s
 def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Faults) -> None:
     """The CSV has the JSON's metrics, sorted by tag, rounded to two decimals."""
     metrics = metrics_of(summary)
-    spread = [metrics[tag] for tag in sorted(metrics) if metrics[tag].keys() != _SINGLE]
-    single = [metrics[tag] for tag in sorted(metrics) if metrics[tag].keys() == _SINGLE]
+    spread = [metrics[tag] for tag in sorted(metrics) if not metrics[tag].keys() <= _SINGLE]
+    single = [metrics[tag] for tag in sorted(metrics) if metrics[tag].keys() <= _SINGLE]
     sections = list(_sections(rows))
     tables = ((["Metric", *_STATISTICS], spread), (["Metric", "Value"], single))
     for section in sections:

@@ -36,6 +36,8 @@ class Ledger:
         """Starts by name of phase, in ns since 1970."""
         self.ends: dict[str, array[int]] = {}
         """Ends of the same arrivals; -1 where one is unknown."""
+        self.recorded_ends: dict[str, array[int]] = {}
+        """Ends of the same arrivals as their records have them: a failed request may be over later than its last byte."""
         self.late_ns: dict[str, array[float]] = {}
         """Delays of starts behind their due times, by name of phase."""
 
@@ -52,7 +54,10 @@ class Ledger:
             if isinstance(started, int):
                 ended = row.get("ended_ns")
                 self.starts.setdefault(phase, array("q")).append(started)
-                self.ends.setdefault(phase, array("q")).append(ended if isinstance(ended, int) else -1)
+                ended = ended if isinstance(ended, int) else -1
+                self.ends.setdefault(phase, array("q")).append(ended)
+                last = row.get("last_byte_ns") if outcome in _RECORDED else None
+                self.recorded_ends.setdefault(phase, array("q")).append(last if isinstance(last, int) else ended)
                 if isinstance(due, int):
                     self.late_ns.setdefault(phase, array("d")).append(started - due)
             self._record(number, row, outcome, records)
@@ -130,10 +135,11 @@ class Ledger:
         """Starts of the summary's profiling requests, in ns since 1970."""
         return self.starts.get(_profiling(summary), ())
 
-    def profiling_times(self, summary: dict[str, Any]) -> tuple[Any, Any]:
-        """Starts and ends of the summary's profiling requests, in ns since 1970; -1 where one is unknown."""
-        starts, ends = (of.get(_profiling(summary), array("q")) for of in (self.starts, self.ends))
-        return np.frombuffer(starts, dtype=np.int64), np.frombuffer(ends, dtype=np.int64)
+    def profiling_times(self, summary: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Starts, ends, and ends as in records, of the summary's profiling requests, in ns since 1970; -1 is unknown."""
+        times = (of.get(_profiling(summary), array("q")) for of in (self.starts, self.ends, self.recorded_ends))
+        starts, ends, recorded = (np.frombuffer(of, dtype=np.int64) for of in times)
+        return starts, ends, recorded
 
     def all_records(self, records: Records) -> None:
         """Every record has its row."""

@@ -52,26 +52,42 @@ def entries(metrics: Metrics, values: Mapping[str, Values], failed: int, name: s
                 faults.add(name, what, kind="missing metrics")
             continue
         _units(tag, entry, of, name, faults, where)
-        if entry.keys() != {"unit", "avg"} and of.exact:
-            statistics(entry, f"{where}{tag}", of.statistics(), of.bounds(), name, faults)
+        if not is_one_number(entry) and of.exact:
+            statistics(entry, f"{where}{tag}", of.statistics(), of.bounds(), name, faults, listed=of.listed)
+        elif "lower" in entry and of.exact:
+            _one_number(entry, f"{where}{tag}", of, name, faults)
         worse = metrics.get(_ADJUSTED + tag)
         if worse is not None and of.exact:
             expected = of.adjusted(failed)
-            for extra in sorted(worse.keys() - expected.keys() - {"unit"}):
+            for extra in sorted(worse.keys() - expected.keys() - {"unit", "lower", "upper"}):
                 faults.add(name, f"{where}{_ADJUSTED}{tag} has a {extra}, which {failed:,} failed requests make infinite")
             _units(_ADJUSTED + tag, worse, of, name, faults, where)
             compare(f"{where}{_ADJUSTED}{tag}", worse, expected, name, faults)
+            for side, known in zip(("lower", "upper"), of.adjusted_bounds(failed), strict=False):
+                compare(f"{where}{_ADJUSTED}{tag}.{side}", worse.get(side, {}), known, name, faults)
+
+
+def is_one_number(entry: dict[str, Any]) -> bool:
+    """Whether a metric has no statistics but a number, maybe with bounds."""
+    return entry.keys() <= {"unit", "avg", "lower", "upper"}
+
+
+def _one_number(entry: dict[str, Any], tag: str, of: Values, name: str, faults: Faults) -> None:
+    """The bounds of a sum are the sums of the bounds."""
+    for side, known in zip(("lower", "upper"), of.bounds(), strict=False):
+        compare(f"{tag}.{side}", entry.get(side, {}), {"avg": known["sum"]}, name, faults)
 
 
 def statistics(
-    entry: dict[str, Any], tag: str, expected: dict[str, float], sides: Sequence[dict[str, float]], name: str, faults: Faults
-) -> None:
-    """The statistics of *entry* are the *expected* ones, or the midpoints of *sides*, which are its bounds."""
+    entry: dict[str, Any], tag: str, expected: dict[str, float], sides: Sequence[dict[str, float]], name: str, faults: Faults,
+    *, listed: bool,
+) -> None:  # fmt: skip
+    """The statistics of *entry* are the *expected* ones; *sides* are its bounds, and of lists the midpoints of these."""
     if "lower" in entry and not sides:
         faults.add(name, f"{tag} has bounds, and the per-request file has no estimates of it")
     for side, known in zip(("lower", "upper"), sides, strict=False):
         compare(f"{tag}.{side}", entry.get(side, {}), known, name, faults)
-    if sides:
+    if sides and listed:
         expected = expected | {key: (value + sides[1][key]) / 2 for key, value in sides[0].items()}
     compare(tag, entry, expected, name, faults)
 
@@ -116,6 +132,10 @@ def rates(metrics: Metrics, seconds: float | None, name: str, faults: Faults, wh
     """Rates times *seconds* are the counts."""
     span = "the slice's seconds" if where else "benchmark_duration"
     for rate, counts in _RATES.items():
+        for side in ("lower", "upper"):
+            known = [metrics.get(tag, {}).get(side, {}).get("avg") for tag in (rate, *counts)]
+            if seconds is not None and None not in known and not close(known[0] * seconds, sum(known[1:])):
+                faults.add(name, f"{where}{rate}.{side} × {span} is {known[0] * seconds:g}, {counts[0]}.{side} is {known[1]:g}")
         per_second, parts = value_of(metrics, rate), [value_of(metrics, count) for count in counts]
         known = [part for part in parts if part is not None]
         if seconds is None or per_second is None or len(known) < len(parts):
@@ -230,12 +250,13 @@ def from_requests(summary: dict[str, Any], records: Records, ledger: Ledger | No
     """Duration, requests in flight and errors, from the times and errors of all requests.
 
     The ledger has the end of each; in the per-request file alone, a failed request may be over later than its last byte.
+    Requests in flight are counted until their last bytes.
     """
     arrivals = summary.get("measurement", {}).get("arrivals", {})
     lost, aborted = arrivals.get("unfinished", 0) + arrivals.get("damaged", 0), arrivals.get("aborted_in_flight", 0)
     _errors(summary, records, lost + aborted, name, faults)
     metrics = metrics_of(summary)
-    starts, ends = records.profiling_times() if ledger is None else ledger.profiling_times(summary)
+    starts, ends, recorded = records.profiling_times() if ledger is None else ledger.profiling_times(summary)
     if lost or (ledger is None and aborted) or not len(starts) or min(starts.min(), ends.min()) < 0:
         return  # some ends are in no file
     failed = ledger is None and bool(records.errors)
@@ -246,8 +267,8 @@ def from_requests(summary: dict[str, Any], records: Records, ledger: Ledger | No
     begin_s = _instant(summary.get("start_time"))
     if mean is not None and window and begin_s is not None:
         starts = starts if ledger is not None else np.maximum(starts, round(begin_s * 1e6) * 1000)
-        expected = int((ends - starts).sum()) / 1e9 / window
-        if not _agrees(mean, expected, CLOSE if ledger is not None else _MEAN, at_least=failed):
+        expected = int((recorded - starts).sum()) / 1e9 / window
+        if not math.isclose(mean, expected, rel_tol=CLOSE if ledger is not None else _MEAN):
             faults.add(name, f"effective_concurrency is {mean:g} on average, the times of the requests give {expected:g}")
 
 

@@ -183,11 +183,11 @@ class Records:
                     follows = f"{tag} is {told:.10g}, which is {value:.10g} by {' and '.join(names)}"
                     self.faults.add(self.name, follows, number, kind="metrics that contradict others")
 
-    def profiling_times(self) -> tuple[Any, Any]:
-        """Starts and ends of the profiling requests, in ns since 1970; -1 where one is unknown."""
+    def profiling_times(self) -> tuple[Any, Any, Any]:
+        """Starts and ends of the profiling requests, and the ends again, in ns since 1970; -1 where one is unknown."""
         of = np.frombuffer(self._profiling, dtype=np.bool_)
         starts, ends = (np.frombuffer(column, dtype=np.int64)[of] for column in (self.start_ns, self.end_ns))
-        return starts, ends
+        return starts, ends, ends
 
 
 def compare_raw(records: Lines, raw: Lines, name: str, faults: Faults) -> None:

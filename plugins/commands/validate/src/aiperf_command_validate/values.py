@@ -118,7 +118,15 @@ class Values:
 
     def adjusted(self, failed: int) -> dict[str, float]:
         """Statistics in which *failed* more requests took infinitely long: finite ones, percentiles of the nearest rank."""
-        ordered = np.sort(self._values())
+        return self._adjusted(self._values(), failed)
+
+    def adjusted_bounds(self, failed: int) -> list[dict[str, float]]:
+        """Least and greatest of the same; empty where no value is an estimate."""
+        sides = [self._adjusted(side, failed) for side in self._replaced()] if self._places and self.exact else []
+        return [{name: value for name, value in side.items() if name != "count"} for side in sides]
+
+    def _adjusted(self, values: Any, failed: int) -> dict[str, float]:
+        ordered = np.sort(values)
         count = len(ordered) + failed
         ranks = {name: round(q / 100 * (count - 1)) for name, q in zip(_NAMES, PERCENTILES, strict=True)}
         known = {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}

@@ -11,38 +11,42 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from aiperf import Analysis, Needs, RawValues, Result
 
-from aiperf_metric_concurrency.flow import RequestColumns, Row, concurrency, flow
+from aiperf_metric_concurrency.flow import RequestColumns, Row, concurrency, ends_of, flow
 from aiperf_metric_concurrency.pieces import Piece, pieces_of
 from aiperf_metric_concurrency.windows import ORDER, results
 
 
 class EffectiveConcurrency(Analysis):
-    """Requests in flight at a time, failed ones included."""
+    """Requests in flight at a time, failed ones included; each ends where its record does, with the last bytes that came."""
 
     tag = "effective_concurrency"
     title = "Effective Concurrency"
-    keeps = ("started_ns", "ended_ns")
+    keeps = ("started_ns", "ended_ns", "last_byte_ns", "outcome")
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         return results(pieces_of(kept), self._rows, windows)
 
     def _rows(self, piece: Piece) -> Iterable[Row]:
-        columns = piece.columns
-        return [Row(self.tag, "requests", concurrency(columns["started_ns"], columns["ended_ns"]))]
+        return [Row(self.tag, "requests", concurrency(piece.columns["started_ns"], ends_of(piece.columns)))]
 
 
 class TokenFlow(Analysis):
-    """Requests in prefill and in decode, tokens per second, and tokens that the server holds; absent without a first token."""
+    """Requests in prefill and in decode, tokens per second, and tokens that the server holds; absent without a first token.
+
+    Requests in prefill and in decode have bounds where first content was merged.  Rates of tokens have none: they spread tokens
+    evenly, which nobody has seen, and use the likely instant of the first content.
+    """
 
     tag = "token_flow"
     title = "Token Flow"
     needs = ("time_to_first_token", "input_sequence_length", "output_sequence_length")
     requires = Needs.STREAMING | Needs.TOKENS_IN | Needs.TOKENS_OUT
-    keeps = ("started_ns", "ended_ns", *needs)
+    keeps = ("started_ns", "ended_ns", "last_byte_ns", "outcome", "first_low_ns", "first_high_ns", *needs)
     lists = ("chunk_ns",)
     gives = ORDER[1:]
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
         if np.isnan(kept.column("time_to_first_token")).all():
             return [[] for _ in windows]
-        return results(pieces_of(kept, "chunk_ns"), lambda piece: flow(RequestColumns.of(piece)), windows)
+        bounded = bool((kept.column("first_low_ns") < kept.column("first_high_ns")).any())
+        return results(pieces_of(kept, "chunk_ns"), lambda piece: flow(RequestColumns.of(piece), bounded=bounded), windows)

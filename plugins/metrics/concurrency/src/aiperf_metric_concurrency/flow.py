@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR
 from aiperf.sdk.columns import Floats
 from msgspec import Struct
 
@@ -22,13 +23,16 @@ _RATE, _PER_USER = "tokens/sec", "tokens/sec/user"
 class RequestColumns(Struct, frozen=True):
     """Columns of requests.
 
-    begin_ns, first_ns, end_ns: start, first token, end; NaN where it never happened or is unknown.
+    begin_ns, first_ns, end_ns: start, first token, end; NaN where it never happened or is unknown.  earliest_ns, latest_ns:
+    between which the first token came.
     prompt, output: tokens; NaN where they weren't counted.  lengths, instants: by request, the number of instants with
     content, and these instants joined; empty where they exceeded the memory budget.
     """
 
     begin_ns: Floats
     first_ns: Floats
+    earliest_ns: Floats
+    latest_ns: Floats
     end_ns: Floats
     prompt: Floats
     output: Floats
@@ -40,37 +44,57 @@ class RequestColumns(Struct, frozen=True):
         columns, began = piece.columns, piece.columns["started_ns"]
         lengths, instants = piece.lists or (np.zeros(len(began), dtype=np.int64), np.empty(0))
         return cls(
-            began, began + columns["time_to_first_token"], columns["ended_ns"], columns["input_sequence_length"],
-            columns["output_sequence_length"], lengths, instants,
+            began, began + columns["time_to_first_token"], columns["first_low_ns"], columns["first_high_ns"], ends_of(columns),
+            columns["input_sequence_length"], columns["output_sequence_length"], lengths, instants,
         )  # fmt: skip
 
     def where(self, rows: NDArray[np.bool_]) -> RequestColumns:
         if rows.all():
             return self
         return RequestColumns(
-            self.begin_ns[rows], self.first_ns[rows], self.end_ns[rows], self.prompt[rows], self.output[rows],
-            self.lengths[rows], self.instants[np.repeat(rows, self.lengths)],
+            self.begin_ns[rows], self.first_ns[rows], self.earliest_ns[rows], self.latest_ns[rows], self.end_ns[rows],
+            self.prompt[rows], self.output[rows], self.lengths[rows], self.instants[np.repeat(rows, self.lengths)],
         )  # fmt: skip
 
 
 class Row(NamedTuple):
-    """A metric: its curve, and a gate that is above zero where the curve counts."""
+    """A metric: its curve, and a gate that is above zero where the curve counts.
+
+    between: curves that are never above it, and never below it, where it is an estimate.
+    """
 
     tag: str
     unit: str
     curve: Curve
     gate: Curve | None = None
+    between: tuple[Curve, Curve] | None = None
 
 
-def flow(requests: RequestColumns) -> Iterator[Row]:
+def ends_of(columns: Mapping[str, Floats]) -> Floats:
+    """The ends of requests, as in their records: with the last bytes that came.
+
+    Requests without a record, which the end of the run cut off, were in flight until then.
+    """
+    outcome, last = columns["outcome"], columns["last_byte_ns"]
+    recorded = (outcome == COMPLETED) | (outcome == ERROR) | (outcome == CANCELLED)
+    return np.where(recorded & ~np.isnan(last), last, columns["ended_ns"])
+
+
+def flow(requests: RequestColumns, *, bounded: bool = False) -> Iterator[Row]:
     """The metrics, with few curves in memory at a time, because each has a point per request.
+
+    *bounded*: of some requests only an interval is known in which the first token came.
 
     Requests that failed or have no first token are in flight and have no tokens.
     """
     begun = requests.where(~np.isnan(requests.first_ns))
     counted = begun.where(~np.isnan(begun.prompt) & ~np.isnan(begun.output) & ~np.isnan(begun.end_ns))
-    yield from _side("decode", concurrency(begun.first_ns, begun.end_ns), steps(_writing(counted)))
-    yield from _side("prefill", concurrency(begun.begin_ns, begun.first_ns), steps(_reading(counted)))
+    ends = (begun.latest_ns, begun.earliest_ns) if bounded else ()  # decoding is longest where it begins earliest
+    between = [concurrency(first_ns, begun.end_ns) for first_ns in ends]
+    yield from _side("decode", concurrency(begun.first_ns, begun.end_ns), steps(_writing(counted)), between)
+    between = [concurrency(begun.begin_ns, first_ns) for first_ns in reversed(ends)]
+    yield from _side("prefill", concurrency(begun.begin_ns, begun.first_ns), steps(_reading(counted)), between)
+    del between
     total = steps(together(_reading(counted), _evenly(counted)))
     yield Row("effective_total_throughput", _RATE, total)
     yield Row("active_total_throughput", _RATE, total, concurrency(requests.begin_ns, requests.end_ns))
@@ -78,8 +102,8 @@ def flow(requests: RequestColumns) -> Iterator[Row]:
     yield Row("tokens_in_flight", "tokens", steps(_held(counted)))
 
 
-def _side(name: str, users: Curve, throughput: Curve) -> Iterator[Row]:
-    yield Row(f"effective_{name}_concurrency", "requests", users)
+def _side(name: str, users: Curve, throughput: Curve, between: list[Curve]) -> Iterator[Row]:
+    yield Row(f"effective_{name}_concurrency", "requests", users, between=(between[0], between[1]) if between else None)
     yield Row(f"effective_{name}_throughput", _RATE, throughput)
     yield Row(f"active_{name}_throughput", _RATE, throughput, users)
     per_user = ratio(throughput, users)

@@ -25,23 +25,33 @@ class _Window:
 
     def __init__(self, begin_ns: float, end_ns: float) -> None:
         self._begin_ns, self._end_ns = begin_ns, end_ns
-        self._spreads: dict[str, Spread] = {}
+        self._spreads: dict[str, list[Spread]] = {}
         self.results: list[Result] = []
 
     def take(self, row: Row, piece: Piece) -> None:
         """Add a row of a piece; pieces come in order.  Without any time in the window there is no result."""
         if piece.begin_ns >= self._end_ns or piece.end_ns <= self._begin_ns:
             return
-        spread = self._spreads.pop(row.tag, None) or Spread()
-        part = weighted(row.curve, max(self._begin_ns, piece.begin_ns), min(self._end_ns, piece.end_ns), row.gate)
-        if part is not None:
-            spread.add(*part)
+        curves = (row.curve, *(row.between or ()))
+        spreads = self._spreads.pop(row.tag, None) or [Spread() for _ in curves]
+        for spread, curve in zip(spreads, curves, strict=True):
+            part = weighted(curve, max(self._begin_ns, piece.begin_ns), min(self._end_ns, piece.end_ns), row.gate)
+            if part is not None:
+                spread.add(*part)
         if piece.end_ns < self._end_ns:
-            self._spreads[row.tag] = spread
-        elif (stats := spread.statistics()) is not None:
+            self._spreads[row.tag] = spreads
+        elif (stats := spreads[0].statistics()) is not None:
             group = "Effective" if row.gate is None else "Active"
             title, order = row.tag.replace("_", " ").title(), ORDER.index(row.tag)
-            self.results.append(Result(row.tag, title, row.unit, stats, "", group, order))
+            lower, upper = [_without_deviation(spread.statistics()) for spread in spreads[1:]] or [{}, {}]
+            if lower == upper:  # the estimates are of another window
+                lower = upper = {}
+            self.results.append(Result(row.tag, title, row.unit, stats, "", group, order, lower, upper))
+
+
+def _without_deviation(stats: dict[str, float] | None) -> dict[str, float]:
+    """Bounds of the curve bound all but its deviation."""
+    return {name: value for name, value in (stats or {}).items() if name != "std"}
 
 
 def results(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from aiperf import Aggregation, Column, Metric, MetricDeclaration, Ragged, RecordBatch, RunMetric, Totals, Unit
+from aiperf.sdk.columns import Bounds
 from msgspec import Struct
 
 from aiperf_metric_goodput.slos import Slo
@@ -46,9 +47,14 @@ class Objective(Struct, frozen=True):
         of = "" if self.slo.percentile is None else f" {self.slo.percentile}"
         return f"{self.metric.short or self.metric.title}{of} {sign} {self.slo.bound:g} {self.metric.shown.value}"
 
-    def met(self, batch: RecordBatch) -> NDArray[np.bool_]:
-        """Whether each request meets the objective: absent values don't, lists do where all elements do."""
-        column = batch.column(self.metric.tag)
+    def met(self, batch: RecordBatch, *, end: str | None = None) -> NDArray[np.bool_]:
+        """Whether each request meets the objective: absent values don't, lists do where all elements do.
+
+        *end*: of estimates, the ``best`` or the ``worst`` value there may be.
+        """
+        column, ends = batch.column(self.metric.tag), batch.ends(self.metric.tag)
+        if end is not None and ends is not None:
+            column = ends[(end == "best") is self.metric.larger_is_better]
         if not isinstance(column, Ragged):
             return self.holds(column * self.metric.scale)
         lengths = np.diff(column.offsets)
@@ -77,6 +83,11 @@ class GoodRequestCount(Metric):
     def column(self, batch: RecordBatch) -> Column:
         return _all(objective.met(batch) for objective in self.objectives)
 
+    def bounds(self, batch: RecordBatch) -> Bounds:
+        """Whether it is good for certain, and whether it may be."""
+        sides = (_all(objective.met(batch, end=end) for objective in self.objectives) for end in ("worst", "best"))
+        return Bounds.around(self.column(batch), *sides)
+
 
 class GoodRequestFraction(RunMetric):
     """Share of good requests among those that ended; failed requests are not good."""
@@ -84,7 +95,7 @@ class GoodRequestFraction(RunMetric):
     tag = "good_request_fraction"
     title = "GoodRequestFraction"
     unit = Unit.RATIO
-    needs = (_GOOD,)
+    needs = rises = (_GOOD,)
     larger_is_better = True
 
     def number(self, run: Totals) -> float | None:
@@ -98,7 +109,7 @@ class Goodput(RunMetric):
     tag = "goodput"
     title = "Goodput"
     unit = Unit.REQUESTS_PER_SECOND
-    needs = (_GOOD,)
+    needs = rises = (_GOOD,)
     order = _ORDER
 
     def number(self, run: Totals) -> float | None:
@@ -122,8 +133,15 @@ class FailedAlone(Metric):
         self.needs = tuple(dict.fromkeys(objective.slo.tag for objective in objectives))
 
     def column(self, batch: RecordBatch) -> Column:
-        met = [objective.met(batch) for objective in self.objectives]
-        met[self.place] = ~met[self.place]
+        return self._column(batch, None, None)
+
+    def bounds(self, batch: RecordBatch) -> Bounds:
+        sides = (self._column(batch, own, others) for own, others in (("best", "worst"), ("worst", "best")))
+        return Bounds.around(self.column(batch), *sides)
+
+    def _column(self, batch: RecordBatch, own: str | None, others: str | None) -> Column:
+        met = [objective.met(batch, end=others) for objective in self.objectives]
+        met[self.place] = ~self.objectives[self.place].met(batch, end=own)
         return _all(met)
 
 
@@ -134,6 +152,7 @@ class _OfPercentile(RunMetric):
         self.objective = objective
         slo = objective.slo
         self.needs = (slo.tag,)
+        self.rises, self.falls = ((), self.needs)[:: -1 if objective.metric.larger_is_better else 1]
         self.tag = f"slo_{slo.tag}_{slo.percentile}_{what}"
         self.title = f"{objective.title} {what.capitalize()}"
         self.order: int | None = _ORDER + 50

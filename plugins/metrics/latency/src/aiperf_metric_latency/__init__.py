@@ -19,7 +19,10 @@ _TOKENS_STREAMED = Needs.STREAMING | Needs.TOKENS_OUT
 
 
 class TimeToFirstToken(Metric):
-    """From the start to the first content of any kind, reasoning included; bounded where an event before it is unreadable."""
+    """From the start to the first content of any kind, reasoning included.
+
+    Bounded where it was merged with later content, or where an event before it is unreadable.
+    """
 
     tag = "time_to_first_token"
     title = "Time to First Token"
@@ -31,15 +34,18 @@ class TimeToFirstToken(Metric):
     adjusted = True
     since = "started_ns"
     early = True
+    rises = ("first_token_ns",)
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_token_ns"] - batch["started_ns"]
 
     def bounds(self, batch: RecordBatch) -> Bounds | None:
         if not np.isfinite(batch["unreadable_ns"]).any():
-            return None
-        low, high = np.fmin(batch["unreadable_ns"], batch["first_token_ns"]), batch["first_token_ns"]
-        return Bounds(low - batch["started_ns"], high - batch["started_ns"], high - low)
+            return super().bounds(batch)
+        started, low, high = batch["started_ns"], batch["first_token_ns"], batch["first_token_ns"]
+        if "first_low_ns" in batch.columns:
+            low, high = batch["first_low_ns"], batch["first_high_ns"]
+        return Bounds.around(self.column(batch), np.fmin(low, batch["unreadable_ns"]) - started, high - started)
 
 
 class TimeToSecondToken(Metric):
@@ -52,21 +58,19 @@ class TimeToSecondToken(Metric):
     display = Unit.MILLISECONDS
     requires = _TOKENS_STREAMED
     order = 200
+    between = ("second_low_ns", "second_high_ns")
 
     def column(self, batch: RecordBatch) -> Column:
         if "second_low_ns" in batch.columns:
             return (batch["second_low_ns"] + batch["second_high_ns"]) / 2
         return batch["second_token_ns"] - batch["first_token_ns"]
 
-    def bounds(self, batch: RecordBatch) -> Bounds | None:
-        if "second_low_ns" not in batch.columns:
-            return None
-        low, high = batch["second_low_ns"], batch["second_high_ns"]
-        return Bounds(low, high, (high - low) / 2)
-
 
 class TimeToFirstOutputToken(Metric):
-    """From the start to the first content that isn't reasoning; absent if only reasoning came."""
+    """From the start to the first content that isn't reasoning; absent if only reasoning came.
+
+    Bounded where it was merged with later content.
+    """
 
     tag = "time_to_first_output_token"
     title = "Time to First Output Token"
@@ -77,6 +81,7 @@ class TimeToFirstOutputToken(Metric):
     order = 210
     since = "started_ns"
     early = True
+    rises = ("first_output_ns",)
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_output_ns"] - batch["started_ns"]
@@ -172,13 +177,14 @@ class StreamPrefillLatency(Metric):
     requires = _TOKENS_STREAMED | Needs.EXPERIMENTAL
     group = "Experimental"
     order = 2
+    rises = ("first_token_ns",)
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_token_ns"] - batch["ack_ns"]
 
 
 class DecodeDuration(Metric):
-    """From the first content to the last."""
+    """From the first content to the last; bounded where one of the two was merged with later content."""
 
     tag = "decode_duration"
     title = "Decode Duration"
@@ -187,6 +193,7 @@ class DecodeDuration(Metric):
     requires = _TOKENS_STREAMED
     order = 350
     adjusted = True
+    between = ("decode_low_ns", "decode_high_ns")
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_token_ns"] - batch["first_token_ns"]
@@ -210,7 +217,16 @@ class InterTokenLatency(Metric):
     adjusted = True
 
     def column(self, batch: RecordBatch) -> Column:
-        duration = batch["last_token_ns"] - batch["first_token_ns"]
+        return self._per_token(batch, batch["last_token_ns"] - batch["first_token_ns"])
+
+    def bounds(self, batch: RecordBatch) -> Bounds | None:
+        if "decode_low_ns" not in batch.columns:
+            return None
+        ends = (self._per_token(batch, batch[name]) for name in ("decode_low_ns", "decode_high_ns"))
+        return Bounds.around(self.column(batch), *ends)
+
+    @staticmethod
+    def _per_token(batch: RecordBatch, duration: NDArray[np.float64]) -> NDArray[np.float64]:
         tokens, first = batch["output_sequence_length"], batch["first_tokens"]
         gaps = np.where((first >= 1) & (tokens - first >= 1), tokens - first, tokens - 1)
         return _quotient(duration, gaps, (duration > 0) & (gaps >= 1))
@@ -243,6 +259,7 @@ class OutputTokenThroughputPerUser(Metric):
     short = "Output TPS/User"
     unit = Unit.TOKENS_PER_SECOND_PER_USER
     needs = ("inter_token_latency",)
+    falls = needs
     requires = _TOKENS_STREAMED
     larger_is_better = True
     order = 500
@@ -276,6 +293,7 @@ class PrefillThroughputPerUser(Metric):
     title = "Prefill Throughput Per User"
     unit = Unit.TOKENS_PER_SECOND_PER_USER
     needs = ("input_sequence_length", "time_to_first_token")
+    falls = ("time_to_first_token",)
     requires = _TOKENS_STREAMED | Needs.TOKENS_IN
     larger_is_better = True
 

@@ -303,6 +303,7 @@ class UsageInterTokenLatency(Metric):
     unit = Unit.NANOSECONDS
     display = Unit.MILLISECONDS
     needs = ("inter_token_latency", "usage_completion_tokens", "output_sequence_length")
+    rises = ("inter_token_latency",)
     requires = Needs.CLIENT_TOKENS | Needs.TOKENS_OUT | Needs.STREAMING | Needs.ONE_ANSWER
 
     def column(self, batch: RecordBatch) -> Column:

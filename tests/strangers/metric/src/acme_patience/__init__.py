@@ -8,7 +8,7 @@ from aiperf import Needs, PerRequestMetric, RequestView, Unit
 class Patience(PerRequestMetric):
     tag, title, unit, order = "patience", "Patience", Unit.PERCENT, 950
     needs = ("time_to_first_token", "request_latency")
-    requires = Needs.STREAMING
+    requires, rises = Needs.STREAMING, ("time_to_first_token",)
 
     def value(self, request: RequestView) -> float | list[float] | None:
         first, whole = request["time_to_first_token"], request["request_latency"]

@@ -24,7 +24,7 @@ from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from aiperf_reducer_columns.reduce.answer import Answer
-from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
+from aiperf_reducer_columns.reduce.gaps import first_widths, instants, interval_widths
 from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
 from aiperf_reducer_columns.reduce.reasons import coded, decoded
@@ -62,7 +62,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     reasons: why answers ended, each text once; reason_places: of each request, its place among them (``reduce/reasons.py``).
     events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
     since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which
-    marked pieces came; both in ns.
+    marked pieces came, behind the first read of an answer; first_intervals: of those of first content; all in ns.
     """
 
     count: int
@@ -77,6 +77,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     lateness: Buckets | None = None
     intervals: Buckets | None = None
+    first_intervals: Buckets | None = None
     version: int = _VERSION  # of this layout
     names: tuple[str, ...] = ()  # NUMBERS where empty
     grades: dict[int, Graded] = {}
@@ -309,14 +310,15 @@ class OpenBatch:
         columns = zip(*(part[:-1] for part in (_NO_ROWS, *self._parts)), strict=True)
         numbers, stamps, kinds, lengths, since = (np.concatenate(parts, axis=-1) for parts in columns)
         reasons, places = coded(self._reasons, self._shown)
-        lateness, intervals = Buckets(), Buckets()
+        lateness, intervals, first = Buckets(), Buckets(), Buckets()
         lateness.add(np.concatenate([np.empty(0), *(part for each in news for part in each.lateness)]))
         intervals.add(interval_widths(stamps, kinds, lengths, since))
+        first.add(first_widths(stamps, kinds, lengths, since))
         return StoredBatch(
             len(self), numbers.tobytes(), stamps.tobytes(), kinds.tobytes(), lengths.tobytes(), self._errors, self._traces,
             since=since.tobytes(), names=NUMBERS, grades=self._grades,
             events=[event for each in news for event in each.events], positions=positions,
-            steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals,
+            steps=sum(each.clock_steps for each in news), lateness=lateness, intervals=intervals, first_intervals=first,
             further={name: np.array(self._further[at :: len(self._names)]).tobytes() for at, name in enumerate(self._names)},
             legs=self._legs, answers=self._answers, models=list(models), texts=self._texts,
             reasons=reasons, reason_places=places,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from aiperf.sdk.columns import Column, Floats, Ints, Ragged
 
-from aiperf_reducer_columns.reduce.answer import MARKED, SHARED
+from aiperf_reducer_columns.reduce.answer import ITEM, MARKED, SHARED, TEXT, TOOL
 
 
 def instants(stamps: Ints, kinds: Any, lengths: Ints, since: Ints) -> dict[str, Column]:
@@ -50,6 +50,18 @@ def interval_widths(stamps: Ints, kinds: Any, lengths: Ints, since: Ints) -> Flo
     return widths
 
 
+def first_widths(stamps: Ints, kinds: Any, lengths: Ints, since: Ints) -> Floats:
+    """Widths (ns) of the intervals in which the first content of each request came, where that is marked."""
+    if not len(since):
+        return np.empty(0)
+    marked = (kinds & MARKED) > 0
+    filled = lengths[lengths > 0]
+    begins = np.cumsum(filled) - filled
+    begins = begins[marked[begins]]
+    widths: Floats = (stamps[begins] - since[np.cumsum(marked)[begins] - 1]).astype(np.float64)
+    return widths
+
+
 def _intervals(stamps: Ints, kinds: Any, owners: Ints, since: Ints, count: int) -> dict[str, Column]:
     """The gaps, each with bounds."""
     marked = (kinds & MARKED) > 0
@@ -59,6 +71,7 @@ def _intervals(stamps: Ints, kinds: Any, owners: Ints, since: Ints, count: int) 
     is_new[1:] = (owners[1:] != owners[:-1]) | (stamps[1:] != stamps[:-1]) | marked[1:] | marked[:-1]
     is_new &= (kinds & SHARED) == 0
     at, earliest = stamps[is_new].astype(np.float64), earliest[is_new].astype(np.float64)
+    all_owners = owners
     known, owners = ~marked[is_new], owners[is_new]
     later = np.zeros(len(at), dtype=bool)  # there is a gap before the instant
     later[1:] = owners[1:] == owners[:-1]
@@ -84,11 +97,81 @@ def _intervals(stamps: Ints, kinds: Any, owners: Ints, since: Ints, count: int) 
         "gap_slack_ns": np.where(closed, 0, mean)[spans],
     }  # fmt: skip
     columns: dict[str, Column] = {name: Ragged(column, offsets, ends) for name, column in values.items()}
+    columns |= _first(_Places(stamps, kinds, all_owners, since, count))
     opening = np.flatnonzero(~later[gaps - 1])  # the first gap of each request
     for name, bound in (("second_low_ns", least), ("second_high_ns", whole)):
         column = np.full(count, np.nan)
         column[owners[gaps[opening]]] = bound[spans[opening]]
         columns[name] = column
+    return columns
+
+
+class _Places:
+    """The pieces of a batch with merged reads.
+
+    earliest: at which each may have come.  shown: whether it may have an instant of its own.  begins, ends: of each request
+    with pieces, its first piece and the place behind its last one; requests: these requests.
+    """
+
+    def __init__(self, stamps: Ints, kinds: Any, owners: Ints, since: Ints, count: int) -> None:
+        self.stamps, self.count = stamps, count
+        marked = (kinds & MARKED) > 0
+        self.shown = (kinds & SHARED) == 0
+        self.output = (kinds & (TEXT | TOOL | ITEM)) > 0
+        self.earliest = stamps.copy()
+        self.earliest[marked] = np.minimum(since + 1, stamps[marked])  # it came after that instant
+        self.begins = np.flatnonzero(np.concatenate(([True], owners[1:] != owners[:-1])))
+        self.ends = np.append(self.begins[1:], len(stamps))
+        self.requests = owners[self.begins]
+        self._upto = np.concatenate(([0], np.cumsum(self.shown)))
+        # Reads of one stamp are as one: nothing tells them apart.
+        new = np.concatenate(([True], (stamps[1:] != stamps[:-1]) | (owners[1:] != owners[:-1])))
+        self._read_ends = np.append(np.flatnonzero(new)[1:], len(stamps))[np.cumsum(new) - 1]
+
+    def instants(self, places: Ints, begins: Ints) -> Floats:
+        """The likely instant of the pieces *places*, of the requests whose first pieces are *begins*.
+
+        Pieces behind it in its read came at the answer's usual pace.  Without a later read the pace is unknown, and it came at
+        the stamp, as content does that a server sends in one go.
+        """
+        numbers = np.searchsorted(self.begins, begins)
+        ends, read_ends = self.ends[numbers], self._read_ends[begins]
+        later = self._upto[ends] - self._upto[read_ends]
+        spread = self.stamps[ends - 1] - self.stamps[begins]
+        pace = np.divide(spread, later, out=np.zeros(len(places)), where=later > 0)
+        behind = np.maximum(self._upto[self._read_ends[places]] - self._upto[places + 1], 0)
+        return np.maximum(self.stamps[places] - np.where(self.earliest[places] < self.stamps[places], behind * pace, 0),
+                          self.earliest[places])  # fmt: skip
+
+    def column(self, requests: Ints, values: Any) -> Floats:
+        """A column with these *values* of *requests*, absent for others."""
+        column = np.full(self.count, np.nan)
+        column[requests] = values
+        return column
+
+
+def _first(pieces: _Places) -> dict[str, Column]:
+    """The instants of the first content and the first output, the ends of their intervals, and those of the decode time."""
+    columns: dict[str, Column] = {}
+    begins, requests, last = pieces.begins, pieces.requests, pieces.ends - 1
+    likely = pieces.instants(begins, begins)
+    columns["first_token_ns"] = pieces.column(requests, likely)
+    columns["first_low_ns"] = pieces.column(requests, pieces.earliest[begins])
+    columns["first_high_ns"] = pieces.column(requests, pieces.stamps[begins])
+    outputs = np.append(np.flatnonzero(pieces.output), len(pieces.stamps))
+    first = outputs[np.searchsorted(outputs, begins)]
+    known = first < pieces.ends
+    first, opening = first[known], begins[known]
+    columns["first_output_ns"] = pieces.column(requests[known], pieces.instants(first, opening))
+    columns["output_low_ns"] = pieces.column(requests[known], pieces.earliest[first])
+    columns["output_high_ns"] = pieces.column(requests[known], pieces.stamps[first])
+    # An answer of one instant has no decode time, whenever that was; any other has at least a nanosecond, if it has one at all.
+    several = np.add.reduceat(pieces.shown, begins) > 1
+    least = np.where(pieces.stamps[last] > likely, 1, 0)
+    low = np.maximum(pieces.earliest[last] - pieces.stamps[begins], least)
+    high = pieces.stamps[last] - pieces.earliest[begins]
+    columns["decode_low_ns"] = pieces.column(requests, np.where(several, low, 0))
+    columns["decode_high_ns"] = pieces.column(requests, np.where(several, high, 0))
     return columns
 
 

@@ -81,6 +81,7 @@ class Reduction(Struct):
     clock_steps: int = 0
     lateness: Buckets = msgspec.field(default_factory=Buckets)
     intervals: Buckets = msgspec.field(default_factory=Buckets)
+    first_intervals: Buckets = msgspec.field(default_factory=Buckets)
     failures: list[str] = []
     off: dict[str, str] = {}
     groups: list[Grouped] = []
@@ -332,7 +333,10 @@ class ShardReducer:
             if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
                 self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)
         reduction.clock_steps += stored.steps
-        for total, part in ((reduction.lateness, stored.lateness), (reduction.intervals, stored.intervals)):
+        for total, part in (
+            (reduction.lateness, stored.lateness), (reduction.intervals, stored.intervals),
+            (reduction.first_intervals, stored.first_intervals),
+        ):  # fmt: skip
             if part is not None:
                 total.merge(part)
         if stored.count:

@@ -152,21 +152,26 @@ def measurement(
 
 def evidence(
     summary: Summary, plan: Plan, phase: PhasePlan, counts: Mapping[int, PhaseCounts], loops: Loops,
-    events: Iterable[ShardEvent], *, intervals: Buckets, turnarounds: Merged | None = None, zero_ns: int = 0,
+    events: Iterable[ShardEvent], *, intervals: Buckets, first_intervals: Buckets | None = None,
+    turnarounds: Merged | None = None, zero_ns: int = 0,
     begin_ns: float = 0.0, single_turn: bool = True, models: Iterable[tuple[str, str]] = (),
 ) -> Evidence:  # fmt: skip
     """What verdicts get.
 
-    *counts*: by phase.  *intervals*: in which marked chunks came, in ns.  *zero_ns*: monotonic clock at the run's start.
+    *counts*: by phase.  *intervals*: in which marked chunks came, in ns; *first_intervals*: in which the
+    first of answers did.  *zero_ns*: monotonic clock at the run's start.
     *begin_ns*: of the phase.  *single_turn*: conversations have one turn.
     *models*: the model asked for and the model that answered, of some answers.
     """
+    first = first_intervals or Buckets()
     own, plugins, turnaround = counts[phase.index], plan.plugins, _statistics(turnarounds)
     hooks = [ref.key for ref in plugins.hooks if REQUEST_PREPARED in plugins.hook_names.get(ref.key, ())]
     return Evidence(
         summary=summary, plan=plan.public(), phase=phase, late_ns=late_ns(phase),
         interval_p50_ns=intervals.quantile(0.5) if intervals.count else 0.0,
         interval_p99_ns=_width_ns(intervals, own.coalesced, own.chunks),
+        first_interval_p50_ns=first.quantile(0.5) if first.count else 0.0,
+        first_interval_p99_ns=_width_ns(first, own.merged_first, own.answers_begun),
         turnaround_mean_ms=None if turnaround is None else turnaround["avg"], workers=loops.workers,
         preparers=tuple(hooks or [plugins.endpoint.key]), reads=loops.counters.get("reads", 0), precise_timers=PRECISE_TIMERS,
         single_turn=single_turn, opening_ns=tuple(latency_ns for _, latency_ns in own.opening),

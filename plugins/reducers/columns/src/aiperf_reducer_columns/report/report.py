@@ -237,11 +237,12 @@ class _Merging:
 
     def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
         """The summary with what the verdicts find."""
-        intervals = self.parts[0].intervals
+        intervals, first = self.parts[0].intervals, self.parts[0].first_intervals
         for part in self.parts[1:]:
             intervals.merge(part.intervals)
+            first.merge(part.first_intervals)
         known = evidence(
-            summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals,
+            summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals, first_intervals=first,
             turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
             single_turn=Store(self.journal).max_turns == 1, models=[pair for part in self.parts for pair in part.models],
         )  # fmt: skip

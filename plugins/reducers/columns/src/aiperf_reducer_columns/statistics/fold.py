@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -231,6 +231,10 @@ def _fill(buckets: dict[int, Buckets], block: NDArray[Any], within: tuple[int, i
         buckets.setdefault(group, Buckets()).add(values)
 
 
+Adjusted: TypeAlias = tuple[dict[str, float], list[dict[str, float]]]
+"""Statistics in which failed requests count as infinitely slow, and their lower and upper bounds, if there are any."""
+
+
 class Merged:
     """The samples of one metric from several reducers, as one.  *within*: the first and the last group.
 
@@ -244,8 +248,8 @@ class Merged:
         self._samples, self._within, self._bounds = samples, within, bounds
         self.count = sum(part.count for part in samples)
         # The count of all reducers together decides: their number changes no result.
-        listed = any(part.listed for part in samples)
-        self._bucketed = any(part.buckets is not None for part in samples) or (listed and self.count > BUDGET)
+        self.listed = any(part.listed for part in samples)
+        self._bucketed = any(part.buckets is not None for part in samples) or (self.listed and self.count > BUDGET)
         self._sum: float | None = None
 
     def groups(self) -> Iterator[tuple[int, Floats | Buckets]]:
@@ -315,9 +319,12 @@ class Merged:
         """Extremes, percentiles and the sum, rounded; there are values."""
         return _extent(self._buckets[0] if self._bucketed else self._whole(), scale)
 
-    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
-        """Statistics with *failed* more, infinite values; None where the values are in buckets."""
-        return None if self._bucketed else adjusted(self.values(), failed, scale)
+    def adjusted(self, failed: int, scale: float) -> Adjusted | None:
+        """Statistics with *failed* more, infinite values, and their bounds; None where the values are in buckets."""
+        if self._bucketed:
+            return None
+        sides = [] if self._bounds is None else [adjusted(side.values(), failed, scale) for side in self._bounds[:2]]
+        return adjusted(self.values(), failed, scale), sides
 
 
 class Part:
@@ -325,13 +332,14 @@ class Part:
 
     def __init__(
         self, values: Floats | Buckets, scale: float, failed: int,
-        bounds: tuple[Floats | Buckets, Floats | Buckets, float] | None = None,
+        bounds: tuple[Floats | Buckets, Floats | Buckets, float] | None = None, *, listed: bool = False,
     ) -> None:  # fmt: skip
         """*values*: ascending, or as buckets; not empty.  *failed*: number of further, infinite values for ``adjusted``.
 
-        *bounds*: as those of :class:`Merged`.
+        *bounds*: as those of :class:`Merged`.  *listed*: they are elements of lists.
         """
-        self._adjusted: dict[str, float] | None = None
+        self.listed = listed
+        self._adjusted: Adjusted | None = None
         if isinstance(values, Buckets):
             self.count, self._sum, self._ends = values.count, float(values.sum), (values.low, values.high)
             self._statistics = values.statistics(scale)
@@ -340,7 +348,8 @@ class Part:
             self._ends = float(values[0]), float(values[-1])
             self._statistics = statistics(values, scale)
             if failed:
-                self._adjusted = adjusted(values, failed, scale)
+                exact = [] if bounds is None else [side for side in bounds[:2] if not isinstance(side, Buckets)]
+                self._adjusted = adjusted(values, failed, scale), [adjusted(side, failed, scale) for side in exact]
         self._sides: list[dict[str, float]] = []
         if bounds is not None:
             sides = [_extent(side, scale) for side in bounds[:2]]
@@ -361,7 +370,7 @@ class Part:
     def bounds(self, scale: float) -> list[dict[str, float]]:
         return self._sides
 
-    def adjusted(self, failed: int, scale: float) -> dict[str, float] | None:
+    def adjusted(self, failed: int, scale: float) -> Adjusted | None:
         return self._adjusted
 
 

@@ -161,6 +161,10 @@ class MergedGroups:
         for (group, values), (_, low), (_, high) in zip(*sides, strict=True):
             yield group, values, (low, high, slacks[group]) if group in slacks else None
 
+    def listed(self, tag: str) -> bool:
+        """Whether requests have lists of values of this metric."""
+        return any(samples.listed for suffix in ("", ESTIMATE) for samples in self._samples(tag + suffix))
+
     def _samples(self, tag: str) -> list[Samples]:
         return [each.samples[tag] for each in self._stored if tag in each.samples]
 

@@ -111,6 +111,8 @@ class PhaseCounts(Tally):
     last_start_ns: float = -math.inf
     last_end_ns: float = -math.inf
     coalesced: int = 0
+    answers_begun: int = 0
+    merged_first: int = 0
     chunks: int = 0
     reconnected: int = 0
     closed_before_write: int = 0
@@ -141,17 +143,19 @@ class PhaseCounts(Tally):
         at_once = batch["first_output_ns"] == batch["first_token_ns"]
         unread = batch["unread_usage"] == 1
         with_cache = good & ~np.isnan(cached) & ~np.isnan(prompt)
-        waits = (batch["first_token_ns"] - batch["unreadable_ns"])[good]
+        waits = np.maximum(batch["first_token_ns"] - batch["unreadable_ns"], 0)[good]
         unreadable = np.nan_to_num(batch["unreadable"][good])
         first = np.where(np.isnan(batch["first_token_ns"]), ends, batch["first_token_ns"])
         earliest = np.flatnonzero(good)[np.argsort(started[good], kind="stable")[:_OPENING]]
         no_stream = np.isnan(batch["finish"]) & (batch["events"] == 0)
         status, fault = batch["status"], batch["fault"]
+        low, high = batch["first_low_ns"], batch["first_high_ns"]
         complete = (status >= 200) & (status < 300) & ((fault == FAILED) | (fault == EMPTY))
         causes = Counter(reconnects(batch))
         more = PhaseCounts(
             dict(counts_of(kinds(batch))), {}, len(batch), float(started.min()), float(started.max()),
             float(np.fmax.reduce(ends, initial=-math.inf)),
+            answers_begun=int(np.isfinite(batch["first_token_ns"]).sum()), merged_first=int((low < high).sum()),
             coalesced=int(batch["coalesced"].sum()), chunks=int(batch.lists("piece_count").values.sum()),
             reconnected=int(((batch["reconnected"] == 1) | (batch["resent"] == 1)).sum()),
             closed_before_write=causes["closed_before_write"], unacknowledged=causes["unacknowledged"],

@@ -77,7 +77,7 @@ class Pipeline:
                 raise KeyError(f"{name!r} is neither a column of the kernel nor in 'needs'")
 
             with self._catalogue.isolated(tag, partial(self.off.__setitem__, tag)):
-                view = batch.viewed(resolve)
+                view = batch.viewed(resolve, {need: bounds[need] for need in metric.needs if need in bounds})
                 column = metric.column(view)
                 values[tag] = _checked(column, rows[metric.over])
                 if estimates and (estimated := metric.bounds(view)) is not None:

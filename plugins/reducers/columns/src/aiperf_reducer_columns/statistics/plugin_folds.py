@@ -85,6 +85,8 @@ class FoldResult:
         ValueError: It has a statistic that no file has.
     """
 
+    listed = False
+
     def __init__(self, result: float | Mapping[str, float] | None, count: int, counts: Mapping[str, int] | None = None) -> None:
         self.count, self.counts = count, {str(name): int(number) for name, number in (counts or {}).items()}
         stats = {} if result is None else result if isinstance(result, Mapping) else {"avg": result}

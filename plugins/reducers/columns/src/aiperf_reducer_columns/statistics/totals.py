@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
 
 _ONE_NUMBER = (Aggregation.SUM, Aggregation.MIN, Aggregation.MAX)
+Sides: TypeAlias = tuple[dict[str, float], dict[str, float]]
+"""Lower and upper bounds of statistics, both empty where all values are known."""
 _LAST = 1_000_000
 """Place on the console behind every row with an order of its own."""
 
@@ -47,6 +49,7 @@ class PhaseTotals:
         self._catalogue, self._folds, self._sums = catalogue, folds, sums or {}
         self._derived: dict[str, float] = {}
         self._shown: dict[str, Mapping[str, float]] = {}
+        self._sides: dict[str, Sides] = {}
         self.warnings: list[str] = []
 
     def sum(self, tag: str) -> float | None:
@@ -93,26 +96,57 @@ class PhaseTotals:
         for tag, metric in self._catalogue.metrics.items():
             if isinstance(metric, Analysis):
                 continue
-            lower = upper = {}
-            if isinstance(metric, Metric) and metric.fold not in _ONE_NUMBER:
-                stats = self._folds[tag].statistics(metric.scale) if tag in self._folds else None
-                if stats and (bounds := self._folds[tag].bounds(metric.scale)):
-                    lower, upper = bounds
-                    stats |= {name: (low + upper[name]) / 2 for name, low in lower.items() if name not in ("avg", "sum")}
-            else:
-                stats = self._number(tag, metric)
-            self._shown[tag] = stats or {}
+            stats, (lower, upper) = self._statistics(tag, metric)
+            self._shown[tag], self._sides[tag] = stats or {}, (lower, upper)
             counts = fold.counts if isinstance(fold := self._folds.get(tag), FoldResult) else {}
             if metric.hidden or (stats is None and not counts) or not all(map(np.isfinite, (stats or {}).values())):
                 continue
             results[tag] = replace(_result(metric, stats or {}), lower=lower, upper=upper, counts=counts)
             if self.failed and isinstance(metric, Metric) and metric.adjusted:
-                worse = self._folds[tag].adjusted(self.failed, metric.scale)
-                if worse is not None:
-                    self._shown[f"adj_{tag}"] = worse
-                    title, order = f"{metric.title} (error-adjusted)", _LAST + (metric.order or 0)
-                    results[f"adj_{tag}"] = Result(f"adj_{tag}", title, metric.shown.value, worse, "", metric.group, order)
+                adjusted = self._folds[tag].adjusted(self.failed, metric.scale)
+                if adjusted is not None:
+                    results[f"adj_{tag}"] = self._adjusted(metric, *adjusted)
         return results
+
+    def _adjusted(self, metric: Metric, stats: dict[str, float], sides: Sequence[dict[str, float]]) -> Result:
+        tag = f"adj_{metric.tag}"
+        lower, upper = ({name: side[name] for name in stats if name in side and name != "count"} for side in sides or ({}, {}))
+        self._shown[tag], self._sides[tag] = stats, (lower, upper)
+        title, order = f"{metric.title} (error-adjusted)", _LAST + (metric.order or 0)
+        return Result(tag, title, metric.shown.value, stats, "", metric.group, order, lower, upper)
+
+    def _statistics(self, tag: str, metric: MetricDeclaration) -> tuple[dict[str, float] | None, Sides]:
+        """The statistics of a metric with their bounds, which are empty where all its values are known."""
+        fold, sides = self._folds.get(tag), list[dict[str, float]]()
+        if not isinstance(metric, Metric) or metric.fold in _ONE_NUMBER:
+            stats = self._number(tag, metric)
+            if isinstance(metric, RunMetric):
+                return stats, self._ends(metric, stats)
+            if fold is not None and stats is not None and isinstance(metric, Metric) and tag not in self._sums:
+                which = {Aggregation.SUM: "sum", Aggregation.MIN: "min"}.get(Aggregation(metric.fold), "max")
+                sides = [{"avg": side[which]} for side in fold.bounds(metric.scale)]
+        elif (stats := None if fold is None else fold.statistics(metric.scale)) and fold is not None:
+            sides = fold.bounds(metric.scale)
+            if sides and fold.listed:  # estimates that spread a sum evenly say nothing of its greatest part
+                lower, upper = sides
+                stats |= {name: (low + upper[name]) / 2 for name, low in lower.items() if name not in ("avg", "sum")}
+        return stats, (sides[0], sides[1]) if sides else ({}, {})
+
+    def _ends(self, metric: RunMetric, stats: dict[str, float] | None) -> Sides:
+        """Bounds of a metric of the run, where what it rises or falls with has bounds."""
+        known = {tag: self._sides[tag] for tag in self._sides if self._sides[tag][0]}
+        found: list[dict[str, float]] = []
+        for side in (0, 1):
+            at = {tag: known[tag][side] for tag in _with_adjusted(metric.rises) if tag in known}
+            at |= {tag: known[tag][1 - side] for tag in _with_adjusted(metric.falls) if tag in known}
+            value = None
+            if at and stats is not None:
+                with self._catalogue.isolated(metric.tag, self.warnings.append):
+                    value = metric.number(AtEnd(self, at, self._catalogue))
+            if value is None or not math.isfinite(value):
+                return {}, {}
+            found.append({"avg": displayed(float(value), metric.scale)})
+        return (found[0], found[1]) if found[0] != found[1] else ({}, {})
 
     def _number(self, tag: str, metric: MetricDeclaration) -> dict[str, float] | None:
         """The only statistic of a metric with one number."""
@@ -127,6 +161,36 @@ class PhaseTotals:
                     self.warnings.append(f"metric {tag} of {owner} is absent: there is no telemetry series {unseen}")
         value = self.value(tag)
         return None if value is None else {"avg": displayed(value, metric.scale)}
+
+
+class AtEnd:
+    """The totals with some results, by tag, at one end of their bounds; *at* is in display units."""
+
+    def __init__(self, totals: PhaseTotals, at: Mapping[str, Mapping[str, float]], catalogue: Catalogue) -> None:
+        self._totals, self._at, self._catalogue = totals, at, catalogue
+        self.duration_s, self.window_s, self.valid, self.failed = (
+            totals.duration_s, totals.window_s, totals.valid, totals.failed,
+        )  # fmt: skip
+        self.count, self.series = totals.count, totals.series
+
+    def value(self, tag: str) -> float | None:
+        return self._end(tag, "avg", self._totals.value)
+
+    def sum(self, tag: str) -> float | None:
+        return self._end(tag, "sum", self._totals.sum)
+
+    def statistic(self, tag: str, name: str) -> float | None:
+        return self._at.get(tag, {}).get(name, self._totals.statistic(tag, name))
+
+    def _end(self, tag: str, name: str, known: Callable[[str], float | None]) -> float | None:
+        shown = self._at.get(tag, {}).get(name)
+        return known(tag) if shown is None else shown / self._catalogue.metrics[tag].scale
+
+
+def _with_adjusted(tags: Iterable[str]) -> Iterator[str]:
+    """The tags, and those of the results in which failed requests count."""
+    for tag in tags:
+        yield from (tag, f"adj_{tag}")
 
 
 def _result(metric: MetricDeclaration, stats: dict[str, float]) -> Result:
@@ -207,10 +271,11 @@ def parts(
     for tag, metric in catalogue.metrics.items():
         if not isinstance(metric, Metric):
             continue
+        listed = merged.listed(tag)
         for group, values, bounds in merged.values(tag):
             known[tag] = 0.0
             failed = merged.tally(group).failed if metric.adjusted else 0
-            folds[group][tag] = Part(values, metric.scale, failed, bounds)
+            folds[group][tag] = Part(values, metric.scale, failed, bounds, listed=listed)
         if metric.arriving and (amounts := merged.arrived(tag)):
             arrived[tag] = amounts
     for group in groups:
