@@ -41,14 +41,16 @@ def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Meas
     late, turnarounds = given.pop("slips", None), given.pop("turnarounds", None)
     side, begin_ns = given.pop("side", []), given.pop("begin_ns", 0.0)
     loops, intervals = read_loops(side, {1}), given.pop("intervals", Buckets())
-    results = _result("inter_token_latency", "p50", 10.0) | _result("request_latency", "avg", given.pop("latency_ms", None))
+    first = given.pop("first_intervals", None)
+    results = _result("inter_token_latency", "p50", 10.0) | _result("time_to_first_token", "p50", 20.0)
+    results |= _result("request_latency", "avg", given.pop("latency_ms", None))
     found = given.pop("found", arrivals(phase, census, late))
     known: dict[str, Any] = {"lateness": buckets(1000.0), "clock_steps": 0} | given
     facts = measurement(plan, census, found, late, turnarounds, loops, **known)
     summary = replace(sample_summary(), results=results, measurement=facts)
     seen = evidence(
         summary, plan, phase, {0: PhaseCounts(), 1: census}, loops, side, intervals=intervals, turnarounds=turnarounds,
-        begin_ns=begin_ns,
+        begin_ns=begin_ns, first_intervals=first,
     )  # fmt: skip
     failures: list[str] = []
     judged = concluded(summary, findings(plan, seen, failures.append), None)
@@ -106,6 +108,34 @@ def test_merged_chunks_are_suspect_when_the_p99_interval_is_too_wide(
     if suspect:
         assert found.reasons[0].startswith(f"{marked:,} of 10,000 chunks reached us merged with later ones")
         assert found.scope == "inter-chunk"
+
+
+@pytest.mark.parametrize(
+    ("merged", "width_ns", "suspect"),
+    [
+        (1, 90e6, False),  # one in a hundred: the p99 is of an answer whose first content is known
+        (2, 90e6, True),
+        (50, 0.9e6, False),  # 5 % of 20 ms
+        (50, 1.1e6, True),
+    ],
+)
+def test_merged_first_content_is_suspect_by_share_and_size(tmp_path: Path, merged: int, width_ns: float, suspect: bool) -> None:
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=merged, chunks=10_000, answers_begun=100, merged_first=merged)
+    found = measured(tmp_path, census=census, first_intervals=buckets(*([width_ns] * merged)))
+    assert (found.verdict == "suspect") is suspect
+    if suspect:
+        (finding,) = (each for each in found.findings if each.level == "suspect")
+        assert (finding.kind, found.scope) == ("merged_chunks", "first token and inter-chunk")
+        assert finding.sentence.startswith(f"the first content of {merged} of 100 answers reached us merged")
+        assert finding.numbers["merged_first"] == merged
+
+
+def test_merged_first_content_and_merged_chunks_are_one_finding(tmp_path: Path) -> None:
+    census = PhaseCounts({journal.COMPLETED: 100}, coalesced=150, chunks=10_000, answers_begun=100, merged_first=50)
+    found = measured(tmp_path, census=census, intervals=buckets(*([9e6] * 150)), first_intervals=buckets(*([9e6] * 50)))
+    (reason,) = found.reasons
+    assert "150 of 10,000 chunks" in reason and "the first content of 50 of 100 answers" in reason
+    assert found.scope == "first token and inter-chunk"
 
 
 @pytest.mark.parametrize(

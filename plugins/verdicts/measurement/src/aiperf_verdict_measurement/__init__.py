@@ -13,6 +13,8 @@ from aiperf_verdict_measurement.causes import CPU_PCT, cause, no_cause
 
 COALESCED_SHARE = 0.05
 """Chunks are suspect when the p99 of the intervals in which they came is above this share of the median ITL."""
+FIRST_SHARE = 0.05
+"""The first content of answers is suspect likewise, when the p99 of its intervals is above this share of the median TTFT."""
 TURNAROUND_SHARE = 0.05
 """A closed loop is suspect where the client's mean turnaround is above this share of the mean latency."""
 MISSING_SHARE = 0.01
@@ -50,19 +52,50 @@ def _suspect(
 
 
 def _merged_reads(evidence: Evidence, why: str) -> Iterator[Finding]:
+    chunks, first = _merged_chunks(evidence), _merged_first(evidence)
+    if first is None and chunks is not None:
+        sentence, numbers = chunks
+        sentence = f"{sentence}, which concerns inter-chunk statistics alone; {why}"
+        yield _suspect("merged_chunks", sentence, numbers, confidence=LIKELY, scope="inter-chunk")
+    elif first is not None:
+        sentence, numbers = first
+        sentence = f"{sentence}, so look at lower and upper of the time to first token; {why}"
+        if chunks is not None:
+            sentence, numbers = f"{chunks[0]}; {sentence}", chunks[1] | numbers
+        yield _suspect("merged_chunks", sentence, numbers, confidence=LIKELY, scope="first token and inter-chunk")
+
+
+def _merged_chunks(evidence: Evidence) -> tuple[str, dict[str, int | float]] | None:
+    """What to say of chunks behind the first of an answer; None where they are known well enough."""
     itl, marked = evidence.summary.results.get("inter_token_latency"), evidence.summary.measurement.coalesced_chunks
     itl_p50_ms = None if itl is None else itl.stats["p50"]
-    if itl_p50_ms and evidence.interval_p99_ns * _MS > COALESCED_SHARE * itl_p50_ms:
-        numbers = {
+    if not itl_p50_ms or evidence.interval_p99_ns * _MS <= COALESCED_SHARE * itl_p50_ms:
+        return None
+    return (
+        f"{marked:,} of {evidence.answers.chunks:,} chunks reached us merged with later ones: when each came is only known"
+        f" to within {evidence.interval_p50_ns * _MS:.3g} ms at p50",
+        {
             "merged_chunks": marked, "chunks": evidence.answers.chunks, "interval_p50_ms": evidence.interval_p50_ns * _MS,
             "interval_p99_ms": evidence.interval_p99_ns * _MS, "inter_token_latency_p50_ms": itl_p50_ms,
-        }  # fmt: skip
-        yield _suspect(
-            "merged_chunks",
-            f"{marked:,} of {evidence.answers.chunks:,} chunks reached us merged with later ones: when each came is only known"
-            f" to within {evidence.interval_p50_ns * _MS:.3g} ms at p50, which concerns inter-chunk statistics alone; {why}",
-            numbers, confidence=LIKELY, scope="inter-chunk",
-        )  # fmt: skip
+        },
+    )  # fmt: skip
+
+
+def _merged_first(evidence: Evidence) -> tuple[str, dict[str, int | float]] | None:
+    """Likewise of the first content of answers."""
+    ttft, answers = evidence.summary.results.get("time_to_first_token"), evidence.answers
+    ttft_p50_ms = None if ttft is None else ttft.stats["p50"]
+    if not ttft_p50_ms or evidence.first_interval_p99_ns * _MS <= FIRST_SHARE * ttft_p50_ms:
+        return None
+    return (
+        f"the first content of {answers.merged_first:,} of {answers.answers_begun:,} answers reached us merged with what came"
+        f" behind it: when it came is only known to within {evidence.first_interval_p50_ns * _MS:.3g} ms at p50",
+        {
+            "merged_first": answers.merged_first, "answers": answers.answers_begun,
+            "first_interval_p50_ms": evidence.first_interval_p50_ns * _MS,
+            "first_interval_p99_ms": evidence.first_interval_p99_ns * _MS, "time_to_first_token_p50_ms": ttft_p50_ms,
+        },
+    )  # fmt: skip
 
 
 def _client_limits(evidence: Evidence, why: str, more: str) -> Iterator[Finding]:
