@@ -22,13 +22,15 @@ FOLDER = Path(__file__).resolve().parent / "truthd"
 
 
 class Seen(NamedTuple):
-    """When requests were read, their first and their last chunks handed to the socket, and when the kernel had the request,
-    which a frozen server reads later; wall clock, ns."""
+    """When requests were read, their first and their last chunks handed to the socket, when the kernel had the request, which a
+    frozen server reads later, and when the first chunk of a stream was written; wall clock, ns.  ids: as answers have them."""
 
     received: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
     arrived: npt.NDArray[np.int64]
+    written: npt.NDArray[np.int64]
+    ids: tuple[str, ...]
 
 
 class Truth:
@@ -49,9 +51,12 @@ class Truth:
         """Every request that was answered since the last reset, in the order they came."""
         with urllib.request.urlopen(f"{self._base}/dump", timeout=60, context=self._tls) as answer:
             text: str = answer.read().decode()
-        rows = np.array([line.split(",")[1:] for line in text.splitlines()], dtype=np.int64).reshape(-1, 5)
-        received, first, last, _, arrived = rows[rows[:, 2] > 0].T
-        return Seen(received, first, last, arrived)
+        cells = [line.split(",") for line in text.splitlines()]
+        rows = np.array([row[1:] for row in cells], dtype=np.int64).reshape(-1, 6)
+        answered = rows[:, 2] > 0
+        received, first, last, _, arrived, written = rows[answered].T
+        ids = tuple(row[0] for row, known in zip(cells, answered.tolist(), strict=True) if known)
+        return Seen(received, first, last, arrived, written, ids)
 
     def reset(self) -> None:
         urllib.request.urlopen(f"{self._base}/reset", data=b"", timeout=60, context=self._tls).close()
