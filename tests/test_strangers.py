@@ -74,7 +74,7 @@ def test_a_third_party_option_is_in_the_schema_and_the_page(aiperf: Program) -> 
     assert (greeting["type"], greeting["default"], greeting["flags"]) == ("string", "Please:", ["--parrot-greeting"])
     page = aiperf("plugins", "options", "--markdown").out
     row = "| `--parrot-greeting` | TEXT | Please: | What every prompt begins with. |"
-    assert row in page.partition("## endpoints: `parrot`")[2].partition("\n## ")[0]
+    assert row in page.partition("## `endpoints:parrot`")[2].partition("\n## ")[0]
 
 
 def test_a_configuration_file_sets_a_third_party_option(aiperf: Program, simulator: Simulator) -> None:
