@@ -41,7 +41,8 @@ def test_a_row_of_metrics_says_what_the_class_says() -> None:
     assert cells == [
         "Time to First Token", "ms",
         "From the start to the first content of any kind, reasoning included",
-        "Bounded where it was merged with later content, or where an event before it is unreadable.", "streaming, output tokens", "valid", "distribution",
+        "Bounded where it was merged with later content, or where an event before it is unreadable.",
+        "streaming, output tokens", "valid", "distribution",
     ]  # fmt: skip
 
 

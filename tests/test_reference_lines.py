@@ -152,8 +152,8 @@ def drawn(known: set[str]) -> Iterator[list[str]]:
             if number % 3:
                 for beginning, words in COMPANIONS.items():
                     added += _pairs(words) if any(name.startswith(beginning) for name in row["names"]) else []
-            for words in added:
-                line += [] if words[0] in line else words
+            for pieces in added:
+                line += [] if pieces[0] in line else pieces
         yield line
 
 
