@@ -65,8 +65,9 @@ def run(streams: int, requests: int) -> Row:
     with truthd(TTFT_MS, ITL_MS) as server, tempfile.TemporaryDirectory(prefix="bench-") as folder, busy_processes(BUSY):
         words = profile_words(Ours().program, server.port, Load(streams, requests, TOKENS), folder, "builtin")
         done = subprocess.run(
-            [*words, "--export-level", "raw"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300, check=False
-        )
+            [*words, "--export-level", "raw"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
+        )  # fmt: skip
         if done.returncode:
             raise LoadError(done.stderr)
         return row(streams, Path(folder), server.requests())
