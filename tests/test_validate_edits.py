@@ -308,7 +308,9 @@ OF_THE_WHOLE: dict[str, Edit] = {
     "a file of columns cut": lambda directory: os.truncate(next((directory / "journal").glob("columns-0.*")), 100),
     "the log deleted": lambda directory: (directory / "logs" / "aiperf.log").unlink(),
 }
-JOURNAL_ALONE = {"raw perf_ns of chunk", "raw content text", "inputs prompt text", "console number"}
+JOURNAL_ALONE = {
+    "raw perf_ns of chunk", "raw content text", "inputs prompt text", "console number", "arrivals ended of a failed request +1ms",
+}  # fmt: skip
 """Edits that contradict no other file."""
 
 

@@ -82,7 +82,7 @@ def _merged_chunks(evidence: Evidence) -> tuple[str, dict[str, int | float]] | N
 
 
 def _merged_first(evidence: Evidence) -> tuple[str, dict[str, int | float]] | None:
-    """Likewise of the first content of answers."""
+    """The finding on the first content of answers."""
     ttft, answers = evidence.summary.results.get("time_to_first_token"), evidence.answers
     ttft_p50_ms = None if ttft is None else ttft.stats["p50"]
     if not ttft_p50_ms or evidence.first_interval_p99_ns * _MS <= FIRST_SHARE * ttft_p50_ms:
