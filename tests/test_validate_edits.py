@@ -309,7 +309,8 @@ OF_THE_WHOLE: dict[str, Edit] = {
     "the log deleted": lambda directory: (directory / "logs" / "aiperf.log").unlink(),
 }
 JOURNAL_ALONE = {
-    "raw perf_ns of chunk", "raw content text", "inputs prompt text", "console number", "arrivals ended of a failed request +1ms",
+    "raw perf_ns of chunk", "raw content text", "inputs prompt text", "console number",
+    "arrivals ended of a failed request +1ms",
 }  # fmt: skip
 """Edits that contradict no other file."""
 
