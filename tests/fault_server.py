@@ -379,6 +379,43 @@ async def _filtered(server: FaultServer, line: _Line, row: Row) -> bool:
     return True
 
 
+async def _told(line: _Line, row: Row, *events: dict[str, Any]) -> bool:
+    """A whole answer of these events."""
+    line.send(row, chunked_head())
+    for event in events:
+        await asyncio.sleep(STEP_S)
+        line.send(row, chunk(_event(event)))
+        row.content.append(time.monotonic_ns())
+    line.send(row, chunk(b"data: [DONE]\n\n") + chunk())
+    row.outcome = CLIENT_GONE if line.gone else ANSWERED
+    return True
+
+
+async def _choices(server: FaultServer, line: _Line, row: Row) -> bool:
+    """Two answers, each with a usage of its own, as llama.cpp sends them."""
+    texts = [{"id": "x", "choices": [{"index": n % 2, "delta": {"content": f"w{n} "}}]} for n in range(4)]
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    ends = [{"id": "x", "choices": [{"index": n, "delta": {}, "finish_reason": "stop"}], "usage": usage} for n in range(2)]
+    return await _told(line, row, *texts, *ends)
+
+
+async def _negative_usage(server: FaultServer, line: _Line, row: Row) -> bool:
+    text = {"id": "x", "choices": [{"index": 0, "delta": {"content": "w"}, "finish_reason": "stop"}]}
+    usage = {"prompt_tokens": -5, "completion_tokens": -1, "total_tokens": -6}
+    return await _told(line, row, text, {"id": "x", "choices": [], "usage": usage})
+
+
+async def _refusal(server: FaultServer, line: _Line, row: Row) -> bool:
+    pieces = [{"id": "x", "choices": [{"index": 0, "delta": {"refusal": word}}]} for word in ("I ", "can't ", "say.")]
+    return await _told(line, row, *pieces, {"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+
+async def _interim_storm(server: FaultServer, line: _Line, row: Row) -> bool:
+    line.send(row, b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000)
+    await line.until_closed()
+    return False
+
+
 async def _redirect(server: FaultServer, line: _Line, row: Row) -> bool:
     line.send(row, answer(b"", status=307, reason="Elsewhere", headers=[f"Location: {server.url}/elsewhere"]))
     return True
@@ -426,6 +463,10 @@ _FAULTS: dict[str, Fault] = {
     "status_503": _status_503,
     "status_events": _status_events,
     "filtered": _filtered,
+    "choices": _choices,
+    "negative_usage": _negative_usage,
+    "refusal": _refusal,
+    "interim_storm": _interim_storm,
     "redirect": _redirect,
     "gzip": _gzip,
     "huge_error": _huge_error,

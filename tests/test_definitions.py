@@ -9,6 +9,7 @@ from aiperf_command_simulate.testing import running
 from program import Program
 
 
+@pytest.mark.timing  # merged reads make other gaps of the same events
 def test_every_definition_reads_a_run_and_keeps_its_files(aiperf: Program) -> None:
     with running(first_token_ms=20, decode_ms=4) as server:
         done = aiperf(
