@@ -103,9 +103,7 @@ def _served(wrong: Wrong, folder: Path) -> Iterator[Given]:
     """The server, and the line of the run that meets it."""
     folder.mkdir()
     certificate = None if not wrong.tls else _certificate(folder, "localhost" if wrong.tls == "own" else "example.com")
-    with WrongServer(wrong.reply, certificate=certificate, silent=wrong.silent) as server:
-        if not wrong.listens:
-            server.__exit__()
+    with WrongServer(wrong.reply, certificate=certificate, silent=wrong.silent, listens=wrong.listens) as server:
         values = {"ADDRESS": server.address, "CA": "" if certificate is None else str(certificate.cert)}
         words = list(wrong.words)
         for name, value in values.items():

@@ -15,18 +15,26 @@ from aiperf_testing.server import Certificate
 
 
 class WrongServer:
-    """Answers each request with *reply*, and closes.  *certificate*: speak TLS.  silent: take requests, and answer none."""
+    """Answers each request with *reply*, and closes.
 
-    def __init__(self, reply: bytes = b"", *, certificate: Certificate | None = None, silent: bool = False) -> None:
+    certificate: speak TLS.  silent: take requests, and answer none.  listens: else its port is taken, and refuses connections.
+    """
+
+    def __init__(
+        self, reply: bytes = b"", *, certificate: Certificate | None = None, silent: bool = False, listens: bool = True
+    ) -> None:
         self._reply, self._silent = reply, silent
         self._context: ssl.SSLContext | None = None
         if certificate is not None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(certificate.cert, certificate.key)
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listening = socket.socket()
+        self._listening.bind(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
         self._open: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        if listens:
+            self._listening.listen(64)
+            threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -36,6 +44,8 @@ class WrongServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # it doesn't listen
+            self._listening.shutdown(socket.SHUT_RDWR)  # a thread that waits in accept() would take one more connection
         self._listening.close()
         for sock in self._open:
             sock.close()
