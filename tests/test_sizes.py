@@ -1,0 +1,170 @@
+"""Code that fits in a head: bounds of modules, classes and functions, and numbers that say what they are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(
+    path for tree in ("core/src", "libraries/*/src", "plugins/*/*/src", "templates", "suite") for folder in ROOT.glob(tree)
+    for path in folder.rglob("*.py") if "tests" not in path.relative_to(folder).parts
+)  # fmt: skip
+MODULE_LINES, CLASS_LINES, FUNCTION_LINES = 450, 250, 60
+REASON = re.compile(r"\s*# Larger than (\d+) lines: \S+ \S+ \S+")
+"""What a module, class or function says at its top, before its first statement, where it is larger."""
+UNITS = {"NS", "US", "MS", "S", "BYTES", "BITS", "HZ", "PERCENT", "LINES", "TOKENS", "REQUESTS", "ROWS", "DIGITS", "LETTERS"}
+"""Last words of a constant's name that say what it counts.  ``NS_PER_S`` says it, too."""
+COUNT = re.compile(r"_?(MOST|FEWEST)_[A-Z_]*[A-Z]S$")
+"""Names of counts say it as well: ``MOST_FILES``."""
+
+
+def parsed(path: Path) -> tuple[ast.Module, list[str]]:
+    """A module, and its lines; a template's variables are names."""
+    text = re.sub(r"\{\{ ?cookiecutter.*?\}\}", "name", path.read_text())
+    return ast.parse(re.sub(r"\{%.*?%\}", "", text)), text.splitlines()
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def sized(path: Path) -> Iterator[tuple[str, int, int, bool]]:
+    """Of the module and its classes and functions: name, lines, the bound, and whether a reason stands at the top."""
+    tree, lines = parsed(path)
+    statements = [node for node in tree.body if not isinstance(node, ast.Expr)]
+    top = lines[: statements[0].lineno - 1] if statements else lines
+    yield "", len(lines), MODULE_LINES, any(map(REASON.match, top))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            most = CLASS_LINES if isinstance(node, ast.ClassDef) else FUNCTION_LINES
+            body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+            top = lines[node.lineno - 1 : body[0].lineno - 1 if body else node.end_lineno]
+            yield f":{node.name}", (node.end_lineno or 0) - node.lineno + 1, most, any(map(REASON.match, top))
+
+
+def oversized(path: Path) -> list[str]:
+    return [f"{named(path)}{name}" for name, lines, most, reason in sized(path) if lines > most and not reason]
+
+
+def numeric(node: ast.expr) -> bool:
+    """Whether it is a number, or arithmetic of numbers and other constants."""
+    match node:
+        case ast.Constant():
+            return type(node.value) in (int, float)
+        case ast.UnaryOp():
+            return numeric(node.operand)
+        case ast.BinOp():
+            return all((isinstance(side, ast.Name) and side.id.isupper()) or numeric(side) for side in (node.left, node.right))
+        case _:
+            return False
+
+
+def constants(statement: ast.stmt) -> Iterator[str]:
+    """The names to which a statement gives numbers."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None and numeric(statement.value):
+        yield ast.unparse(statement.target)
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        pairs = [(target, statement.value)] if isinstance(statement, ast.Assign) else []
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = list(zip(target.elts, statement.value.elts, strict=False))
+        yield from (each.id for each, value in pairs if isinstance(each, ast.Name) and numeric(value))
+
+
+def unexplained(path: Path) -> list[str]:
+    """The numbers of a module that say neither in their names nor beside them what they count."""
+    tree, lines = parsed(path)
+    found = []
+    for statement, after in zip(tree.body, [*tree.body[1:], None], strict=True):
+        told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str)
+        beside = lines[(statement.end_lineno or 0) - 1].partition("#")[2].strip().removeprefix("fmt: skip").strip()
+        above = lines[statement.lineno - 2].startswith("#") if statement.lineno > 1 else False
+        if not (told or beside or above):
+            found += [name for name in constants(statement) if name.split("_")[-1] not in UNITS and not COUNT.match(name)]
+    return found
+
+
+def package(path: Path) -> str:
+    return named(path).partition("/src/")[0]
+
+
+
+def test_sources_are_found() -> None:
+    assert {"core", "libraries", "plugins", "templates"} <= {named(path).partition("/")[0] for path in SOURCES}
+
+
+STILL_LARGE = {
+    "core/src/aiperf/planning/configure.py:plan",
+    "core/src/aiperf/planning/target.py",
+    "core/src/aiperf/prepare/build.py",
+    "core/src/aiperf/prepare/build.py:build",
+    "core/src/aiperf/run/run.py:PlannedRun",
+    "core/src/aiperf/rundir/shard_reader.py:ShardReader",
+    "core/src/aiperf/rundir/store.py",
+    "core/src/aiperf/worker/process.py",
+    "core/src/aiperf/worker/requests.py:Requests",
+    "libraries/testing/src/aiperf_testing/batches.py:sample_batch",
+    "libraries/testing/src/aiperf_testing/endpoints.py:EndpointContract",
+    "libraries/testing/src/aiperf_testing/reducers.py:ReducerContract",
+    "libraries/testing/src/aiperf_testing/transports/failures.py",
+    "libraries/testing/src/aiperf_testing/transports/failures.py:FailureTests",
+    "plugins/commands/simulate/src/aiperf_command_simulate/server.py:Server",
+    "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/reducer.py:ShardReducer",
+    "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/rows.py:RowMaker",
+    "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/rows.py:_add",
+    "plugins/transports/sockets/src/aiperf_transport_sockets/connection.py:Connection",
+}
+"""To be divided, or given a reason.  Nothing is added here, and at the end the list goes."""
+STILL_UNNAMED = (
+    "core", "libraries/results", "libraries/rows", "libraries/testing", "plugins/commands/analyze_trace",
+    "plugins/commands/datasets", "plugins/commands/plot", "plugins/commands/plugins", "plugins/commands/report",
+    "plugins/commands/simulate", "plugins/commands/synthesize", "plugins/commands/validate", "plugins/configurations/yaml",
+    "plugins/datasets/bailian_trace", "plugins/datasets/public", "plugins/datasets/single_turn",
+    "plugins/datasets/speed_bench", "plugins/datasets/synthetic", "plugins/drivers/standard", "plugins/endpoints/template",
+    "plugins/exporters/console", "plugins/exporters/parquet", "plugins/exporters/records", "plugins/hooks/other_tools",
+    "plugins/metrics/spec_decode", "plugins/reducers/columns", "plugins/schedules/standard", "plugins/series/by_time",
+    "plugins/tokenizers/builtin", "plugins/tokenizers/huggingface", "plugins/transports/aiohttp",
+    "plugins/transports/sockets", "templates/dataset/{{cookiecutter.__key}}", "templates/url_strategy/{{cookiecutter.__key}}",
+)  # fmt: skip
+"""Packages whose numbers are still to be named.  Nothing is added here, and at the end the list goes."""
+
+
+def test_modules_classes_and_functions_are_small_or_say_why() -> None:
+    found = {name for path in SOURCES for name in oversized(path)}
+    assert found - STILL_LARGE == set(), "divide it by idea, or write at its top: # Larger than N lines: the reason"
+    assert STILL_LARGE - found == set(), "mended: take it off the list"
+
+
+def test_a_reason_stands_only_where_it_is_needed() -> None:
+    sizes = [(f"{named(path)}{name}", *rest) for path in SOURCES for name, *rest in sized(path)]
+    assert [name for name, lines, most, reason in sizes if reason and lines <= most] == []
+
+
+def test_a_constant_says_what_it_counts() -> None:
+    found = [(package(path), f"{named(path)}:{name}") for path in SOURCES for name in unexplained(path)]
+    assert [name for folder, name in found if folder not in STILL_UNNAMED] == [], (
+        "end its name in its unit, or say below it what it counts"
+    )
+    assert set(STILL_UNNAMED) - {folder for folder, _ in found} == set(), "mended: take it off the list"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("_WAIT_S = 0.5", []),
+        ("_WAIT = 0.5", ["_WAIT"]),
+        ("_WAIT = 0.5  # seconds", []),
+        ('_WAIT = 0.5\n"""Seconds."""', []),
+        ("_A, B_BYTES = 1 << 20, -2 * NS", ["_A"]),
+        ("_MOST_FILES = 7", []),
+        ("X: int = 3", ["X"]),
+        ("X = f(3)\nY = True\nZ = 'text'", []),
+    ],
+)
+def test_constants_are_recognised(tmp_path: Path, text: str, names: list[str]) -> None:
+    (tmp_path / "module.py").write_text(f"import this\n{text}\n")
+    assert unexplained(tmp_path / "module.py") == names
