@@ -66,13 +66,15 @@ def numeric(node: ast.expr) -> bool:
 
 def constants(statement: ast.stmt) -> Iterator[str]:
     """The names to which a statement gives numbers."""
-    if isinstance(statement, ast.AnnAssign) and statement.value is not None and numeric(statement.value):
-        yield ast.unparse(statement.target)
-    for target in statement.targets if isinstance(statement, ast.Assign) else ():
-        pairs = [(target, statement.value)] if isinstance(statement, ast.Assign) else []
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            pairs = list(zip(target.elts, statement.value.elts, strict=False))
-        yield from (each.id for each, value in pairs if isinstance(each, ast.Name) and numeric(value))
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    match statement:
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            pairs = [(target, value)]
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            pairs = list(zip(targets, values, strict=False))
+        case ast.Assign(targets=targets, value=value):
+            pairs = [(target, value) for target in targets]
+    yield from (each.id for each, value in pairs if isinstance(each, ast.Name) and numeric(value))
 
 
 def unexplained(path: Path) -> list[str]:
@@ -140,8 +142,10 @@ def test_modules_classes_and_functions_are_small_or_say_why() -> None:
 
 
 def test_a_reason_stands_only_where_it_is_needed() -> None:
-    sizes = [(f"{named(path)}{name}", *rest) for path in SOURCES for name, *rest in sized(path)]
-    assert [name for name, lines, most, reason in sizes if reason and lines <= most] == []
+    needless = [
+        f"{named(path)}{name}" for path in SOURCES for name, lines, most, reason in sized(path) if reason and lines <= most
+    ]
+    assert needless == []
 
 
 def test_a_constant_says_what_it_counts() -> None:
