@@ -140,6 +140,6 @@ def test_a_reader_may_refuse_the_file(run: Any) -> None:
 
 def test_every_option_of_the_kernel_has_a_place_of_its_own() -> None:
     specs = Registry([]).kernel_options
-    assert {spec.field for spec in specs if not spec.place} == {"verbose", "extra_verbose"}, "logging.level says it"
+    assert {spec.field for spec in specs if not spec.place} == {"verbose", "extra_verbose", "quiet"}, "logging.level says it"
     places = [spec.place for spec in specs if spec.place]
     assert len(places) == len(set(places))

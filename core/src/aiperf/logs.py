@@ -13,6 +13,8 @@ from aiperf.redaction import harmless, scrubbed
 
 progress = logging.getLogger("aiperf.progress")
 """For the console alone: a run that is refused leaves no log because it took a second."""
+early = logging.getLogger("aiperf.start")
+"""Of what is wrong before the run begins."""
 _MOST_SENTENCES = 20
 _LEVELS = {
     "trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "success": logging.INFO,
@@ -40,6 +42,17 @@ class _Console(logging.Handler):
             self.handleError(record)
 
 
+class _Held(logging.Handler):
+    """Keeps warnings that come before there is a file for them."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
 class _Caller(logging.Handler):
     """Passes records on to *logger*, of the calling program."""
 
@@ -65,15 +78,19 @@ def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def to_console(level: int, write: Callable[[str], None] = _print) -> None:
-    """Write short lines to *write*, by default to standard error."""
+def to_console(level: int, write: Callable[[str], None] = _print, *, quiet: bool = False) -> None:
+    """Write short lines to *write*, by default to standard error.  *quiet*: errors alone; *level* is the file's, which
+    gets the warnings that came before it (:func:`file_held`)."""
     root = logging.getLogger("aiperf")
     root.setLevel(min(level, logging.INFO))
     root.propagate = False
+    held = [handler for handler in root.handlers if isinstance(handler, _Held)] or [_Held()]
     for handler in list(root.handlers):
         root.removeHandler(handler)
+    for handler in held if quiet else ():
+        root.addHandler(handler)
     console = _Console(write)
-    console.setLevel(level)
+    console.setLevel(max(level, logging.ERROR) if quiet else level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)
 
@@ -186,3 +203,13 @@ def to_file(path: Path) -> None:
     file.setFormatter(logging.Formatter(line, "%Y-%m-%d %H:%M:%S"))
     file.addFilter(lambda record: record.name != progress.name)
     logging.getLogger("aiperf").addHandler(file)
+
+
+def file_held() -> None:
+    """Write what a quiet console has kept to the log's file."""
+    root = logging.getLogger("aiperf")
+    for held in [handler for handler in root.handlers if isinstance(handler, _Held)]:
+        root.removeHandler(held)
+        for file in (handler for handler in root.handlers if isinstance(handler, _File)):
+            for record in held.records:
+                file.handle(record)

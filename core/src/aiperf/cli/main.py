@@ -106,8 +106,9 @@ def _main(words: list[str], registry: Registry | None) -> int:
     if scan.help:
         print(command.help(scan.topics, terminal=sys.stdout.isatty()), end="")
         return 0
-    for problem in (*registry.problems, *(registry.losses if command.grouped else ())):
-        warn(problem)
+    if "quiet" not in scan.values().get("", {}):  # else they are for the run's log
+        for problem in (*registry.problems, *(registry.losses if command.grouped else ())):
+            warn(problem)
     scan.shown.insert(0, name)
     return checked(command, scan, file, errors, command.prepare)()
 
@@ -315,10 +316,11 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
     def call(settings: Settings) -> int:
         from aiperf.run.run import profile
 
-        warn_of_broken(registry, warn)
+        say = _logged(settings, registry) if settings.kernel.quiet else warn
+        warn_of_broken(registry, say)
         plugins = (plugin for category in registry.categories() for plugin in registry.all(category))
         for sentence in environment.unread(name for plugin in plugins for name in plugin.docs.variables):
-            warn(sentence)
+            say(sentence)
         return profile(settings, registry)
 
     options: tuple[Option, ...] = ()
@@ -332,6 +334,16 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
         foreign=lambda flag: unknown_option(flag, registry), grouped=True,
         more=f"--model is required. For example: {help_text.EXAMPLE}",
     )  # fmt: skip
+
+
+def _logged(settings: Settings, registry: Registry) -> Callable[[str], None]:
+    """For a quiet run: gives warnings to its log alone, those of the registry first."""
+    from aiperf import logs
+
+    logs.to_console(settings.log_level, quiet=True)
+    for problem in (*registry.problems, *registry.losses):
+        logs.early.warning("%s", problem)
+    return partial(logs.early.warning, "%s")
 
 
 def warn_of_broken(registry: Registry, say: Callable[[str], object]) -> None:

@@ -229,6 +229,8 @@ class KernelOptions(Options):
         help="Log at debug level; print the measurement table.")
     extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service",
         help="Log at trace level: a line for every request.")
+    quiet: bool = option("--quiet", "-q", default=False, group="Service",
+        help="Print the report alone, and errors; progress, log lines and warnings are in the log file only.")
     ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",
         place="runtime.ui", help="Live display: simple, none, or the name of an installed one (dashboard).")
     stats_interval_s: Finite = option("--stats-interval", default=0.0, ge=0, le=1000, group="Service", metavar="SECONDS",

@@ -11,7 +11,7 @@ from aiperf import environment
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Draft
 from aiperf.registry.third_party import load
-from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.descriptor import PluginRef, canonical
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan
 
@@ -71,6 +71,13 @@ def ui(draft: Draft) -> PluginRef | None:
     """The live display.  A dashboard that isn't installed, or has no terminal, is replaced by the simple display."""
     registry = draft.registry
     name, terminal = draft.kernel.ui, sys.stderr.isatty()
+    if draft.kernel.quiet:
+        for field in ("verbose", "extra_verbose"):
+            draft.exclusive(field, "quiet", "one prints more of the log, the other none of it")
+        if canonical(name or "none") != "none":
+            one, other = f"{draft.flag('ui')} {name}", draft.flag("quiet")
+            draft.refuse_both(one, other, "one shows the run, the other nothing of it", f"drop {one}, or {other}")
+        return draft.chosen("uis", "none")
     if name is None:
         loud = draft.kernel.verbose or draft.kernel.extra_verbose
         return draft.chosen("uis", "simple" if (terminal or loud) and "simple" in registry.names("uis") else "none")

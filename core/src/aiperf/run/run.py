@@ -85,6 +85,7 @@ def execute(
         AiperfError: The run can't be started; nothing was sent.
         Interruption: A signal before the load, or a second one after it.
     """
+    quiet = settings.kernel.quiet
     with contextlib.ExitStack() as stack:
 
         def hide_own(texts: Sequence[str]) -> None:
@@ -93,7 +94,7 @@ def execute(
                 stack.enter_context(logs.errors_scrubbed(texts))
 
         if console:
-            logs.to_console(settings.log_level)
+            logs.to_console(settings.log_level, quiet=quiet)
         try:
             plan, secrets = configure.plan(settings, registry, hide_own)
         except ReadingInterrupted:
@@ -102,7 +103,7 @@ def execute(
         display = _display(plan, registry)
         stack.callback(display.close)
         if console:
-            logs.to_console(settings.log_level, display.log)
+            logs.to_console(settings.log_level, display.log, quiet=quiet)
         try:
             outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
             with owner_alone(plan.output.private):
@@ -137,6 +138,7 @@ def _execute(
     with directories.restored_unless_begun():
         clock = RunClock(*read_clocks())
         logs.scrub(secrets.texts)
+        logs.file_held()
         save_first(directories, plan, clock)
         IMPORTS.rest()
         with (

@@ -82,7 +82,8 @@ OTHER_TOOLS = {
         "all metrics and percentiles are measured: the summary JSON and CSV have each of them",
     ),
     **_each("--slo --sla", 'use --goodput, for example --goodput "time_to_first_token:250"'),
-    **_each("--quiet --silent --disable-tqdm --disable-progress --no-progress --disable-progress-bar", "use --ui none"),
+    **_each("--silent", "use --quiet"),
+    **_each("--disable-tqdm --disable-progress --no-progress --disable-progress-bar", "use --ui none, or --quiet"),
     **_each("--checkpoint-dir --enable-checkpointing", "the journal does it: aiperf report DIR after a crash"),
     **_each("--generate-plots", "run aiperf plot afterwards"),
     # parts of other installations
