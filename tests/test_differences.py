@@ -305,10 +305,10 @@ HELD = {
         "test_wrong_numbers.py::test_a_limit_of_open_files_that_is_too_low_is_named",
     ),
     "retries": (
-        "transports/failures.py::test_what_the_server_has_read_is_never_sent_again",
-        "transports/failures.py::test_a_close_that_crosses_the_request_does_no_harm",
-        "transports/failures.py::test_a_second_connection_that_fails_is_the_end_of_it",
-        "transports/failures.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
+        "transports/losses.py::test_what_the_server_has_read_is_never_sent_again",
+        "transports/losses.py::test_a_close_that_crosses_the_request_does_no_harm",
+        "transports/losses.py::test_a_second_connection_that_fails_is_the_end_of_it",
+        "transports/losses.py::test_a_fresh_connection_without_an_answer_is_an_error_and_never_retried",
     ),
     "a server that can't be reached": (
         "test_engine.py::test_slots_without_a_connection_pause_longer_with_each_wave",
@@ -319,18 +319,18 @@ HELD = {
         "test_reach.py::test_a_typed_limit_always_holds",
     ),
     "a limit of this machine (open files, local ports)": (
-        "transports/failures.py::test_an_exhausted_client_is_no_fault_of_the_server",
+        "transports/refusals.py::test_an_exhausted_client_is_no_fault_of_the_server",
         "test_verdict_measurement.py::test_failed_connections_are_suspect_from_their_first_instant",
         "test_wrong_numbers.py::test_a_client_at_its_limit_is_no_fault_of_the_server",
         "test_wrong_numbers.py::test_a_closed_loop_beyond_the_limit_of_open_files_is_refused",
     ),
     "limits of an answer": (
-        "transports/failures.py::test_a_status_below_100_is_an_error",
-        "transports/failures.py::test_endless_headers_are_an_error",
-        "transports/failures.py::test_an_answer_beyond_the_limit_is_an_error",
+        "transports/limits.py::test_a_status_below_100_is_an_error",
+        "transports/limits.py::test_endless_headers_are_an_error",
+        "transports/limits.py::test_an_answer_beyond_the_limit_is_an_error",
         "test_framing.py::test_an_event_without_end_is_given_up_and_a_long_stream_is_not",
-        "transports/failures.py::test_a_silent_handshake_ends_soon",
-        "transports/failures.py::test_a_stream_left_open_behind_its_end_marker_is_over",
+        "transports/refusals.py::test_a_silent_handshake_ends_soon",
+        "transports/limits.py::test_a_stream_left_open_behind_its_end_marker_is_over",
     ),
     # Command line
     "exit code of a usage error (unknown option, unreadable value, value out of range)": (

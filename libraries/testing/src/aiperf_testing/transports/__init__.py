@@ -5,8 +5,11 @@ from __future__ import annotations
 from aiperf_testing.manifests import check_row
 from aiperf_testing.transports.answers import AnswerTests
 from aiperf_testing.transports.connections import ConnectionTests
-from aiperf_testing.transports.failures import FailureTests
 from aiperf_testing.transports.general import Act, GeneralTests
+from aiperf_testing.transports.large_bodies import LargeBodyTests
+from aiperf_testing.transports.limits import LimitTests
+from aiperf_testing.transports.losses import LossTests
+from aiperf_testing.transports.refusals import RefusalTests
 from aiperf_testing.transports.stage import OK, Ear, Scene, Stage, play
 
 
@@ -28,7 +31,9 @@ class TransportContract(GeneralTests):
         assert all(isinstance(scheme, str) and scheme.islower() for scheme in schemes), "schemes are words in lower case"
 
 
-class HttpTransportContract(TransportContract, AnswerTests, ConnectionTests, FailureTests):
+class HttpTransportContract(
+    TransportContract, AnswerTests, ConnectionTests, RefusalTests, LimitTests, LossTests, LargeBodyTests
+):
     """What a transport of HTTP/1.1 does, beside what every transport does::
 
         class TestMineKeepsTheContract(HttpTransportContract):
