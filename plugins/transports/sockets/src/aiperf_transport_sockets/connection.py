@@ -87,6 +87,9 @@ def _unread_bytes(fd: int) -> int:
 class Connection:
     """One socket and the exchange it carries, None while it is idle.  fd: -1 while the socket is not open."""
 
+    # Larger than 250 lines: reading, writing and closing change the same fields between two calls of the loop; each object
+    # between them would be one more look-up for every chunk (`_readable`, `_received`), and one more for every connection.
+
     sock: socket.socket
     _missing = "no connection"
     """What has not come where opening takes too long."""
