@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from aiperf.processes.control import Counters
-from aiperf.run.reach import FIRST_S, LATER_S, Reach
+from aiperf.run.reach import FIRST_S, LATER_S, Reach, ends_by_time
+from aiperf.sdk.plan import PhasePlan
 
 WHY = "h:80: Connection refused"
 
@@ -124,11 +125,23 @@ def test_a_worker_that_counts_from_0_again_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("ever", "timed", "typed_s", "limit_s"),
     [
-        (False, False, None, FIRST_S), (False, True, None, FIRST_S), (True, False, None, LATER_S), (True, True, None, None),
-        (True, True, 7.0, 7.0), (False, False, 7.0, 7.0), (False, False, 0.0, None), (True, False, 0.0, None),
+        (False, False, None, FIRST_S), (True, False, None, LATER_S), (False, True, None, None), (True, True, None, None),
+        (False, True, 7.0, 7.0), (True, True, 7.0, 7.0), (False, False, 7.0, 7.0), (False, False, 0.0, None),
+        (True, False, 0.0, None),
     ],
 )  # fmt: skip
-def test_a_typed_limit_always_holds(ever: bool, timed: bool, typed_s: float | None, limit_s: float | None) -> None:
+def test_a_typed_limit_always_holds_and_none_beside_a_duration(
+    ever: bool, timed: bool, typed_s: float | None, limit_s: float | None
+) -> None:
     reach = Reach()
     reach.ever = ever
     assert reach.limit_s(typed_s, timed=timed) == limit_s
+
+
+@pytest.mark.parametrize(
+    ("durations", "timed"),
+    [([60], True), ([None], False), ([5, 60], True), ([None, 60], False), ([5, None], False)],
+)
+def test_a_run_ends_by_time_where_all_of_its_phases_do(durations: list[int | None], timed: bool) -> None:
+    phases = [PhasePlan("p", "warmup", index, "burst", duration_ns=each) for index, each in enumerate(durations)]
+    assert ends_by_time(phases) is timed

@@ -43,8 +43,8 @@ class KernelOptions(Options):
         help="Longest time a request may take, connecting included; after it the request counts as an error.")
     unreachable_timeout_s: Finite | None = option("--unreachable-timeout", ge=0, group="Connection", metavar="SECONDS",
         place="endpoint.unreachable_timeout",
-        help="End the run when no connection can be opened for so long, 0 never; by default 10 until one was, then 60, or never"
-        " where --benchmark-duration ends the load.")
+        help="End the run when no connection can be opened for so long, 0 never; by default 10 until one was, then 60, and"
+        " never where --benchmark-duration ends the load.")
     api_key: str | None = option("--api-key", group="Endpoint", secret=True, metavar="KEY", place="endpoint.api_key",
         help="API key, sent as the endpoint's dialect wants it; a server that repeats it puts it into the raw export and the"
         " journal, and into no other file.")

@@ -13,7 +13,7 @@ from aiperf.planning.phases import target
 from aiperf.processes import control
 from aiperf.run.children import POLL_MS, Child, no_messages
 from aiperf.run.failure import FEWEST_TO_JUDGE
-from aiperf.run.reach import TELL_S
+from aiperf.run.reach import TELL_S, ends_by_time
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S
@@ -35,6 +35,7 @@ class Phase:
 
     def __init__(self, phase: PhasePlan, run: PlannedRun) -> None:
         self._phase, self._run, self._outcome, self._mailbox = phase, run, run.outcome, run.mailbox
+        self._timed = ends_by_time(each for each in run.plan.load.phases if each.index >= phase.index)
         self._start_ns = self._stops = 0
         self._kill_at_s: float | None = None
         # Without an interval the log shows a warmup every 30 s, and other phases not at all.
@@ -91,7 +92,7 @@ class Phase:
         if said := reach.follow(counters, time.monotonic()):
             sentence, reported = said
             self._outcome.warn(sentence, report=reported)
-        limit_s = reach.limit_s(settings.kernel.unreachable_timeout_s, timed=self._phase.duration_ns is not None)
+        limit_s = reach.limit_s(settings.kernel.unreachable_timeout_s, timed=self._timed)
         if limit_s is not None and reach.gap_s >= limit_s and not self._outcome.incomplete:
             flag = settings.flag("unreachable_timeout_s", "--unreachable-timeout")
             why = f"no connection could be opened for {limit_s:g} s ({reach.why}); {flag} 0 goes on trying"

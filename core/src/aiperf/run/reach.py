@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from aiperf.processes.control import Counters
+from aiperf.sdk.plan import PhasePlan
 
 FIRST_S = 10.0
-"""Without a typed limit, a run ends that has never reached the server for so long."""
+"""Without a typed limit, a run ends that has never reached the server for so long, unless time ends it anyway."""
 LATER_S = 60.0
-"""The same of a run that had reached it, and that no duration ends."""
+"""The same of a run that had reached it."""
 TELL_S, _AGAIN_S = 3.0, 10.0
 """Without a connection, until there is a line; then from one line to the next."""
 _MOST_IN_REPORT = 5
@@ -83,10 +84,18 @@ class Reach:
     def limit_s(self, typed_s: float | None, *, timed: bool) -> float | None:
         """How long a gap may last; None for ever.
 
-        *typed_s*: the limit that was given, 0 for none at all; None where none was.  *timed*: a duration ends the phase.
+        *typed_s*: the limit that was given, 0 for none at all; None where none was.  *timed*: durations end the run.
         """
         if typed_s is not None:
             return typed_s or None
-        if not self.ever:
-            return FIRST_S
-        return None if timed else LATER_S
+        if timed:
+            return None
+        return LATER_S if self.ever else FIRST_S
+
+
+def ends_by_time(phases: Iterable[PhasePlan]) -> bool:
+    """Whether each of the *phases*, those that a run still has before it, ends with its duration.
+
+    A warmup without a duration could wait for ever, also before a profiling phase that has one.
+    """
+    return all(phase.duration_ns is not None for phase in phases)
