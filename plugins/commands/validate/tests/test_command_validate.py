@@ -13,6 +13,7 @@ from aiperf.sdk.descriptor import Descriptor
 from aiperf.testing import CommandContract, check_row
 from aiperf_command_validate import Validate
 from aiperf_command_validate.faults import MOST, Faults
+from aiperf_command_validate.records import Records
 from aiperf_command_validate.results import check
 from aiperf_command_validate.schemas import schemas
 from aiperf_command_validate.values import Values
@@ -164,6 +165,17 @@ def test_estimates_with_their_bounds_have_no_fault(results, capsys):
     results.write()
     assert validate(results.path) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"{results.path}: nothing is wrong"
+
+
+@pytest.mark.parametrize(("intervals", "faults"), [({}, 1), ({"intervals": {"upper": [1.0]}}, 0)])
+def test_a_rate_follows_as_exactly_as_its_value_is_known(intervals, faults):
+    found = Faults()
+    latency = {"value": 0.002, "unit": "ms", **intervals}
+    rate = {"value": 1e3 / 0.0020000004, "unit": "tokens/sec/user"}
+    metrics = {"inter_token_latency": latency, "output_token_throughput_per_user": rate}
+    line = {"metadata": {"benchmark_phase": "profiling"}, "metrics": metrics}
+    list(Records("profile_export.jsonl", found).read(iter([(1, line)])))
+    assert sum("output_token_throughput_per_user is" in str(fault) for fault in found.all()) == faults
 
 
 @pytest.mark.parametrize(("side", "key", "fault"), [

@@ -131,6 +131,14 @@ def test_bounds_have_no_more_digits_than_picoseconds():
     ]  # fmt: skip
 
 
+def test_a_value_beside_an_estimate_has_all_of_its_digits():
+    bounds = {"request_latency": Bounds(np.array([1e6 / 3, 0]), np.array([1e6 / 3, 1e6]), np.array([0.0, 0]))}
+    values = {"request_latency": np.array([1e6 / 3, 1e6 / 3])}
+    scored = batch([DONE] * 2).with_metrics(values, {"request_latency": Latency()}, bounds=bounds)
+    lines = [json.loads(line) for line in Records(Target(Path(), started_wall_ns=WALL)).rows(scored).splitlines()]
+    assert [line["metrics"]["request_latency"]["value"] for line in lines] == [1e6 / 3 / 1e6, 0.333333333]
+
+
 def test_an_estimate_of_one_value_is_marked_too():
     bounds = {"request_latency": Bounds(np.array([1e6, 2e6]), np.array([1e6, 4e6]), np.array([0.0, 1e6]))}
     values = {"request_latency": np.array([1e6, 3e6])}

@@ -23,6 +23,8 @@ _HTTP_PARTS = tuple(f"http_req_{part}" for part in ("blocked", "dns_lookup", "co
 _ABSENT = -1
 _CLOSE_MS = 2e-6
 """Times are whole ns: two sums of them in ms differ by less, unless one was changed."""
+_ESTIMATE = 1e-9
+"""Estimates, of answers whose reads were merged, have nine decimals: a rate of one differs by so much over its least part."""
 
 _Sum = tuple[str, Callable[..., float], tuple[str, ...]]
 _SUMS: tuple[_Sum, ...] = (
@@ -169,8 +171,9 @@ class Records:
     def _follow(self, number: int, metrics: dict[str, Any], data: dict[str, Any]) -> None:
         """Metrics that follow from others of the same request."""
         numbers = {tag: metric.get("value") for tag, metric in metrics.items() if isinstance(metric, dict)}
-        for table, relative in ((_SUMS, 0.0), (_RATES, 1e-9)):
+        for table, close in ((_SUMS, 0.0), (_RATES, 1e-9)):
             for tag, calculate, names in table:
+                relative = close
                 values: list[Any] = [numbers.get(name, data.get(name)) for name in (tag, *names)]
                 if not all(map(is_number, values)):
                     continue
@@ -179,9 +182,9 @@ class Records:
                     value = calculate(*parts)
                 except ZeroDivisionError:
                     continue
-                # An estimate, of an answer whose reads were merged, has nine decimals.
-                least = min((abs(part) for part in parts if part), default=1.0)
-                if not math.isclose(told, value, rel_tol=relative and max(relative, 1e-9 / least), abs_tol=_CLOSE_MS):
+                if relative and any(name in numbers and "intervals" in metrics[name] for name in names):
+                    relative = max(relative, _ESTIMATE / min(abs(part) for part in parts if part))
+                if not math.isclose(told, value, rel_tol=relative, abs_tol=_CLOSE_MS):
                     follows = f"{tag} is {told:.10g}, which is {value:.10g} by {' and '.join(names)}"
                     self.faults.add(self.name, follows, number, kind="metrics that contradict others")
 

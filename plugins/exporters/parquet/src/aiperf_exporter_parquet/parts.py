@@ -14,13 +14,13 @@ import numpy as np
 from aiperf import Ragged, RecordBatch, Target
 from aiperf.sdk.columns import BOUND_COLUMNS
 from aiperf_exporter_records.columns import (
-    ESTIMATE_DECIMALS,
     Flags,
     Listed,
     Numbers,
     Texts,
     Words,
     errors,
+    estimated,
     listed,
     metadata,
     scaled,
@@ -123,14 +123,14 @@ class _Body:
 
     def metric(self, tag: str, found: Listed, declared: Any) -> Piece | None:
         column, unit = found.values[tag], declared.shown.value
-        decimals = ESTIMATE_DECIMALS if tag in found.bounds else None
+        estimates = estimated(found.bounds[tag]) if tag in found.bounds else False
         if not isinstance(column, Ragged):
-            values = scaled(np.where(np.isfinite(column), column, np.nan), declared, decimals)
+            values = scaled(np.where(np.isfinite(column), column, np.nan), declared, estimates)
             return self._add(tag, "number", ~np.isnan(values), values.tobytes(), unit=unit)
         finite = np.isfinite(column.values)
         lengths = np.diff(np.concatenate(([0], np.cumsum(finite)))[column.offsets]).astype("<i4")
         lengths[lengths == 0] = ABSENT
-        values = scaled(column.values[finite], declared, decimals)
+        values = scaled(column.values, declared, estimates)[finite]
         return self._add(tag, "list", lengths != ABSENT, lengths.tobytes(), values.tobytes(), unit=unit)
 
     def errors(self, told: Sequence[bytes | None]) -> list[Piece | None]:

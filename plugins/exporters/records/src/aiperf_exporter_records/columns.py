@@ -165,9 +165,16 @@ def errors(batch: RecordBatch) -> list[bytes | None]:
     ]
 
 
-def scaled(values: Floats, metric: MetricDeclaration, decimals: int | None = None) -> Floats:
-    """Values in the metric's display unit, of so many *decimals* at most."""
+def estimated(bounds: tuple[Column, ...]) -> NDArray[np.bool_]:
+    """Which values of a metric, those of lists one behind the other, are estimates between these *bounds*."""
+    low, high = (part.values if isinstance(part, Ragged) else part for part in bounds[:2])
+    estimates: NDArray[np.bool_] = low < high
+    return estimates
+
+
+def scaled(values: Floats, metric: MetricDeclaration, estimates: NDArray[np.bool_] | bool = False) -> Floats:
+    """Values in the metric's display unit; *estimates* have ESTIMATE_DECIMALS at most, the others all of theirs."""
     # 35538758 ns / 1e6 is 35.538758, times 1e-6 it is 35.538757999999996: the quotient is rounded once.
     inverse = float(round(1 / metric.scale))
     shown: Floats = values / inverse if inverse >= 1 and 1 / inverse == metric.scale else values * metric.scale
-    return shown if decimals is None else np.round(shown, decimals)
+    return shown if estimates is False else np.where(estimates, np.round(shown, ESTIMATE_DECIMALS), shown)

@@ -19,12 +19,12 @@ from aiperf.sdk.exporter import visible
 
 from aiperf_exporter_records.columns import (
     COUNTED,
-    ESTIMATE_DECIMALS,
     Flags,
     Numbers,
     Texts,
     Words,
     errors,
+    estimated,
     listed,
     metadata,
     scaled,
@@ -157,20 +157,19 @@ def _apart(numbers: list[Any]) -> list[bytes]:
     return _encode(numbers)[1:-1].split(b",")
 
 
-def _values(column: Column, metric: MetricDeclaration, decimals: int | None = None) -> _Cells | bytes:
+def _values(column: Column, metric: MetricDeclaration, estimates: NDArray[np.bool_] | bool = False) -> _Cells | bytes:
     """A metric's values."""
-    show = partial(_show, metric=metric, decimals=decimals)
     if not isinstance(column, Ragged):
-        return _numbers(column, show)
+        return _numbers(scaled(column, metric, estimates), partial(_show, metric=metric))
     finite = np.isfinite(column.values)
     ends = column.offsets if finite.all() else np.concatenate(([0], np.cumsum(finite)))[column.offsets]
-    flat = show(column.values[finite])
+    flat = _show(scaled(column.values, metric, estimates)[finite], metric)
     return _some([_encode(flat[a:b]) if b > a else None for a, b in pairwise(ends.tolist())])
 
 
 def _estimates(column: Column, metric: MetricDeclaration, bounds: tuple[Column, ...], unit: bytes) -> _Cells | bytes:
     """A metric's values with the unit, and with the intervals of those that are estimates."""
-    cells = _values(column, metric, ESTIMATE_DECIMALS)
+    cells = _values(column, metric, estimated(bounds))
     if isinstance(cells, bytes):
         cells = _Cells([cells] * (len(column.offsets) - 1 if isinstance(column, Ragged) else len(column))) if cells else cells
     if isinstance(cells, bytes):
@@ -190,14 +189,17 @@ def _intervals(
 ) -> Iterable[tuple[int, Intervals]]:
     """The requests with estimates, and their intervals."""
     low, high, slack = (part.values if isinstance(part, Ragged) else part for part in bounds)
-    at = np.flatnonzero(low < high)
+    at = np.flatnonzero(estimated(bounds))
     begins = column.offsets if isinstance(column, Ragged) else np.arange(len(column) + 1)
     ends = np.searchsorted(at, begins)  # of each request's estimates
     counts = np.diff(ends)
     rows = np.flatnonzero(counts)
     if not len(rows):
         return
-    show = partial(_show, metric=metric, decimals=ESTIMATE_DECIMALS)
+
+    def show(values: Floats) -> list[Any]:
+        return _show(scaled(values, metric, estimates=True), metric)
+
     lower, upper, places = show(low[at]), show(high[at]), (at - np.repeat(begins[:-1], counts)).tolist()
     firsts, every = ends[rows], counts[rows] == np.diff(begins)[rows]
     slacks, positive = show(np.add.reduceat(slack[at], firsts)), np.add.reduceat(low[at], firsts) > 0
@@ -206,9 +208,8 @@ def _intervals(
         yield row, Intervals(upper[a:b], lower[a:b] if has_lower else [], [] if is_every else places[a:b], off or None)
 
 
-def _show(values: Floats, metric: MetricDeclaration, decimals: int | None) -> list[Any]:
-    """Base unit to display unit: whole numbers of what is counted, else floats, of so many *decimals* at most."""
-    shown = scaled(values, metric, decimals)
+def _show(shown: Floats, metric: MetricDeclaration) -> list[Any]:
+    """Values in the display unit as JSON has them: whole numbers of what is counted, else floats."""
     found: list[Any] = shown.tolist()
     if metric.shown not in COUNTED:
         return found
