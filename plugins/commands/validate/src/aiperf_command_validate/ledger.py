@@ -81,11 +81,11 @@ class Ledger:
         at = line - 1
         identity = row.get("x_request_id")
         last = row.get("last_byte_ns")
-        # A failed request may be over later than its last byte.
-        ends = records.cancelled_ns if outcome == "cancelled" else records.end_ns
-        ended = row.get("ended_ns") if outcome in ("completed", "cancelled") or last is None else None
+        # A failed request may be over later than its last byte, which is its record's end; its trace has when.
+        ended_at = outcome == "completed" or last is None
+        ends = records.cancelled_ns if outcome == "cancelled" else records.end_ns if ended_at else records.failed_ns
         told = {"due_ns": (row.get("due_ns"), records.due_ns[at]), "started_ns": (row.get("started_ns"), records.start_ns[at]),
-                "last_byte_ns": (last, records.end_ns[at]), "ended_ns": (ended, ends[at])}  # fmt: skip
+                "last_byte_ns": (last, records.end_ns[at]), "ended_ns": (row.get("ended_ns"), ends[at])}  # fmt: skip
         wrong = [name for name, (own, other) in told.items() if own is not None and other >= 0 and own != other]
         if records.ends[at] != ("error" if outcome == "cut" else outcome):
             wrong.append("outcome")

@@ -68,6 +68,8 @@ class Records:
         """The line of each x_request_id."""
         self.due_ns, self.start_ns, self.end_ns, self.cancelled_ns = array("q"), array("q"), array("q"), array("q")
         """Times by line, from 1; -1 where a line has none."""
+        self.failed_ns = array("q")
+        """When each failed request was over, by line; -1 where the run kept no traces."""
         self.ends: list[str] = []
         """``completed``, ``cancelled`` or ``error`` by line."""
         self.reconnected: dict[int, str] = {}
@@ -120,13 +122,15 @@ class Records:
         if conversation is not None:
             turn = data.get("turn_index", 0)
             self.conversations[conversation] = max(turn, self.conversations.get(conversation, 0))
+        trace = line.get("trace_data")
         times = (
-            (self.due_ns, "due_ns"), (self.start_ns, "request_start_ns"), (self.end_ns, "request_end_ns"),
-            (self.cancelled_ns, "cancellation_time_ns"),
+            (self.due_ns, data, "due_ns"), (self.start_ns, data, "request_start_ns"), (self.end_ns, data, "request_end_ns"),
+            (self.cancelled_ns, data, "cancellation_time_ns"),
+            (self.failed_ns, trace if isinstance(trace, dict) else {}, "error_timestamp_ns"),
         )  # fmt: skip
-        for column, field in times:
+        for column, part, field in times:
             column.extend([_ABSENT] * (number - 1 - len(column)))  # lines that are no records
-            value = data.get(field)
+            value = part.get(field)
             column.append(value if isinstance(value, int) and 0 <= value < 1 << 63 else _ABSENT)
         self.ends.extend([""] * (number - 1 - len(self.ends)))
         self._profiling.extend(bytes(number - 1 - len(self._profiling)))
