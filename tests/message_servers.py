@@ -19,6 +19,10 @@ _EVENTS = b'data: {"choices": [{"delta": {"content": "one"}}]}\n\ndata: [DONE]\n
 _HTML = b"<html><body><h1>Welcome</h1></body></html>"
 _HTTP2 = bytes.fromhex("0000060400000000000003000000640000080700000000000000000000000001")
 _TOO_LONG = "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens."
+_TOO_LARGE = (
+    "max_completion_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided"
+    " 100000."
+)
 _OLD = "Unsupported parameter: 'max_completion_tokens' is not supported with this model. Use 'max_tokens' instead."
 
 
@@ -77,6 +81,7 @@ SERVERS = (
     Wrong("Requests are too large for it (413).", ("413",), answer(b"", status=413)),
     Wrong("It refuses `max_completion_tokens`.", ("--use-legacy-max-tokens",), _error(400, _OLD)),
     Wrong("Prompt and answer are too long for its model.", ("--isl or --osl", "4096"), _error(400, _TOO_LONG)),
+    Wrong("The answers asked for are longer than it allows.", ("--osl smaller", "16384"), _error(400, _TOO_LARGE)),
     Wrong("It refuses a field of the request (422).", ("422", "foo"), answer(b'{"detail": "unknown field: foo"}', status=422)),
     Wrong("It limits requests (429).", ("429", "--concurrency", "--request-rate"), _error(429, "slow down")),
     Wrong("It fails (500).", ("500", "its own log"), _error(500, "CUDA error: out of memory")),

@@ -90,6 +90,98 @@ def test_an_error_names_its_cause_and_the_next_step(error: ErrorSeen, kind: str,
     assert finding.numbers == {"requests": 5, "failed": 5}
 
 
+def api(message: str, **fields: object) -> str:
+    return json.dumps({"error": {"message": message, "type": "invalid_request_error", **fields}})
+
+
+def fields(kind: str, message: str, field: str = "max_completion_tokens") -> str:
+    """An error body of FastAPI, which checks fields with pydantic."""
+    return json.dumps({"detail": [{"type": kind, "loc": ["body", field], "msg": message, "input": 9000}]})
+
+
+_TGI = "Input validation error: "
+_VLLM = "This model's maximum context length is 4096 tokens"
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "kind"),
+    [
+        # OpenAI, and what speaks its API
+        (400, api("max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided"
+            " 100000.", param="max_completion_tokens", code="invalid_value"), "long_answer"),
+        (400, api("max_completion_tokens is too large: 100000. This model supports at most 16,384 completion tokens"),
+            "long_answer"),
+        (400, api("Invalid 'max_completion_tokens': integer above maximum value. Expected a value <= 4096, but got 9000"
+            " instead."), "long_answer"),
+        (400, api("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"), "long_answer"),
+        (400, api("`max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens`"
+            " is less than the `context_window` for this model"), "long_answer"),
+        (400, api("Unsupported parameter: 'max_completion_tokens' is not supported with this model. Use 'max_tokens' instead.",
+            code="unsupported_parameter"), "old_length_name"),
+        (400, api("Unrecognized request argument supplied: max_completion_tokens"), "old_length_name"),
+        (400, api("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
+            "new_length_name"),
+        # vLLM
+        (400, api(f"'max_tokens' or 'max_completion_tokens' is too large: 9000. {_VLLM} and your request has 15 input tokens"
+            " (9000 > 4096 - 15).", code=400), "too_long"),
+        (400, api(f"{_VLLM}. However, you requested 9015 tokens (15 in the messages, 9000 in the completion). Please reduce the"
+            " length of the messages or completion."), "too_long"),
+        (400, api("max_completion_tokens=9000 cannot be greater than max_model_len=4096."), "too_long"),
+        (400, api("max_completion_tokens must be at least 1, got 0."), "refused"),
+        (400, api("[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not"
+            " permitted', 'input': 5}]"), "old_length_name"),
+        # TGI
+        (422, json.dumps({"error": f"{_TGI}`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 15 `inputs` tokens and"
+            " 9000 `max_new_tokens`", "error_type": "validation"}), "too_long"),
+        (422, json.dumps({"error": f"{_TGI}`max_new_tokens` must be <= 512. Given: 9000"}), "long_answer"),
+        (422, json.dumps({"error": f"{_TGI}`inputs` must have less than 1024 tokens. Given: 1500"}), "too_long"),
+        (422, "Failed to deserialize the JSON body into the target type: unknown field `max_completion_tokens`, expected one of"
+            " `model`, `max_tokens`", "old_length_name"),
+        (422, "Failed to deserialize the JSON body into the target type: unknown field `foo`, expected one of `model`,"
+            " `max_completion_tokens`", "refused"),
+        # SGLang
+        (400, api("Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of"
+            " 9015 tokens: 15 tokens from the input messages and 9000 tokens for the completion."), "too_long"),
+        (400, api("The input (5000 tokens) is longer than the model's context length (4096 tokens)."), "too_long"),
+        (400, api("max_completion_tokens is too large: 9000. This model supports at most 4096 completion tokens."),
+            "long_answer"),
+        # llama.cpp
+        (400, api("the request exceeds the available context size. try increasing the context size or enable context shift"),
+            "too_long"),
+        (400, api("request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            type="exceed_context_size_error", n_prompt_tokens=5000, n_ctx=4096), "too_long"),
+        # TensorRT-LLM
+        (400, api("The sum of prompt length (20.0), query length (0) and max_tokens (9000) should not exceed max_num_tokens"
+            " (8192)"), "too_long"),
+        # FastAPI
+        (422, fields("less_than_equal", "Input should be less than or equal to 4096"), "long_answer"),
+        (422, fields("extra_forbidden", "Extra inputs are not permitted"), "old_length_name"),
+        (422, fields("extra_forbidden", "Extra inputs are not permitted", "stream_options"), "refused"),
+        (422, fields("int_parsing", "Input should be a valid integer"), "refused"),
+    ],
+)  # fmt: skip
+def test_a_length_that_is_too_large_is_told_from_a_name_that_is_unknown(code: int, body: str, kind: str) -> None:
+    (finding,) = Failures().judge(sample_evidence(errors=(seen(body, code),)))
+    assert finding.kind == kind
+    assert ("--use-legacy-max-tokens" in finding.sentence) == (kind in ("old_length_name", "new_length_name"))
+
+
+def test_errors_of_fields_are_told_as_sentences() -> None:
+    error = seen(fields("int_parsing", "Input should be a valid integer"), 422)
+    (finding,) = Failures().judge(sample_evidence(errors=(error,)))
+    assert finding.sentence.endswith("; it says: max_completion_tokens: Input should be a valid integer")
+
+
+@pytest.mark.parametrize(("message", "words"), [
+    ("max_tokens is too large: 9000", "the output lengths of the input file smaller"),
+    ("maximum context length is 4096 tokens", "make the prompts or the output lengths of the input file smaller"),
+])  # fmt: skip
+def test_lengths_of_a_file_are_not_changed_by_options(message: str, words: str) -> None:
+    evidence = sample_evidence(errors=(seen(message, 400),))
+    (finding,) = Failures().judge(replace(evidence, plan=evidence.plan.replacing(source="a.jsonl")))
+    assert words in finding.sentence and "--osl" not in finding.sentence
+
+
 def test_a_part_of_the_failures_is_counted_and_one_cause_is_told_once() -> None:
     errors = (seen("slow down", 429, 2), seen("wait", 429, 3), seen("a riddle", 418, 7))
     (finding,) = Failures().judge(sample_evidence(errors=errors))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -46,7 +46,17 @@ def _message(body: str) -> str:
         return "" if body.lstrip().startswith("<") else body
     for name in ("error", "detail", "message"):
         value = value.get(name, value) if isinstance(value, dict) else value
+    if isinstance(value, list):
+        value = ", ".join(_field_errors(value)) or None
     return value if isinstance(value, str) else body
+
+
+def _field_errors(errors: list[Any]) -> Iterator[str]:
+    """The sentences of pydantic's errors, each behind the field that it is about."""
+    for each in errors:
+        if isinstance(each, dict) and isinstance(each.get("msg"), str) and isinstance(each.get("loc"), list):
+            field = ".".join(str(part) for part in each["loc"] if part != "body")
+            yield f"{field}: {each['msg']}" if field else each["msg"]
 
 
 def _told(body: str) -> str:
@@ -113,7 +123,21 @@ def _context(error: ErrorDetails, plan: Plan) -> str:
             "a turn, all turns before it and the answer are longer than the model's context: make conversations shorter"
             f" (--session-turns-mean, or the file's), or --isl or --osl smaller{_said(error)}"
         )
+    if plan.data.source is not None:
+        return (
+            f"prompt and answer are longer than the model's context: make the prompts or the output lengths of the input file"
+            f" smaller, or raise the context at the server{_said(error)}"
+        )
     return f"prompt and answer are longer than the model's context: make --isl or --osl smaller{_said(error)}"
+
+
+def _long_answer(error: ErrorDetails, plan: Plan) -> str:
+    smaller = "make --osl smaller" if plan.data.source is None else "make the output lengths of the input file smaller"
+    return f"the answers asked for are longer than the server allows: {smaller}{_said(error)}"
+
+
+def _new_name(error: ErrorDetails, plan: Plan) -> str:
+    return f"the server takes max_completion_tokens instead of max_tokens: drop --use-legacy-max-tokens{_said(error)}"
 
 
 def _refused(error: ErrorDetails, plan: Plan) -> str:
@@ -259,7 +283,26 @@ _MODEL = (
 _CONTEXT = (
     r"(?i)context[ _](length|size)|context_length_exceeded|context window|maximum (input|sequence) length"
     r"|(longer|more) than the (model|maximum|context)"
-    r"|exceeds? the (model'?s )?(maximum|available) (context|length)|max_new_tokens`? must be"
+    r"|exceeds? the (model'?s )?(maximum|available) (context|length)|inputs` tokens \+ `max_new_tokens`? must be|max_model_len"
+    r"|(prompt|sum of|`inputs`).{0,80}(should not exceed|must have less than)"
+)
+_LENGTH = r"max_(completion_|new_|output_)?tokens"
+_LONG_ANSWER = (
+    rf"(?i){_LENGTH}\b.{{0,60}}(too (large|high|big|long)|greater than (the )?(max|limit)|exceeds"
+    r"|must be (<=|less than|at most|between)|should be less than|should not exceed|valid range)"
+    rf"|(too large|invalid|exceeds|maximum).{{0,30}}{_LENGTH}\b.{{0,60}}(\d|limit|maximum)"
+    r"|supports at most [\d,]+ (completion|output) tokens"
+)
+"""The length is wrong, not its name."""
+_NO_FIELD = (
+    r"(unsupported|unrecognized|unknown|unexpected|not supported|not permitted|not allowed|not recognized|not exist"
+    r"|extra_forbidden|not (a )?(valid|known)|no such|should not|additional properties)"
+)
+_WORD = r"(?!(?:expected|use|instead|mean)\b)\w+\W+"
+"""A word between the two; behind some of them stands a name that the server does know."""
+_OLD_NAME = (
+    rf"(?i){_NO_FIELD}\W+(?:{_WORD}){{0,5}}max_completion_tokens\b"
+    rf"|\bmax_completion_tokens\W+(?:{_WORD}){{0,6}}{_NO_FIELD}"
 )
 
 _NAMELESS = r"(?i)gaierror|name or service not known|name resolution|no address associated|nodename nor servname|DNS"
@@ -269,7 +312,9 @@ _RULES = (
     _Rule("not_authorized", (401, 403), "", _key),
     _Rule("decoupled", (), r"(?i)decoupled|\bgenerate[ _]stream\b|exactly 1 response", _decoupled),
     _Rule("too_long", (400, 413, 422, 500), _CONTEXT, _context),
-    _Rule("old_length_name", (400, 422), r"max_completion_tokens", _old_name),
+    _Rule("long_answer", (400, 413, 422), _LONG_ANSWER, _long_answer),
+    _Rule("new_length_name", (400, 422), r"(?i)\buse\W+max_completion_tokens\b", _new_name),
+    _Rule("old_length_name", (400, 422), _OLD_NAME, _old_name),
     _Rule("unknown_model", (400, 404, 422), _MODEL, _model),
     _Rule("no_route", (404, 405), "", _route),
     _Rule("too_large", (413,), "", _large),
