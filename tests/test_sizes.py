@@ -102,8 +102,6 @@ def test_sources_are_found() -> None:
 STILL_LARGE = {
     "core/src/aiperf/planning/configure.py:plan",
     "core/src/aiperf/planning/target.py",
-    "core/src/aiperf/prepare/build.py",
-    "core/src/aiperf/prepare/build.py:build",
     "core/src/aiperf/run/run.py:PlannedRun",
     "core/src/aiperf/rundir/shard_reader.py:ShardReader",
     "core/src/aiperf/rundir/store.py",

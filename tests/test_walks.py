@@ -13,7 +13,7 @@ from program import Program
 from requirements import ROOT
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
-WAYS = {"Options to socket": (30, 14), "Socket to statistic": (30, 30)}
+WAYS = {"Options to socket": (30, 16), "Socket to statistic": (30, 30)}
 """Most functions and modules of each way."""
 
 

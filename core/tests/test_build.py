@@ -817,7 +817,7 @@ def test_one_seed_gives_the_same_bytes_for_any_shards(tmp_path: Path) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The load begins with the first wave, however soon the rest is made."""
-    monkeypatch.setattr("aiperf.prepare.build._HEAD_S", 0.0)
+    monkeypatch.setattr("aiperf.prepare.entries._HEAD_S", 0.0)
 
 
 def promised(folder: Path, *phases: PhasePlan, data: dict[str, Any] | None = None, **changes: Any) -> Plan:
@@ -965,7 +965,7 @@ def test_other_loads_wait_for_the_whole(tmp_path: Path, phases: tuple[PhasePlan,
 
 
 def test_what_is_made_in_a_moment_is_made_before_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiperf.prepare.build._HEAD_S", 1e9)
+    monkeypatch.setattr("aiperf.prepare.entries._HEAD_S", 1e9)
     publisher = Publisher()
     build(promised(tmp_path), publisher)
     assert publisher.plans == []
@@ -975,9 +975,9 @@ def test_what_is_made_in_a_moment_is_made_before_the_load(tmp_path: Path, monkey
 def test_a_load_begins_as_soon_as_the_end_is_seen_to_be_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, far: float
 ) -> None:
-    monkeypatch.setattr("aiperf.prepare.build._GLANCE_S", 0.0)
-    monkeypatch.setattr("aiperf.prepare.build._FAR", far)
-    monkeypatch.setattr("aiperf.prepare.build._HEAD_S", 1e9)
+    monkeypatch.setattr("aiperf.prepare.entries._GLANCE_S", 0.0)
+    monkeypatch.setattr("aiperf.prepare.entries._FAR", far)
+    monkeypatch.setattr("aiperf.prepare.entries._HEAD_S", 1e9)
     publisher = Publisher()
     build(promised(tmp_path, source="rows.jsonl"), publisher)
     assert publisher.ready == (4 if far == 0.0 else -1)
@@ -988,7 +988,7 @@ def test_a_load_begins_as_soon_as_the_end_is_seen_to_be_far(
 def test_a_file_that_is_read_soon_is_checked_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, check_s: float, streams: bool
 ) -> None:
-    monkeypatch.setattr("aiperf.prepare.build._CHECK_S", check_s)
+    monkeypatch.setattr("aiperf.prepare.entries._CHECK_S", check_s)
     publisher = Publisher()
     build(promised(tmp_path, source="rows.jsonl"), publisher)
     assert bool(publisher.plans) is streams

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest, Media, Message, Turn
-from aiperf.prepare.build import Encoder
 from aiperf.prepare.conversations import without_silent_turns
+from aiperf.prepare.encoder import Encoder
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
 from aiperf.sdk.model import Answers
@@ -217,7 +217,7 @@ def test_input_tokens_are_what_the_endpoint_counts(tmp_path: Path, endpoint: End
     encoder = Encoder(sample_plan(tmp_path), endpoint, tokenizer)
     conversation = Conversation("c", (turn,))
     ((request,),) = encoder.requests(conversation)
-    assert encoder.input_tokens(conversation, 0, request) == tokens
+    assert encoder.tokens.of(conversation, 0, request) == tokens
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -235,7 +235,7 @@ def test_a_later_turn_is_encoded_without_looking_back(tmp_path: Path, monkeypatc
         looked.append(len(conversation.turns))
         return completed(conversation, index, *given)
 
-    monkeypatch.setattr("aiperf.prepare.build.completed", watched)
+    monkeypatch.setattr("aiperf.prepare.encoder.completed", watched)
     turns = (Turn(("a",), tools=(TOOL,)), *(Turn((f"{number}",)) for number in range(20)), Turn(("z",), tools=()), Turn(("y",)))
     Encoder(sample_plan(tmp_path), Watching(), None).requests(Conversation("c", turns, "Be terse.", alone=alone))
     kept, system = (None, 2) if alone else ((TOOL,), 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Conversation, Media, Message, Turn
-from aiperf.prepare.build import with_inlined_media
+from aiperf.prepare.conversations import with_inlined_media
 from aiperf.sdk.media import MediaReader, inlined, media_bytes
 from aiperf.sdk.multipart import FilePart, multipart
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf.errors import PluginError
-from aiperf.prepare.build import Encoder
+from aiperf.prepare.encoder import Encoder
 from aiperf.prepare.templates import Templates
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.model import Conversation, HttpRequest, Media, Turn

@@ -1,90 +1,24 @@
-"""What a conversation goes through before it is encoded, and the files of data set exporters."""
+"""What a conversation goes through before it is encoded."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from msgspec.structs import replace
 
-from aiperf.errors import BadDataset
-from aiperf.registry.third_party import isolated
+from aiperf.errors import BadDataset, ConfigError
 from aiperf.rundir.media import with_media
-from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.exporter import DatasetExporter
+from aiperf.sdk.endpoint import Capabilities
+from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Answers, Conversation, Media, Turn, names
-
-log = logging.getLogger(__name__)
 
 _READ_AHEAD = 16
 """Conversations whose media are read at once."""
-_AT_ONCE, _AT_ONCE_BYTES = 64, 1 << 18
-"""Conversations that an exporter writes at once, and the size of their bodies."""
 _KNOWN_ANSWERS = tuple(Answers)
 _ANSWERS = f"the answers in a history are {names(_KNOWN_ANSWERS)}"
-
-
-class DatasetExport:
-    """The file of one data set exporter: a draft beside the final path, which replaces it when the file is whole.
-
-    An exporter that fails is reported and leaves no file; the run continues without it.
-    """
-
-    def __init__(self, ref: PluginRef, exporter: DatasetExporter) -> None:
-        self._ref, self._exporter = ref, exporter
-        self._path = exporter.target.file(exporter.kind)
-        self._draft = self._path.with_name(f".{self._path.name}.draft")
-        self._file: BinaryIO | None = None
-        self._first = True
-        self._entries: list[tuple[Conversation, Sequence[bytes]]] = []
-        self._bytes = 0
-
-    def __enter__(self) -> DatasetExport:
-        self._draft.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._draft.open("wb")
-        self._write(self._exporter.header)
-        return self
-
-    def entry(self, conversation: Conversation, bodies: Sequence[bytes]) -> None:
-        """Write one conversation, with others.  *bodies*: request bodies by turn."""
-        self._entries.append((conversation, bodies))
-        self._bytes += sum(map(len, bodies))
-        if len(self._entries) == _AT_ONCE or self._bytes > _AT_ONCE_BYTES:
-            self._flush()
-
-    def finish(self) -> None:
-        """Write the end and move the draft to the final path."""
-        self._flush()
-        self._write(self._exporter.footer)
-        if self._file is not None:
-            self._file.close()
-            self._draft.replace(self._path)
-
-    def _flush(self) -> None:
-        entries, self._entries, self._bytes = self._entries, [], 0
-        if entries:
-            self._write(partial(self._exporter.entries, entries, first=self._first))
-            self._first = False
-
-    def _write(self, piece: Callable[[], bytes]) -> None:
-        if self._file is not None:
-            # An OSError is a fault of the disk, not of the exporter.
-            with isolated(self._ref, self._failed, f"failed, and {self._path.name} is not written", passing=OSError):
-                self._file.write(piece())
-
-    def _failed(self, message: str) -> None:
-        log.error("%s", message)
-        self.__exit__()
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        self._draft.unlink(missing_ok=True)
 
 
 def with_inlined_media(conversations: Iterator[Conversation], source: str | None) -> Iterator[Conversation]:
@@ -163,3 +97,45 @@ def has_items(conversation: Conversation) -> bool:
         if turn.payload is None and (turn.tools or any(message.item is not None for message in messages)):
             return True
     return False
+
+
+def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
+    """
+    Raises:
+        BadDataset: The endpoint of the type *kind*, which has the capabilities *can*, can't send the conversation.
+    """
+    where = f"conversation {conversation.id!r}"
+    if not conversation.turns:
+        raise BadDataset(f"{where} has no turns that send a request")
+    if not can.verbatim and has_items(conversation):
+        raise BadDataset(
+            f"{where} has tools or verbatim messages, and the endpoint type {kind!r} can't send them",
+            "use an endpoint type with the capability verbatim (chat)",
+        )
+    earlier = conversation.opening or any(turn.before for turn in conversation.turns)
+    if earlier and not can.multi_turn:
+        raise BadDataset(
+            f"{where} has earlier messages, and the endpoint type {kind!r} takes no history", "use --endpoint-type chat"
+        )
+    if len(conversation.turns) > 1 and not conversation.alone and not can.multi_turn:
+        raise BadDataset(
+            f"{where} has {len(conversation.turns)} turns, and the endpoint type {kind!r} sends single turns only",
+            "use an endpoint type with a history (chat), or a data set with one turn per conversation",
+        )
+    accepted = can.media_in
+    for index, turn in enumerate(conversation.turns):
+        for media in turn.media:
+            if media.kind not in accepted:
+                takes = f"takes {names(accepted)}" if accepted else "takes text alone"
+                raise BadDataset(
+                    f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}",
+                    f"drop the row, or use an endpoint type that takes {media.kind} (aiperf plugins endpoints NAME)",
+                )
+        if "tools" in turn.extra and can.verbatim:
+            check_tools(turn.extra["tools"], f"turn {index} of {where}")
+        for name, value in turn.headers.items():
+            try:
+                check_header_name(name)
+                check_header_value(name, value)
+            except ConfigError as error:
+                raise BadDataset(f"turn {index} of {where}: {error.message}", *error.hints) from error

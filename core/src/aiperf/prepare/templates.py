@@ -21,7 +21,7 @@ _OTHER_TEXT = 'another text: "\u00e9\\\n'
 _encode = msgspec.json.Encoder().encode
 
 
-class Template(Struct):
+class BodyTemplate(Struct):
     """kind: a conversation of one turn, without id and text.  requests: by model, each with the bytes before and behind the
     text.  uses: how often it was used.  row: of its turn in the store; () where its conversations are stored one by one."""
 
@@ -49,10 +49,10 @@ class Templates:
 
     def __init__(self, author: object) -> None:
         self._author = author
-        self._by_length: dict[int | None, Template] = {}
+        self._by_length: dict[int | None, BodyTemplate] = {}
         self._learned = self._uses = 0
 
-    def of(self, conversation: Conversation) -> tuple[Conversation | None, Template | None]:
+    def of(self, conversation: Conversation) -> tuple[Conversation | None, BodyTemplate | None]:
         """The kind of a conversation of one turn with one text, None for others; and its template where there is one."""
         turn = conversation.turns[0] if len(conversation.turns) == 1 else _NO_TURN
         plain = len(turn.texts) == 1 and turn.texts[0] and turn.payload is None and not turn.media
@@ -72,7 +72,7 @@ class Templates:
 
     def learn(
         self, kind: Conversation, text: str, requests: list[HttpRequest], others: list[HttpRequest]
-    ) -> Template | None:  # fmt: skip
+    ) -> BodyTemplate | None:  # fmt: skip
         """Keep a template made of the requests with *text*, where one can be.  *others*: those with another text."""
         self._learned += 1
         written, pieces = _encode(text), []
@@ -81,7 +81,7 @@ class Templates:
             if not found or written in behind:
                 return None
             pieces.append((request, before, behind))
-        template = Template(kind, pieces)
+        template = BodyTemplate(kind, pieces)
         if template.filled(_OTHER_TEXT) != others:  # the text stands elsewhere, too, or is a word of the envelope
             return None
         if len(self._by_length) == _KINDS:
