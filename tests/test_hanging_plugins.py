@@ -82,11 +82,12 @@ def check_good(done: Done) -> None:
     [
         ("exporters", EXPORTER.replace("ACT", HANGS), 1),
         ("exporters", EXPORTER.replace("ACT", LOOPS), 1),
-        ("hooks", HOOK.replace("WHEN", "aiperf_export").replace("ACT", HANGS), 0),
+        ("hooks", HOOK.replace("WHEN", "aiperf_export").replace("ACT", HANGS), 1),
+        ("hooks", HOOK.replace("WHEN", "aiperf_teardown").replace("ACT", HANGS), 1),
         ("hooks", HOOK.replace("WHEN", "aiperf_batch_reduced").replace("ACT", HANGS), 1),
-        ("companions", COMPANION.replace("ACT", "time.sleep(3600)"), 0),
+        ("companions", COMPANION.replace("ACT", "time.sleep(3600)"), 1),
     ],
-    ids=["exporter", "looping exporter", "hook", "hook of the reducer", "companion"],
+    ids=["exporter", "looping exporter", "hook", "last hook", "hook of the reducer", "companion"],
 )
 def test_what_hangs_is_left_behind_and_named(
     category: str, code: str, exit_code: int, simulator: Simulator, tmp_path: Path

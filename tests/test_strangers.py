@@ -441,7 +441,7 @@ def among_them(crowd: Program, shared_simulator: Simulator) -> Done:
 
 
 def test_broken_packages_do_not_change_a_run(among_them: Done) -> None:
-    assert among_them.code == 0, among_them.err
+    assert among_them.code == 1, "a companion failed: what it writes may be missing"
     results = among_them.json()
     assert results["request_count"]["avg"] == 12 and 0 < results["patience"]["avg"] <= 100
     assert not {row["distribution"] for row in results["plugins"]["used"]} & {"bad-transports", "bad-uis", "acme-two"}

@@ -92,7 +92,7 @@ def companions(folder: Path, *kinds: type[Tea]) -> tuple[Companions, list[str]]:
     TOLD.clear()
     said: list[str] = []
     refs = tuple(sample_ref("companions", f"{__name__}:{kind.__name__}") for kind in kinds)
-    return Companions(sample_plan(folder, companions=refs), Secrets(), folder / "log", said.append), said
+    return Companions(sample_plan(folder, companions=refs), Secrets(), folder / "log", said.append, said.append), said
 
 
 def test_a_companion_hears_of_every_point_of_a_run(tmp_path: Path) -> None:

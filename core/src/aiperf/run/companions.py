@@ -14,15 +14,20 @@ from aiperf.sdk.plan import Plan, Secrets
 
 
 class Companions:
-    """Each companion that fails is reported, closed and left out."""
+    """Each companion that fails is closed and left out.
 
-    def __init__(self, plan: Plan, secrets: Secrets, log_file: Path, report: Callable[[str], None]) -> None:
-        self._report = report
+    warn: what companions say.  blame: hears of each that fails.
+    """
+
+    def __init__(
+        self, plan: Plan, secrets: Secrets, log_file: Path, warn: Callable[[str], None], blame: Callable[[str], None]
+    ) -> None:
+        self._blame = blame
         self._running: dict[PluginRef, Companion] = {}
         self._far = unknown()
-        context = CompanionContext(plan, secrets, log_file, report)
+        context = CompanionContext(plan, secrets, log_file, warn)
         for ref in plan.plugins.companions:
-            with isolated(ref, report, "can't be used"):
+            with isolated(ref, blame, "can't be used"):
                 self._running[ref] = load(ref)(plan.plugins.options_of(ref), context)
 
     def each(self, call: Callable[[Companion], object], *, passing: type[AiperfError] | tuple[()] = ()) -> None:
@@ -33,7 +38,7 @@ class Companions:
                 call(companion)
             if failures:
                 del self._running[ref]
-                self._report(failures[0])
+                self._blame(failures[0])
                 with isolated(ref, failures.append):
                     companion.close()
 

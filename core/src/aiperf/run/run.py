@@ -127,7 +127,7 @@ def _execute(
     plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks, fleet: Fleet
 ) -> tuple[Summary, int]:
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
-    hooks.report = outcome.warn
+    hooks.report = outcome.blame
 
     def in_builder() -> None:
         fleet.forget()
@@ -147,7 +147,8 @@ def _execute(
             no_exit(outcome.warn),
             contextlib.closing(PlannedRun(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
         ):
-            return run.execute(builder)
+            summary, code = run.execute(builder)
+        return summary, code or int(outcome.plugin_failed)  # the last hook is called after the last file
 
 
 class PlannedRun:
@@ -161,7 +162,7 @@ class PlannedRun:
         self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
         fleet.begin(plan, settings.kernel, directories)
         self.fleet, self.children = fleet, fleet.children
-        self.companions = Companions(plan, secrets, directories.log_file, outcome.warn)
+        self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.reach = Reach()
@@ -391,7 +392,7 @@ class PlannedRun:
         for files in self.hooks.call("aiperf_export", summary=summary, target=to) or ():
             written += files or []
         artifacts.print_footer(written, self.directories.log_file)
-        artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures))
+        artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures) or self.outcome.plugin_failed)
         self.outcome.stamp("exported_ns")
         private(journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
         self.hooks.call("aiperf_run_ended", summary=summary)

@@ -106,6 +106,7 @@ class Outcome:
     console: whether results and remarks are printed.
     incomplete: a sentence, None while nothing cut the run short.  lost: indices of workers that died without a replacement.
     replaced: how many workers had one.  died: indices of both.  cut: a signal ended the load before its last arrival had ended.
+    plugin_failed: a companion, or a hook of this process, failed or was left behind, and what it writes is missing.
     times: monotonic ns by stage, the content of ``run-times.json``.
     """
 
@@ -116,6 +117,7 @@ class Outcome:
         self.cut = False
         self.lost: set[int] = set()
         self.replaced = 0
+        self.plugin_failed = False
         self.died: set[int] = set()
         self.times: dict[str, int] = {}
         self.stamp("begun_ns")
@@ -129,6 +131,11 @@ class Outcome:
         log.warning("%s", sentence)
         if report:
             self.warnings.append(sentence)
+
+    def blame(self, sentence: str) -> None:
+        """Warn of a plugin that failed: the exit code is 1, as for an exporter."""
+        self.plugin_failed = True
+        self.warn(sentence)
 
 
 def raise_open_files_limit(plan: Plan) -> None:

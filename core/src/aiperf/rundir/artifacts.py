@@ -202,7 +202,10 @@ def _summary_exporters(
 
 
 def mark_ready(target: Target, written: Iterable[Artifact], *, cancelled: bool, partial: bool) -> None:
-    """Say that the results are there, and which: the last file written.  *partial*: an exporter failed."""
+    """Say that the results are there, and which: the last file written.
+
+    partial: an exporter, a hook or a companion failed.
+    """
     here = target.directory.absolute()
     paths = [artifact.path.absolute() for artifact in written]
     files = sorted({str(path.relative_to(here)) for path in paths if path.is_relative_to(here)})
