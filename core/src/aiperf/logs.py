@@ -138,6 +138,16 @@ class PluginWarnings(logging.Handler):
         self.secrets: Sequence[str] = ()
         self.sentences: dict[str, None] = {}
 
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """In the block warnings are kept."""
+        root = logging.getLogger()
+        root.addHandler(self)
+        try:
+            yield
+        finally:
+            root.removeHandler(self)
+
     def emit(self, record: logging.LogRecord) -> None:
         try:
             _print(harmless(scrubbed(self.format(record), self.secrets)))

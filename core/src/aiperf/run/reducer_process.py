@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import logging
 import os
 import select
 import sys
@@ -48,31 +47,26 @@ class ReducerProcess:
 
     def run(self) -> bool:
         """Whether another plan may follow."""
-        root = logging.getLogger()
-        root.addHandler(self._warnings)
-        try:
-            with calls.watched(environment.plugin_s()), no_exit(self._warn):
-                return self._run()
-        finally:
-            root.removeHandler(self._warnings)
+        with self._warnings.kept(), calls.watched(environment.plugin_s()), no_exit(self._warn):
+            self._preload()
+            while not self.over:
+                message = self.line.receive(self._rest_ms)
+                if message is not None:
+                    self._handle(message)
+                    continue
+                if _parent_gone():
+                    return False
+                if self._failure is None and (failed := self._trouble(self._step)) is not None:
+                    self._failure, self._rest_ms = failed, _IDLE_MS
+                    self.line.send(control.Trouble(failed))  # there would be no results
+        return self.released
 
-    def _run(self) -> bool:
+    def _preload(self) -> None:
+        """What can be done while another process makes the data set; what fails without a refusal is reported by Load."""
         plan = load_run(self.journal)[0]
         self.who = plan.plugins.reducer
-        # While another process makes the data set; what fails without a refusal is reported by Load.
         self._trouble(lambda: self._check(plan))
         self._trouble(lambda: reducer_of(plan).preload(plan))
-        while not self.over:
-            message = self.line.receive(self._rest_ms)
-            if message is not None:
-                self._handle(message)
-                continue
-            if _parent_gone():
-                return False
-            if self._failure is None and (failed := self._trouble(self._step)) is not None:
-                self._failure, self._rest_ms = failed, _IDLE_MS
-                self.line.send(control.Trouble(failed))  # there would be no results
-        return self.released
 
     def _step(self) -> None:
         self._rest_ms = _IDLE_MS if self.reduction is None else self.reduction.step()

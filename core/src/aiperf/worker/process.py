@@ -17,7 +17,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Coroutine, MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns, process_time_ns
@@ -442,11 +442,6 @@ async def _run(line: control.Line, index: int, fds: list[int], directory: Path) 
     return worker.released
 
 
-def _guarded(run: Callable[..., bool], plan: Coroutine[Any, Any, bool]) -> bool:
-    with no_exit(partial(print, file=sys.stderr)):
-        return run(plan)
-
-
 def main(address: str, index: str, fds: str) -> None:
     ignore_endings()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -461,11 +456,12 @@ def main(address: str, index: str, fds: str) -> None:
 
         run = uvloop.run
     inherited = [int(fd) for fd in fds.split(",") if fd]
-    while (prepare := line.next_plan()) and _guarded(run, _run(line, int(index), inherited, Path(prepare.journal))):
-        gc.enable()
-        gc.unfreeze()
-        gc.collect()  # with the memory it closes files
-        line.send(control.Released("worker", int(index)))
+    with no_exit(partial(print, file=sys.stderr)):
+        while (prepare := line.next_plan()) and run(_run(line, int(index), inherited, Path(prepare.journal))):
+            gc.enable()
+            gc.unfreeze()
+            gc.collect()  # with the memory it closes files
+            line.send(control.Released("worker", int(index)))
     line.close()
     sys.stderr.flush()
     os._exit(0)  # everything is written and closed

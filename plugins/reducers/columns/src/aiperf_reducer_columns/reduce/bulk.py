@@ -225,14 +225,14 @@ class BulkRows:
         return self._counts[text] if text and self._counts is not None else ABSENT
 
     def _feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
-        return [self._decode(event) for event in events]
+        """What the endpoint says of the events; of the end marker it is asked once."""
+        if END_MARKER in events:
+            return [self._ended() if event == END_MARKER else self._endpoint.decode(event) for event in events]
+        return list(map(self._endpoint.decode, events))
 
-    def _decode(self, event: bytes) -> Delta | None:
-        """The endpoint's; what it says of the end marker is asked once."""
-        if event != END_MARKER:
-            return self._endpoint.decode(event)
+    def _ended(self) -> Delta | None:
         if self._end is None:
-            self._end = (self._endpoint.decode(event),)
+            self._end = (self._endpoint.decode(END_MARKER),)
         return self._end[0]
 
     def _rows(self, group: _Group, contents: Sequence[Any], counts: _Counts, shard: int) -> Rows:

@@ -221,7 +221,7 @@ class ShardReducer:
         assert self._behind is not None
         for number, stored in enumerate(batches_behind(self.journal, self.index, self._behind)):
             if turns.takes(number):
-                rows = self._outlets.rows(self._scored(stored))
+                rows = self._outlets.rows(self._pipeline.score(self._record_batch(stored)))
                 turns.wait(number)
                 self._outlets.write(rows)
                 turns.end(number)
@@ -239,21 +239,23 @@ class ShardReducer:
 
     def _finish_requests(self, requests: Iterable[JournalRequest], shard: int) -> None:
         """Add the rows of the requests, many at a time.  Whatever :meth:`emit` stores is of requests that are all in it."""
+        for group in self._groups(requests):
+            self._rows.finish(group, shard, self._batch)
+            if not self._batch.room:
+                self.emit()
+
+    def _groups(self, requests: Iterable[JournalRequest]) -> Iterator[list[JournalRequest]]:
+        """The requests in groups that the open batch has room for."""
         group: list[JournalRequest] = []
         most, held = min(_GROUP, self._batch.room), 0
         for request in requests:
             group.append(request)
             held += request.size
             if len(group) >= most or held >= _GROUP_BYTES:
-                self._finish_group(group, shard)
+                yield group
                 group, most, held = [], min(_GROUP, self._batch.room), 0
-        self._finish_group(group, shard)
-
-    def _finish_group(self, group: list[JournalRequest], shard: int) -> None:
         if group:
-            self._rows.finish(group, shard, self._batch)
-        if not self._batch.room:
-            self.emit()
+            yield group
 
     def emit(self) -> None:
         """Make the finished requests durable, then score, fold and export them."""
@@ -344,15 +346,15 @@ class ShardReducer:
             reduction.endless += 0 if reduction.finishing else len(stored.endless)
             if stored.grades and self.plan.plugins.grading_timeout_s is not None:
                 stored = self._graded(stored)
-            scored = self._scored(stored)
+            scored = self._pipeline.score(self._record_batch(stored))
             self._pipeline.feed(scored)
             self._outlets.give(scored)
             if self._tell is not None:
                 self._tell(scored)
 
-    def _scored(self, stored: StoredBatch) -> RecordBatch:
+    def _record_batch(self, stored: StoredBatch) -> RecordBatch:
         finishing, numbers = self.reduction.finishing, self._rows.numbers
-        return self._pipeline.score(batch_of(stored, self.plan, self._store, finishing=finishing, further=numbers))
+        return batch_of(stored, self.plan, self._store, finishing=finishing, further=numbers)
 
     def _graded(self, stored: StoredBatch) -> StoredBatch:
         """The batch with the grades of a slow grader."""
