@@ -10,7 +10,7 @@ PACKAGES := core templates suite $(patsubst %/pyproject.toml,%,$(sort $(wildcard
 PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test test-real programs isolated nightly differential check bench messages clean
+.PHONY: demo test test-real programs isolated nightly differential check bench messages walks clean
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
@@ -58,6 +58,10 @@ check: $(VENV)/.installed-tests
 # docs/troubleshooting.md, from what the program says.
 messages: $(VENV)/.installed-tests
 	@$(BIN)/python tests/messages.py
+
+# The stacks in docs/architecture.md, from a run.
+walks: $(VENV)/.installed-tests
+	@$(BIN)/python tests/walks.py
 
 bench: $(VENV)/.installed-tests
 	$(BIN)/python benchmarks/bench.py
