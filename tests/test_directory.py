@@ -114,6 +114,8 @@ def test_the_next_start_sweeps_the_temporary_directory_of_a_killed_run(aiperf: P
     os.utime(temporary / "aiperf-ab_12345", (1e9, 1e9))
     (temporary / "aiperf-pipe-ab_12345" / "run").mkdir(parents=True)  # of a pipe that was read
     (temporary / "aiperf-pipe-ab_12345" / "run" / "lock").touch()
+    (temporary / "aiperf-report-ab_12345" / "new").mkdir(parents=True)  # of a killed command
+    os.utime(temporary / "aiperf-report-ab_12345", (1e9, 1e9))
     aiperf.environment["TMPDIR"] = str(temporary)
 
     def ours() -> list[Path]:

@@ -1,9 +1,10 @@
-"""Child processes beside a run, lines to and from them, and what they print without secrets."""
+"""Child processes beside a run, what they say and print without secrets, and temporary directories."""
 
 from __future__ import annotations
 
 from aiperf.logs import scrub_output
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
+from aiperf.processes.temporary import temporary_directory
 from aiperf.registry.imports import leave
 
-__all__ = ["Inbox", "SideProcess", "fate", "ignore_endings", "leave", "scrub_output", "send_reply"]
+__all__ = ["Inbox", "SideProcess", "fate", "ignore_endings", "leave", "scrub_output", "send_reply", "temporary_directory"]

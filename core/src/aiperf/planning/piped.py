@@ -24,8 +24,8 @@ from typing import BinaryIO
 from aiperf.environment import most_piped_bytes
 from aiperf.errors import ConfigError
 from aiperf.planning.problems import ReadingInterrupted
+from aiperf.processes import temporary
 from aiperf.processes.local import ENDING
-from aiperf.rundir.journal import hold
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def _copy_of(path: Path, number: int | None, signals: list[int]) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="aiperf-pipe-"))
     copy = folder / path.name
     try:
-        lock = _locked(folder)
+        lock = temporary.lock(folder)
         with copy.open("wb") as file:
             size = _copied(path, number, file, signals)
         if not size:
@@ -75,13 +75,6 @@ def _copy_of(path: Path, number: int | None, signals: list[int]) -> Path:
     finally:
         if folder != Path():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _locked(folder: Path) -> BinaryIO:
-    """The lock by which the next run's start tells the folder of a killed process from one in use."""
-    inner = folder / "run"
-    inner.mkdir()
-    return hold(inner)
 
 
 def _copied(path: Path, number: int | None, file: BinaryIO, signals: list[int]) -> int:

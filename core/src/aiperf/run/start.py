@@ -9,12 +9,9 @@ import logging
 import os
 import resource
 import select
-import shutil
 import signal
-import stat
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic_ns
@@ -24,8 +21,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from aiperf import logs
-from aiperf.errors import AiperfError, BadJournal, ConfigError
-from aiperf.processes import local
+from aiperf.errors import AiperfError, ConfigError
+from aiperf.processes import local, temporary
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
 from aiperf.registry.patience import calls
@@ -41,7 +38,6 @@ _STOP_S = 30.0
 """Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""
 _GC_THRESHOLD = 20_000
 """Objects of the builder between two collections: an entry makes some ten, and no cycles."""
-_UNBORN_S = 60.0
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
 _LONGEST_BASE = 107 - len("/aiperf-12345678/control")
@@ -254,7 +250,10 @@ def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]
         else:
             if sockets is not None:
                 sockets.mkdir(parents=True, exist_ok=True)
-            address = f"ipc://{_private_directory(stack, sockets or _temporary_directory())}/control"
+            base = sockets or _temporary_directory()
+            temporary.sweep(base)
+            # Whoever can write to the socket can steer the run.
+            address = f"ipc://{stack.enter_context(temporary.private_directory(base))}/control"
         try:
             board = stack.enter_context(contextlib.closing(Switchboard(address)))
         except OSError as error:
@@ -267,42 +266,6 @@ def _temporary_directory() -> Path:
     """The system's directory for temporary files; ``/tmp`` where that is too deep for a socket (unix(7): 107 bytes)."""
     base = tempfile.gettempdir()
     return Path(base if len(os.fsencode(base)) <= _LONGEST_BASE else "/tmp")
-
-
-def _private_directory(stack: contextlib.ExitStack, base: Path) -> str:
-    """A directory below *base*, locked and then removed by *stack*; those that killed runs of this user left are removed.
-
-    Private to this user: whoever can write to the socket can steer the run.
-    """
-    for lock in base.glob("aiperf-*/run/lock"):
-        left = lock.parents[1]
-        with contextlib.suppress(OSError, BadJournal):  # it is in use, or has just gone
-            if left.lstat().st_uid == os.geteuid() and not left.is_symlink():
-                with hold(lock.parent):
-                    shutil.rmtree(left)
-    for left in base.glob("aiperf-????????"):
-        if not _is_unborn(left):
-            continue
-        with contextlib.suppress(OSError):
-            shutil.rmtree(left)
-    directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-", dir=base))
-    new = Path(directory, "new")
-    new.mkdir()
-    stack.enter_context(hold(new))
-    new.rename(new.with_name("run"))  # it counts as left behind only with its lock
-    return directory
-
-
-def _is_unborn(left: Path) -> bool:
-    """Whether it is what a run of this user left that was killed before its directory had a lock: nothing, for a minute."""
-    try:
-        about = left.lstat()
-        old = time.time() - about.st_mtime > _UNBORN_S
-        if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode) or not old:
-            return False
-        return {str(path.relative_to(left)) for path in left.rglob("*")} <= {"new", "new/lock"}
-    except OSError:  # it has just gone
-        return False
 
 
 def told(lines: Sequence[str], code: int) -> AiperfError:

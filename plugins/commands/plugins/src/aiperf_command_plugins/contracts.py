@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
@@ -83,10 +82,10 @@ def check(
 
 def _tried(subjects: Subjects, limit_s: float) -> Iterator[CheckReport]:
     """Reports of a process on *subjects*, until it has tried them all or fails at one, which is the last report."""
+    from aiperf.parts.processes import temporary_directory
     from aiperf.testing import write_subjects
 
-    with tempfile.TemporaryDirectory(prefix="aiperf-validate-") as name:
-        folder = Path(name)
+    with temporary_directory("validate") as folder:
         (folder / _REPORTS).touch()
         write_subjects(folder, subjects, "test_subjects", [f"TestSubject{i}" for i in range(len(subjects.tried))])
         (folder / "pytest.ini").write_text("[pytest]\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -152,12 +151,13 @@ def _make(directory: Path) -> None:
 def _json(summary: Summary, plan: Plan, target: Target) -> str:
     """The summary as the run's json exporter writes it."""
     from aiperf.parts import reporting
+    from aiperf.parts.processes import temporary_directory
 
     chosen = [ref for ref in plan.plugins.exporters if ref.name == "json"]
     if not chosen:
         raise AiperfError("--json needs the json exporter, which this run did not have", "leave --json out")
-    with tempfile.TemporaryDirectory(prefix="aiperf-report-") as directory:
-        elsewhere = replace(target, directory=Path(directory))
+    with temporary_directory("report") as directory:
+        elsewhere = replace(target, directory=directory)
         written: list[Artifact]
         written, failures = reporting.run_summary_exporters(summary, plan.replacing(exporters=tuple(chosen)), elsewhere)
         if failures:

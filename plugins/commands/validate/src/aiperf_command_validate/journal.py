@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import os
-import tempfile
 import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 
 from aiperf import AiperfError, Plan
 from aiperf.parts import reporting
+from aiperf.parts.processes import temporary_directory
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.registry import InstalledPlugins
@@ -47,8 +47,8 @@ def reported(run: FinishedRun, summary: dict[str, Any] | None, installed: Instal
     """
     summary = summary or {}
     _check_versions(run.plan, summary, installed)
-    with tempfile.TemporaryDirectory(prefix="aiperf-validate-") as folder:
-        yield _report(run, summary, installed, Path(folder))
+    with temporary_directory("validate") as folder:
+        yield _report(run, summary, installed, folder)
 
 
 def compare(directory: Path, expected: Iterable[Path], faults: Faults) -> None:

@@ -1,0 +1,74 @@
+"""Directories for temporary files: locked while they are in use; the next run removes those of killed processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from aiperf.errors import BadJournal
+from aiperf.rundir.journal import hold
+
+_LOCKED, _UNLOCKED = "run", "new"
+_UNBORN_S = 60.0
+
+
+def lock(directory: Path) -> BinaryIO:
+    """Lock a directory named ``aiperf-…`` until the file is closed, or this process ends: :func:`sweep` leaves it alone."""
+    new = directory / _UNLOCKED
+    new.mkdir()
+    file = hold(new)
+    new.rename(directory / _LOCKED)  # it counts as left behind only with its lock
+    return file
+
+
+@contextlib.contextmanager
+def private_directory(base: Path | None = None, what: str = "") -> Iterator[Path]:
+    """``aiperf-WHAT-…`` below *base*, locked for the block and then removed.
+
+    base: None is the system's directory for temporary files.
+    """
+    prefix = f"aiperf-{what}-" if what else "aiperf-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=base) as name, contextlib.closing(lock(Path(name))):
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def temporary_directory(what: str) -> Iterator[Path]:
+    """An empty directory for the block.  *what*: a word of its name, for a user who finds it."""
+    with private_directory(what=what) as directory:
+        empty = directory / "files"
+        empty.mkdir()
+        yield empty
+
+
+def sweep(base: Path) -> None:
+    """Remove the directories below *base* that killed processes of this user left."""
+    for file in base.glob(f"aiperf-*/{_LOCKED}/lock"):
+        left = file.parents[1]
+        with contextlib.suppress(OSError, BadJournal):  # it is in use, or has just gone
+            if left.lstat().st_uid == os.geteuid() and not left.is_symlink():
+                with hold(file.parent):
+                    shutil.rmtree(left)
+    for left in [*base.glob("aiperf-????????"), *base.glob("aiperf-*-????????")]:
+        if _is_unborn(left):
+            with contextlib.suppress(OSError):
+                shutil.rmtree(left)
+
+
+def _is_unborn(left: Path) -> bool:
+    """Whether it is what a process of this user left that was killed before its directory had a lock: nothing, for a minute."""
+    try:
+        about = left.lstat()
+        old = time.time() - about.st_mtime > _UNBORN_S
+        if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode) or not old:
+            return False
+        return {str(path.relative_to(left)) for path in left.rglob("*")} <= {_UNLOCKED, f"{_UNLOCKED}/lock"}
+    except OSError:  # it has just gone
+        return False
