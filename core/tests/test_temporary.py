@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from aiperf.parts.processes import temporary_directory
-from aiperf.processes.temporary import sweep
+from aiperf.rundir.temporary import sweep
 
 HOLDS = """
 import time

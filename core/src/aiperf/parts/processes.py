@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiperf.logs import scrub_output
 from aiperf.processes.local import Inbox, SideProcess, fate, ignore_endings, send_reply
-from aiperf.processes.temporary import temporary_directory
 from aiperf.registry.imports import leave
+from aiperf.rundir.temporary import temporary_directory
 
 __all__ = ["Inbox", "SideProcess", "fate", "ignore_endings", "leave", "scrub_output", "send_reply", "temporary_directory"]

@@ -24,8 +24,8 @@ from typing import BinaryIO
 from aiperf.environment import most_piped_bytes
 from aiperf.errors import ConfigError
 from aiperf.planning.problems import ReadingInterrupted
-from aiperf.processes import temporary
 from aiperf.processes.local import ENDING
+from aiperf.rundir import temporary
 
 log = logging.getLogger(__name__)
 

@@ -22,10 +22,11 @@ import msgspec
 
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError
-from aiperf.processes import local, temporary
+from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
 from aiperf.registry.patience import calls
+from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, journal_of
 from aiperf.sdk.plan import OutputPlan, Plan
