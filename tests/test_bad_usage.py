@@ -19,10 +19,13 @@ COUNTS = frozenset((
 ))  # fmt: skip
 HOLDERS = frozenset(("usage", "prompt_tokens_details", "completion_tokens_details", "input_tokens_details"))
 BAD = {
-    "a negative number": -1, "a part of a token": 2.5, "a text": "7", "true": True, "an object": {"a": 1}, "a list": [1],
-    "a huge number": 1e300, "64 bits": 1 << 63, "more bits": 10**30,
+    "a negative number": -1, "a part of a token": 2.5, "a text": "7", "an empty text": "", "true": True, "false": False,
+    "an object": {"a": 1}, "no member": {}, "a list": [1], "no element": [], "a huge number": 1e300, "64 bits": 1 << 63,
+    "more bits": 10**30,
 }  # fmt: skip
 NO_OBJECTS = {"a number": 7, "a text": "seven", "true": True, "a list": [1], "a part": 0.5}
+NOTHING = {"zero": 0, "an empty text": "", "false": False, "no element": [], "no member": {}}
+"""What says no more than null, in place of the whole usage."""
 HAVE = sorted(name for name, kind in TYPES.items() if kind.usage)
 
 
@@ -105,3 +108,11 @@ def test_usage_that_is_no_object_fails_no_answer_and_is_noticed(name: str, read:
 def test_a_count_that_is_null_is_none_and_nothing_is_wrong(name: str, read: Read) -> None:
     for answer in read(TYPES[name], COUNTS, None):
         assert answer.error is None and answer.stamps and not answer.counts().unread
+
+
+@pytest.mark.parametrize("value", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize(("name", "read"), OWN, ids=[f"{name}-{read.__name__}" for name, read in OWN])
+def test_usage_that_says_nothing_fails_no_answer(name: str, read: Read, value: Any) -> None:
+    for answer in read(TYPES[name], HOLDERS, value):
+        assert answer.error is None and answer.stamps and not answer.unreadable
+        assert sound(answer.counts())
