@@ -167,6 +167,18 @@ def test_estimates_with_their_bounds_have_no_fault(results, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == f"{results.path}: nothing is wrong"
 
 
+def test_errors_that_differ_in_their_cause_are_counted_apart(results):
+    error = {"message": "lost", "type": "OSError"}
+    results.summary["error_summary"] = [{"error_details": {**error, "cause": cause}, "count": 1} for cause in "ab"]
+    for number, cause in ((1, "a"), (2, "b")):
+        results.records[number] = {**results.record(number), "error": {**error, "cause": cause}}
+    results.write()
+    assert not [fault for fault in results.faults() if "error_summary counts" in fault]
+    results.records[2]["error"]["cause"] = "a"
+    results.write()
+    assert [fault for fault in results.faults() if "error_summary counts" in fault]
+
+
 @pytest.mark.parametrize(("intervals", "faults"), [({}, 1), ({"intervals": {"upper": [1.0]}}, 0)])
 def test_a_rate_follows_as_exactly_as_its_value_is_known(intervals, faults):
     found = Faults()

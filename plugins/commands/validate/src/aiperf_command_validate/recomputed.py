@@ -280,7 +280,7 @@ def _errors(summary: dict[str, Any], records: Records, unseen: int, name: str, f
     """How often each error came; kinds that are counted together are left out."""
     for entry in summary.get("error_summary", ()):
         details = entry.get("error_details", {}) if isinstance(entry, dict) else {}
-        key = details.get("message"), details.get("type"), details.get("code")
+        key = records.error_key(details)
         if str(key[0]).startswith("more than "):
             continue
         told, lines = entry.get("count", 0), records.errors[key]

@@ -57,8 +57,8 @@ class Records:
         """Metrics of the profiling requests."""
         self.warmup: dict[str, Values] = {}
         self.warmup_failed = 0
-        self.errors: Counter[tuple[Any, Any, Any]] = Counter()
-        """Errors of the profiling requests: message, type and code."""
+        self.errors: Counter[tuple[Any, ...]] = Counter()
+        """Errors of the profiling requests, by :meth:`error_key`."""
         self.reasons: Counter[str] = Counter()
         """Why answers of profiling requests ended, by ``finish_reason``."""
         self.good_in_slice: Counter[int] = Counter()
@@ -101,7 +101,7 @@ class Records:
                 self.reasons[str(data["finish_reason"])] += 1
             error = line.get("error")
             if isinstance(error, dict):
-                self.errors[error.get("message"), error.get("type"), error.get("code")] += 1
+                self.errors[self.error_key(error)] += 1
             elif error is None:
                 self.good_in_slice[group] += 1
         if kind in ("profiling", "warmup"):
@@ -191,6 +191,10 @@ class Records:
                 if not math.isclose(told, value, rel_tol=relative, abs_tol=_CLOSE_MS):
                     follows = f"{tag} is {told:.10g}, which is {value:.10g} by {' and '.join(names)}"
                     self.faults.add(self.name, follows, number, kind="metrics that contradict others")
+
+    def error_key(self, error: dict[str, Any]) -> tuple[Any, ...]:
+        """What errors that are counted together have in common; the reference counts those of all causes together."""
+        return tuple(error.get(name) for name in ("message", "type", "code", *(("cause",) if self.ours else ())))
 
     def profiling_times(self) -> tuple[Any, Any, Any]:
         """Starts and ends of the profiling requests, and the ends again, in ns since 1970; -1 where one is unknown."""
