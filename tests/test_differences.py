@@ -316,7 +316,8 @@ HELD = {
         "test_unreachable.py::test_a_server_that_never_lived_ends_the_run_in_time",
         "test_unreachable.py::test_the_report_names_the_moment_when_a_server_died",
         "test_unreachable.py::test_a_gap_in_mid_run_is_told_with_its_length",
-        "test_reach.py::test_a_typed_limit_always_holds",
+        "test_reach.py::test_a_typed_limit_always_holds_and_none_beside_a_duration",
+        "test_reach.py::test_a_run_ends_by_time_where_all_of_its_phases_do",
     ),
     "a limit of this machine (open files, local ports)": (
         "transports/refusals.py::test_an_exhausted_client_is_no_fault_of_the_server",
