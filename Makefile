@@ -30,7 +30,7 @@ programs: $(VENV)/.installed-tests
 isolated: $(VENV)/.installed-tests
 	$(BIN)/python tests/isolated.py
 
-# Tests marked `long`, ten minutes of fuzzing for each target, and every cell of the fault table and of the kill table; writes
+# Tests marked `long`, ten minutes of fuzzing for each target, and every cell of the fault, kill and away tables; writes
 # docs/reliability.md.  Words for the script:
 # make nightly NIGHTLY="--keep"
 nightly: $(VENV)/.installed-tests

@@ -25,7 +25,7 @@ from typing import Any
 
 from aiperf_testing.server import answer, chunk, chunked_head
 
-ANSWERED, IN_FLIGHT, CLIENT_GONE = "answered", "in flight", "client gone"
+ANSWERED, IN_FLIGHT, CLIENT_GONE, SERVER_GONE = "answered", "in flight", "client gone", "server gone"
 TOKENS = 6
 """Pieces of content in a whole answer."""
 STEP_S = 0.005
@@ -35,6 +35,7 @@ HUGE_BYTES = 3 << 20
 LATE_S = 0.02
 IDLE_S = 0.004
 
+_BACKLOG = 512
 _PROMPT = re.compile("fault=([a-z0-9_]+)")
 _RESET = struct.pack("ii", 1, 0)
 _GARBAGE = b"\x00\xff\xfeSSH-2.0-nothing like HTTP\r\n\r\n" * 3
@@ -46,7 +47,7 @@ class Row:
     """A request as the server saw it.  Times are CLOCK_MONOTONIC ns.
 
     nth: its place on its connection, from 0.  content: when each piece of content had been handed to the socket.
-    outcome: ANSWERED for a whole answer with status 200, the name of the fault, CLIENT_GONE or IN_FLIGHT.
+    outcome: ANSWERED for a whole answer with status 200, the name of the fault, CLIENT_GONE, SERVER_GONE or IN_FLIGHT.
     sent_bytes: of the answer.  ended_ns: None while in flight.
     """
 
@@ -110,16 +111,21 @@ class FaultServer:
 
     rows: its log, in the order of receipt.  accepted: connections.  refused_at_once: connections reset before a byte was read.
     reset_accepts: reset every third connection so.  ready: while False, every request gets a 503 that is not in the log.
+    away: it refuses connections until it comes.
     """
 
-    def __init__(self, *, reset_accepts: bool = False, step_s: float = STEP_S, tokens: int = TOKENS) -> None:
+    def __init__(
+        self, *, reset_accepts: bool = False, step_s: float = STEP_S, tokens: int = TOKENS, away: bool = False
+    ) -> None:
         self.rows: list[Row] = []
         self.accepted = self.refused_at_once = self.looks = 0
         self.ready = True
         self.tokens, self._step_s, self._reset_accepts = tokens, step_s, reset_accepts
         self._hold_from: int | None = None
         self._hold_after = 0
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._listening, self._away = _bound(0), away
+        if not away:
+            self._listening.listen(_BACKLOG)
         self._closed_port = socket.socket()  # bound and never listening: connections to it are refused
         self._closed_port.bind(("127.0.0.1", 0))
         self._loop = asyncio.new_event_loop()
@@ -143,6 +149,15 @@ class FaultServer:
     def release(self) -> None:
         self._loop.call_soon_threadsafe(self._released.set)
 
+    def leave(self) -> None:
+        """Close every connection, and refuse others until :meth:`come`."""
+        asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result()
+
+    def come(self) -> None:
+        """Listen again, at the same address."""
+        self._listening.listen(_BACKLOG)
+        self._loop.call_soon_threadsafe(lambda: self._spawn(self._accept()))
+
     def answered(self) -> list[Row]:
         return [row for row in list(self.rows) if row.outcome == ANSWERED]
 
@@ -150,7 +165,6 @@ class FaultServer:
         return [row for row in list(self.rows) if row.outcome == IN_FLIGHT]
 
     def __enter__(self) -> FaultServer:
-        self._listening.setblocking(False)
         self._thread.start()
         return self
 
@@ -163,7 +177,8 @@ class FaultServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._spawn(self._accept())
+        if not self._away:
+            self._spawn(self._accept())
         self._loop.run_forever()
         for task in self._tasks:
             task.cancel()
@@ -174,6 +189,17 @@ class FaultServer:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _leave(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        _, port = self._listening.getsockname()
+        self._listening.close()
+        self._listening = _bound(port)
+        for row in self.in_flight():
+            row.outcome = SERVER_GONE
 
     async def _accept(self) -> None:
         while True:
@@ -246,6 +272,15 @@ class FaultServer:
         row.ended_ns = time.monotonic_ns()
         row.outcome = CLIENT_GONE if line.gone else ANSWERED
         return True
+
+
+def _bound(port: int) -> socket.socket:
+    """A socket that has the port and doesn't listen yet: connections to it are refused."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", port))
+    sock.setblocking(False)
+    return sock
 
 
 def _event(value: dict[str, Any]) -> bytes:

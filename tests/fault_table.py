@@ -7,18 +7,26 @@ A cell is one run in which every third request meets the fault.  What is judged:
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aiperf_testing.server import Certificate, answer
 from fault_server import ANSWERED, ENDLESS_BYTES, FAULT_NAMES, HUGE_BYTES, FaultServer, Row
 from program import Done, Program
+from wrong_servers import WrongServer
 
 REFUSED, RESET_ACCEPT, MIXED = "refused", "reset_accept", "all of them"
+NO_TLS, SILENT_TO_TLS, OLD_TLS = "no_tls", "silent_to_tls", "old_tls"
 FAULTS = {
     REFUSED: "connection refused (one of two URLs)",
+    NO_TLS: "https on a port of plain http, which answers 400 (one of two URLs)",
+    SILENT_TO_TLS: "https on a port of plain http, which is silent (one of two URLs)",
+    OLD_TLS: "TLS 1.0 alone (one of two URLs)",
     RESET_ACCEPT: "reset before any byte of the request is read",
     "reset_request": "reset after the request",
     "reset_late": "reset 20 ms after the request",
@@ -49,11 +57,14 @@ FAULTS = {
 """Each fault and its line in the table."""
 MODES = ("burst", "request_rate", "fixed_schedule", "user_centric")
 TRANSPORTS = ("kernel", "aiohttp")
-REQUESTS = 18
+REQUESTS, FEW_REQUESTS = 18, 6
+"""The few are of a cell in which half of them take 30 s."""
 TIMEOUT_S = 5
 """Of requests in cells with a stall; an answer without one takes some 50 ms."""
 CLOSING = frozenset({"idle_fin", "close_race"})
 """Faults behind a whole answer."""
+CAUSES = {REFUSED: "nobody_listens", NO_TLS: "no_tls", SILENT_TO_TLS: "no_answer_to_tls", OLD_TLS: "old_tls"}
+"""Faults of the second of two URLs, at which no request is received, and what the report says of their cause."""
 ENDS = frozenset({"completed", "error", "cut", "empty"})
 """Outcomes of arrivals of a run that nobody interrupts."""
 
@@ -82,11 +93,24 @@ def prompts(cell: FaultCell) -> list[str]:
     if cell.fault == MIXED:
         names: list[str | None] = [name for fault in FAULT_NAMES for name in (fault, None)]
     else:
-        names = [cell.fault if n % 3 == 1 and cell.fault in FAULT_NAMES else None for n in range(REQUESTS)]
+        count = FEW_REQUESTS if cell.fault == SILENT_TO_TLS else REQUESTS
+        names = [cell.fault if n % 3 == 1 and cell.fault in FAULT_NAMES else None for n in range(count)]
     return [f"line {n}" if name is None else f"line {n} fault={name}" for n, name in enumerate(names)]
 
 
-def words(cell: FaultCell, server: FaultServer, folder: Path) -> list[str]:
+@contextmanager
+def second_url(cell: FaultCell, server: FaultServer, folder: Path) -> Iterator[str]:
+    """A URL at which no request can be sent."""
+    if cell.fault not in (NO_TLS, SILENT_TO_TLS, OLD_TLS):
+        yield server.dead_url
+        return
+    certificate = Certificate.made(folder) if cell.fault == OLD_TLS else None
+    page = b"" if cell.fault == SILENT_TO_TLS else answer(b"Bad Request", status=400, content_type="text/plain")
+    with WrongServer(page, certificate=certificate, old_tls=True, silent=cell.fault == SILENT_TO_TLS) as wrong:
+        yield f"https://{wrong.address}"
+
+
+def words(cell: FaultCell, server: FaultServer, second: str, folder: Path) -> list[str]:
     """The command line of the cell's run; its data set is written to *folder*."""
     texts = prompts(cell)
     file = folder / "prompts.jsonl"
@@ -104,11 +128,12 @@ def words(cell: FaultCell, server: FaultServer, folder: Path) -> list[str]:
     else:
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     urls = ["--url", server.url]
-    if cell.fault == REFUSED:
-        urls += ["--url", server.dead_url]
+    if cell.fault in CAUSES:
+        urls += ["--url", second]
     elif cell.fault == MIXED:
-        urls = ["--url", f"{server.url}=7", "--url", f"{server.dead_url}=1", "--url-strategy", "weighted"]
+        urls = ["--url", f"{server.url}=7", "--url", f"{second}=1", "--url-strategy", "weighted"]
     timeout = ["--request-timeout-seconds", str(TIMEOUT_S)] if cell.fault in ("stall", MIXED) else []
+    timeout += ["--unreachable-timeout", "0"] if cell.fault == SILENT_TO_TLS else []  # the last users may all wait there
     return [
         "profile", "--model", "m", *urls, "--endpoint-type", "chat", "--streaming", "--transport", cell.transport,
         "--tokenizer", "builtin", "--use-server-token-count", "--input-file", str(file), *load,
@@ -122,13 +147,16 @@ def run(cell: FaultCell, folder: Path, *, validate: bool = True) -> list[str]:
     temporary.mkdir()
     aiperf = Program(folder)
     aiperf.environment["TMPDIR"] = str(temporary)
-    with FaultServer(reset_accepts=cell.fault in (RESET_ACCEPT, MIXED)) as server:
-        running = aiperf.start(*words(cell, server, folder))
+    with (
+        FaultServer(reset_accepts=cell.fault in (RESET_ACCEPT, MIXED)) as server,
+        second_url(cell, server, folder) as second,
+    ):
+        running = aiperf.start(*words(cell, server, second, folder))
         try:
             done = running.end(180)
         except AssertionError as error:
             return [str(error)[-600:]]
-        problems = judge(cell, done, server, len(prompts(cell)))
+        problems = judge(cell, done, server, second)
     problems += [f"process left: {command}" for command in running.survivors()]
     problems += [f"file left: {path.name}" for path in temporary.iterdir()]
     problems += [f"draft left: {path.name}" for path in done.artifacts.rglob("*draft*")]
@@ -138,7 +166,7 @@ def run(cell: FaultCell, folder: Path, *, validate: bool = True) -> list[str]:
     return problems
 
 
-def judge(cell: FaultCell, done: Done, server: FaultServer, planned: int) -> list[str]:
+def judge(cell: FaultCell, done: Done, server: FaultServer, second: str) -> list[str]:
     """What the results say against the server's log, a sentence for each contradiction."""
     if done.code not in (0, 1):
         return [f"exit code {done.code}: {done.last_words}"]
@@ -150,10 +178,11 @@ def judge(cell: FaultCell, done: Done, server: FaultServer, planned: int) -> lis
     for row in server.rows:
         by_id.setdefault(row.request_id, []).append(row)
     return [
-        *_arrivals(ledger, planned),
-        *_outcomes(cell, ledger, by_id, server),
+        *_arrivals(ledger, len(prompts(cell))),
+        *_outcomes(cell, ledger, by_id, server, second),
         *_counts(done, ledger),
         *_bounds(done, server),
+        *_causes(cell, done, ledger, second),
     ]
 
 
@@ -173,7 +202,7 @@ def _arrivals(ledger: Sequence[dict[str, Any]], planned: int) -> Iterator[str]:
 
 
 def _outcomes(
-    cell: FaultCell, ledger: Sequence[dict[str, Any]], by_id: dict[str, list[Row]], server: FaultServer
+    cell: FaultCell, ledger: Sequence[dict[str, Any]], by_id: dict[str, list[Row]], server: FaultServer, second: str
 ) -> Iterator[str]:
     unknown = set(by_id) - {row.get("x_request_id") for row in ledger}
     if unknown:
@@ -182,7 +211,7 @@ def _outcomes(
     wrong: dict[str, list[int]] = {}
     for row in ledger:
         seen = by_id.get(row.get("x_request_id", ""), [])
-        dead = row.get("url") == server.dead_url
+        dead = row.get("url") == second
         unreceived += not seen and not dead
         for problem in _arrival(row, seen, dead=dead):
             wrong.setdefault(problem, []).append(row["n"])
@@ -191,16 +220,16 @@ def _outcomes(
     crossed = sum(row.fault == "close_race" for row in server.rows)  # a close with the next request unread is a reset
     if not (cell.fault == RESET_ACCEPT) <= unreceived <= server.refused_at_once + crossed:
         yield f"{unreceived} arrivals never reached the server, which reset {server.refused_at_once} connections at once"
-    if cell.fault not in (REFUSED, RESET_ACCEPT, MIXED) and not any(each.fault for each in server.rows):
+    if cell.fault not in (*CAUSES, RESET_ACCEPT, MIXED) and not any(each.fault for each in server.rows):
         yield "the fault never happened"
     if cell.fault not in (RESET_ACCEPT, MIXED, *CLOSING) and (moved := sum("reconnected" in row for row in ledger)):
         yield f"{moved} arrivals went to a second connection, and no idle one was closed"
 
 
 def _arrival(row: dict[str, Any], seen: Sequence[Row], *, dead: bool) -> Iterator[str]:
-    """What the ledger's row says against the server's rows of that request.  *dead*: it went to the URL that refuses."""
+    """What the ledger's row says against the server's rows of that request.  *dead*: it went to the second URL."""
     if dead and seen:
-        yield "went to the URL that refuses, and the server received them"
+        yield "went to the second URL, and the first one's server received them"
     if any(each.outcome == ANSWERED for each in seen) != (row["outcome"] == "completed"):
         yield f"are {row['outcome']}; the server's log: {', '.join(each.outcome for each in seen) or 'never received'}"
     if len(seen) > 1:
@@ -208,7 +237,7 @@ def _arrival(row: dict[str, Any], seen: Sequence[Row], *, dead: bool) -> Iterato
     if seen and row.get("sent_ns") is None:
         yield "were received and are not called sent"
     if dead and row.get("sent_ns") is not None:
-        yield "were refused and are called sent"
+        yield "went to the second URL, where nothing can be sent, and are called sent"
 
 
 def _counts(done: Done, ledger: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -242,3 +271,23 @@ def _bounds(done: Done, server: FaultServer) -> Iterator[str]:
     size = (done.artifacts / "profile_export.jsonl").stat().st_size
     if size >= HUGE_BYTES:
         yield f"the per-request file has {size:,} bytes"
+
+
+def _causes(cell: FaultCell, done: Done, ledger: Sequence[dict[str, Any]], second: str) -> Iterator[str]:
+    """The report has the one cause of the failures at the second URL, names that URL alone, and has one duration at most."""
+    if cell.fault not in CAUSES:
+        return
+    lost = sum(row.get("url") == second for row in ledger)
+    if not 0 < lost < len(ledger):
+        yield f"{lost} of {len(ledger)} arrivals went to the second URL"
+    findings = [found for found in done.json()["measurement"]["findings"] if found.get("scope") == "failed requests"]
+    if [found["kind"] for found in findings] != [CAUSES[cell.fault]]:
+        yield f"the causes told are {[found['sentence'] for found in findings]}"
+    for found in findings:
+        sentence = found["sentence"]
+        if f"-u {second}" not in sentence or sentence.count("-u ") != 1:
+            yield f"the cause is not told of the second URL alone: {sentence}"
+        if found["numbers"]["requests"] != lost:
+            yield f"the cause is told of {found['numbers']['requests']} requests, and {lost} went to the second URL"
+        if (told := re.findall(r"[\d.]+ s\b", sentence)) != ["30 s"] * (cell.fault == SILENT_TO_TLS):
+            yield f"the durations told are {told}: {sentence}"

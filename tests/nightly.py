@@ -1,4 +1,4 @@
-"""Runs the whole fault table, the whole kill table and the soaks, and writes all to docs/reliability.md.
+"""Runs the whole fault table, the kill table, the away table and the soaks, and writes all to docs/reliability.md.
 
 usage: nightly.py [--jobs N] [--only TEXT] [--keep] [--page-only]
 
@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
 
+import away_table
 import busy_table
 import fault_table
 import kill_table
@@ -99,6 +100,12 @@ class Nightly:
         self._add(name, problems, took_s=took_s)
         shutil.rmtree(folder)
 
+    def away(self, cell: away_table.AwayCell) -> None:
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        problems, told = away_table.run(cell, folder)
+        self._add(away_name(cell), problems, told=told)
+        shutil.rmtree(folder)
+
     def soak(self, transport: str) -> None:
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         problems, told = soak.run(soak.SECONDS, soak.STREAMS, transport, folder)
@@ -117,6 +124,10 @@ def fault_name(cell: fault_table.FaultCell) -> str:
 
 def kill_name(cell: kill_table.KillCell) -> str:
     return f"kill {cell.name}"
+
+
+def away_name(cell: away_table.AwayCell) -> str:
+    return f"away {cell.name}"
 
 
 def soak_name(transport: str) -> str:
@@ -143,6 +154,8 @@ def run(results: Results, jobs: int, only: str, keep: bool) -> None:
         tasks += [pool.submit(night.fault, cell) for cell in faults]
         for task in tasks:
             task.result()
+        with ThreadPoolExecutor(away_table.AT_ONCE) as waiting:
+            list(waiting.map(night.away, (cell for cell in away_table.cells() if wanted(away_name(cell)))))
         for each in filter(wanted, busy_table.CELLS):  # alone, because they are timed
             night.busy(each)
         for transport in fault_table.TRANSPORTS:
@@ -150,14 +163,23 @@ def run(results: Results, jobs: int, only: str, keep: bool) -> None:
                 night.soak(transport)  # alone, too: beside another run it would be the server that is measured
 
 
-_ENDS = (
-    "", "## A server that is away, and runs that fail", "",
-    "Held by `tests/test_unreachable.py`, `tests/test_messages.py`, `tests/test_watching_the_load.py` and",
-    "`core/tests/test_reach.py`, which plays gaps of 3, 30 and 90 s:", "",
+_AWAY = (
+    "## A server that is away", "", "{count}", "",
+    "The server closes its connections, and refuses others until it is back at its address. A cell passes where each arrival",
+    "has one outcome, which is `completed` exactly where the server sent the whole answer; a run ends, with exit code 1 and",
+    "the rest of its arrivals `never_sent`, exactly where its limit says; the lines come when they are due, and the one on the",
+    "server's return has the gap and the number of requests that failed in it; `aiperf validate` finds nothing.", "",
+    "{rows}", "",
     "- After 3 s without any connection a line says so, every 10 s again, with the failed requests and the last reason;",
     "  once the server is back, one has the length of the gap. Attempts to connect that nobody answers count, too.",
-    "- A run that was never connected ends after 10 s. One that was ends after 60 s without a connection, unless a duration",
-    "  ends its load. A typed `--unreachable-timeout` always holds. The other arrivals are `never_sent`; exit code 1.",
+    "- A run that was never connected ends after 10 s, and one that was after 60 s without a connection. Where",
+    "  `--benchmark-duration` ends the run, neither does: time ends it anyway. A warmup without a duration keeps the limits,",
+    "  also before a profiling phase with one. A typed `--unreachable-timeout` always holds.", "",
+    "Held by `tests/test_unreachable.py` and `core/tests/test_reach.py`, too.",
+)
+_ENDS = (
+    "", "## Runs that fail", "",
+    "Held by `tests/test_messages.py` and `tests/test_watching_the_load.py`:", "",
     "- No request succeeded: the verdict is `none` with its reason, and the exit code 1. More than half failed, or a larger",
     "  share than `--failed-request-threshold`: exit code 1, with a sentence.",
     "- A stop behind the end of the last arrival leaves complete results; the exit code is the signal's.",
@@ -169,8 +191,8 @@ def page(results: Results) -> str:
     return "\n".join([
         "# Reliability", "",
         "What a run says of itself on a bad day, judged by the log of the server it talked to. Written by `make nightly`",
-        "(`tests/nightly.py`; the cells are in `tests/fault_table.py` and `tests/kill_table.py`). A short form is part of",
-        "`make test`. ✔ passes, ✘ fails, ? has not run; reasons of failures stand below each table.", "",
+        "(`tests/nightly.py`; the cells are in `tests/fault_table.py`, `kill_table.py` and `away_table.py`). A short form of",
+        "faults and signals is part of `make test`. ✔ passes, ✘ fails, ? has not run; reasons of failures stand below each table.", "",
         *_provenance(results), "",
         "## Faults of the server", "", _count("fault", map(fault_name, faults), results), "",
         "Every third request meets the fault. A cell passes where each planned arrival has one outcome, which is `completed`",
@@ -193,6 +215,7 @@ def page(results: Results) -> str:
         "request reaches the server's program twice; what it read stands once in the ledger; what it never read is a failure.",
         "A close that finds the next request unread in the server's system is a reset, and that request a failure.", "",
         *_soaks(results),
+        *_away(results),
         *_ENDS,
     ]).rstrip() + "\n"  # fmt: skip
 
@@ -248,6 +271,19 @@ def _busy_rows(results: Results) -> list[str]:
         took = f"{results.by_name[name].took_s:.1f} s" if name in results.by_name else "–"
         lines.append(f"| {told} | {_sign(name, results)} | {took} |")
     return lines
+
+
+def _away(results: Results) -> list[str]:
+    names = [away_name(cell) for cell in away_table.cells()]
+    head = f"| the server is away for | ends after | {' | '.join(fault_table.TRANSPORTS)} |"
+    rows = [head, f"|---|---|{'---|' * len(fault_table.TRANSPORTS)}"]
+    for absence, about in away_table.ABSENCES.items():
+        each = [away_name(away_table.AwayCell(absence, transport)) for transport in fault_table.TRANSPORTS]
+        happened = [f"{_sign(name, results)} {results.by_name[name].told if name in results.by_name else ''}" for name in each]
+        ends = "–" if about.ends_s is None else f"{about.ends_s} s"
+        rows.append(f"| {about.told} | {ends} | {' | '.join(map(str.strip, happened))} |")
+    values = {"count": _count("away", names, results), "rows": "\n".join([*rows, "", *_reasons(names, results)]).rstrip()}
+    return [line.format_map(values) for line in _AWAY]
 
 
 def _losses(results: Results) -> list[str]:

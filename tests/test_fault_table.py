@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import away_table
 import fault_table
 import kill_table
 import nightly
@@ -23,10 +24,12 @@ def test_the_table_has_every_fault_in_every_mode() -> None:
     assert len(set(names)) == len(names) == len(fault_table.FAULTS) * 4 * 2
 
 
-def test_the_page_counts_every_cell_of_both_tables() -> None:
+def test_the_page_counts_every_cell_of_all_tables() -> None:
     page = nightly.PAGE.read_text()
     faults, kills = page.partition("## A busy machine")[0].split("## Signals to the run")
+    away = page.partition("## A server that is away")[2].partition("## Runs that fail")[0]
     for text, names in (
+        (away, [cell.name for cell in away_table.cells()]),
         (faults, [cell.name for cell in fault_table.cells()]),
         (kills, [cell.name for cell in kill_table.cells()]),
     ):

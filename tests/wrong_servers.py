@@ -10,6 +10,7 @@ import contextlib
 import socket
 import ssl
 import threading
+import warnings
 
 from aiperf_testing.server import Certificate
 
@@ -17,17 +18,23 @@ from aiperf_testing.server import Certificate
 class WrongServer:
     """Answers each request with *reply*, and closes.
 
-    certificate: speak TLS.  silent: take requests, and answer none.  listens: else its port is taken, and refuses connections.
+    certificate: speak TLS.  old_tls: TLS 1.0 alone.  silent: take requests, and answer none.  listens: else its port is taken,
+    and refuses connections.
     """
 
     def __init__(
-        self, reply: bytes = b"", *, certificate: Certificate | None = None, silent: bool = False, listens: bool = True
+        self, reply: bytes = b"", *, certificate: Certificate | None = None, old_tls: bool = False, silent: bool = False,
+        listens: bool = True,
     ) -> None:
         self._reply, self._silent = reply, silent
         self._context: ssl.SSLContext | None = None
         if certificate is not None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(certificate.cert, certificate.key)
+            if old_tls:
+                self._context.set_ciphers("ALL:@SECLEVEL=0")
+                with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+                    self._context.minimum_version = self._context.maximum_version = ssl.TLSVersion.TLSv1
         self._listening = socket.socket()
         self._listening.bind(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
