@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import busy_table
@@ -42,6 +43,7 @@ class Thing(Companion):
 """
 HANGS = "threading.Lock().acquire(); threading.Event().wait() or time.sleep(3600)"
 LOOPS = "while True: pass"
+SYNTHETIC = ("--isl", "10", "--osl", "4")
 NAMED = "the plugin {0}:bad of acme-bad 0.9 "
 
 
@@ -51,7 +53,9 @@ def simulator() -> object:
         yield server
 
 
-def start(folder: Path, simulator: Simulator, category: str, code: str, *, limit: str = "1") -> Running:
+def start(
+    folder: Path, simulator: Simulator, category: str, code: str, *, limit: str = "1", data: Sequence[str] = SYNTHETIC
+) -> Running:
     overlay = Overlay(folder / "overlay")
     overlay.add("acme-bad", category, "bad", code=code)
     aiperf = Program(folder)
@@ -59,8 +63,8 @@ def start(folder: Path, simulator: Simulator, category: str, code: str, *, limit
         "PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(folder / "cache"), "AIPERF_PLUGIN_TIMEOUT": limit,
     }  # fmt: skip
     return aiperf.start(
-        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 10, "--osl", 4,
-        "--concurrency", 2, "--request-count", 6, "--ui", "none",
+        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", *data, "--concurrency", 2,
+        "--request-count", 6, "--ui", "none",
     )  # fmt: skip
 
 
@@ -121,17 +125,27 @@ def test_the_second_interrupt_leaves_a_hanging_exporter_behind(simulator: Simula
 @pytest.mark.parametrize(
     ("category", "code"),
     [
+        ("exporters", "import os; os._exit(0)"),
         ("exporters", EXPORTER.replace("ACT", "os._exit(0)")),
+        ("hooks", HOOK.replace("WHEN", "aiperf_plan_validated").replace("ACT", "os._exit(0)")),
         ("hooks", HOOK.replace("WHEN", "aiperf_summary_made").replace("ACT", "os._exit(0)")),
         ("hooks", HOOK.replace("WHEN", "aiperf_batch_reduced").replace("ACT", "os._exit(0)")),
     ],
-    ids=["exporter", "hook", "hook of the reducer"],
+    ids=["import", "exporter", "hook before the run", "hook", "hook of the reducer"],
 )
 def test_a_plugin_that_ends_the_process_is_named(category: str, code: str, simulator: Simulator, tmp_path: Path) -> None:
     done = start(tmp_path, simulator, category, code).end()
     check_good(done)
     assert NAMED.format(category) in said(done)
     assert "it called os._exit(0), which would have ended the run" in said(done)
+
+
+def test_a_data_set_that_ends_its_process_is_named(simulator: Simulator, tmp_path: Path) -> None:
+    code = "import os\nimport aiperf\nclass Thing(aiperf.Dataset):\n    def __iter__(self):\n        os._exit(0)\n"
+    done = start(tmp_path, simulator, "datasets", code, data=("--custom-dataset-type", "bad")).end()
+    assert "the plugin datasets:bad of acme-bad 0.9 " in done.err
+    assert "it called os._exit(0), which would have ended the run" in done.err
+    assert done.code == 1
 
 
 def test_what_a_plugin_prints_and_raises_steers_no_terminal(simulator: Simulator, tmp_path: Path) -> None:

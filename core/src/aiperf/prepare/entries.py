@@ -17,7 +17,7 @@ from aiperf.prepare.conversations import with_delays, with_inlined_media, withou
 from aiperf.prepare.encoder import Encoder
 from aiperf.prepare.exports import DatasetExports
 from aiperf.prepare.first_use import FirstUse, Promised
-from aiperf.registry.third_party import failure
+from aiperf.registry.third_party import blamed, failure
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked
 from aiperf.sdk.dataset import Dataset, Promise
@@ -130,7 +130,9 @@ class Entries:
         self.promised = None if promise is None else Promised(promise, self.whole)
         self.pace = pace.Pace()
         self._whole: Store | None = None
-        self._conversations = self._numbered(count(), islice(dataset, plan.data.first))
+        with blamed(plan.plugins.dataset, "failed"):
+            chosen = islice(dataset, plan.data.first)
+        self._conversations = self._numbered(count(), chosen)
 
     @property
     def several_answers(self) -> bool:
@@ -167,7 +169,9 @@ class Entries:
             self._exports.out_of_order()
             store.out_of_order(promised)
             numbers, asked = tee(use.numbers())
-            self._conversations = self._numbered(numbers, self._dataset.chosen(asked))
+            with blamed(self._plan.plugins.dataset, "failed"):
+                chosen = self._dataset.chosen(asked)
+            self._conversations = self._numbered(numbers, chosen)
 
         soon_s = _HEAD_S if source is None else _CHECK_S
 

@@ -166,8 +166,11 @@ def _state(task: str) -> tuple[int, ...]:
 def no_exit(report: Callable[[str], object]) -> Iterator[None]:
     """In the block ``os._exit`` is an error in the code of plugins: it would end the run, and nobody would know why.
 
-    A process that was forked from this one may end itself.
+    A process that was forked from this one may end itself.  Nothing outside the main thread, whose blocks may overlap.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     real, own = os._exit, os.getpid()
 
     def refused(code: int) -> Any:

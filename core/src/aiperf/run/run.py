@@ -95,6 +95,7 @@ def execute(
 
         if console:
             logs.to_console(settings.log_level, quiet=quiet)
+        stack.enter_context(no_exit(log.warning))
         try:
             plan, secrets = configure.plan(settings, registry, hide_own)
         except ReadingInterrupted:

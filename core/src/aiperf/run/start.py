@@ -25,7 +25,7 @@ from aiperf.errors import AiperfError, ConfigError
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
-from aiperf.registry.patience import calls
+from aiperf.registry.patience import calls, no_exit
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, journal_of
@@ -379,7 +379,8 @@ def _work(plan: Plan, write: int) -> NoReturn:
             return lambda: bool(stopped) or os.getppid() != parent
 
         try:
-            tell({"plan": build(plan, publish)})
+            with no_exit(log.warning):
+                tell({"plan": build(plan, publish)})
         except AiperfError as error:
             tell({"lines": error.lines(), "code": error.exit_code})
         code = 0
