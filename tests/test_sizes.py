@@ -107,7 +107,6 @@ STILL_LARGE = {
     "core/src/aiperf/rundir/store.py",
     "core/src/aiperf/worker/process.py",
     "core/src/aiperf/worker/requests.py:Requests",
-    "plugins/commands/simulate/src/aiperf_command_simulate/server.py:Server",
     "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/reducer.py:ShardReducer",
     "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/rows.py:RowMaker",
     "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/rows.py:_add",

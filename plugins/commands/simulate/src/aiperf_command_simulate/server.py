@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
-from aiperf_command_simulate.answer import Answer, Choice, Length
+from aiperf_command_simulate.answer import Answer, Choice
 from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, chat_line
 from aiperf_command_simulate.dialects import Routes, found, method_of, pick
 from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import FaultError, Faults
 from aiperf_command_simulate.http1 import Connection, Request
+from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
 from aiperf_command_simulate.prefix import block_keys, token_count
 from aiperf_command_simulate.prometheus import Meters
@@ -58,7 +59,7 @@ class Server:
         self._to_refuse = scenario.ready_after_requests
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
-        self._lengths = random.Random(f"lengths {scenario.seed}")
+        self._lengths = Lengths(scenario)
         self._connections: set[Connection] = set()
         self._connection_numbers = 0
         self._answering: dict[Connection, tuple[Record, Answer | None]] = {}
@@ -192,7 +193,7 @@ class Server:
         for place, (prompt, count) in enumerate(zip(ask.prompts, counts, strict=True)):
             blocks = block_keys(prompt, scenario.engine.block_size) if scenario.engine.cache_blocks else ()
             for n in range(ask.choices):
-                length = self._length(ask, faults, count, reasons=dialect.reasons)
+                length = self._lengths.of(ask, faults, count, reasons=dialect.reasons)
                 index = place * ask.choices + n
                 choice = Choice(answer, index, length, Wording(scenario.seed % 1_000_003 + record.number * 131 + index))
                 choice.sequence = Sequence(choice, count, length.tokens, blocks, self._pauses(faults))
@@ -218,25 +219,6 @@ class Server:
         if faults.stall_after is not None and faults.stall_ns:
             pauses[faults.stall_after * (faults.tokens_per_chunk or self.scenario.tokens_per_chunk)] = faults.stall_ns
         return pauses
-
-    def _length(self, ask: Ask, faults: Faults, prompt_tokens: int, *, reasons: bool) -> Length:
-        scenario = self.scenario
-        room = scenario.max_context - prompt_tokens
-        asked = ask.max_tokens or 0
-        if room < (not ask.prefill_only) or asked > room or ask.min_tokens > room:
-            message = (
-                f"{prompt_tokens} prompt tokens and {max(asked, ask.min_tokens, 1)} to be made "
-                f"are more than the context of {scenario.max_context} tokens"
-            )
-            raise RefusedError(400, "BadRequestError", message)
-        if ask.prefill_only:  # the step that computes the prompt ends it
-            return Length(1, 0, "stop")
-        tokens = faults.tokens or ask.max_tokens or max(scenario.tokens, ask.min_tokens)
-        if scenario.stop_tokens is not None and faults.tokens is None and not ask.ignore_eos:
-            tokens = min(tokens, max(_geometric(scenario.stop_tokens, self._lengths), ask.min_tokens))
-        tokens = min(tokens, room)
-        thought = (scenario.reasoning_tokens if faults.reasoning is None else faults.reasoning) if reasons else 0
-        return Length(tokens, min(thought, tokens), "length" if tokens in (ask.max_tokens, room) else "stop")
 
     def _ended(self, answer: Answer, outcome: str) -> None:
         now = time.monotonic_ns()
@@ -297,10 +279,3 @@ class Server:
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
-
-
-def _geometric(mean: float, dice: random.Random) -> int:
-    """At least 1, *mean* on average."""
-    if mean <= 1:
-        return 1
-    return 1 + int(math.log(1 - dice.random()) / math.log(1 - 1 / mean))

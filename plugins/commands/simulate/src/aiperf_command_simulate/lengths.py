@@ -1,0 +1,49 @@
+"""How long answers become."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from aiperf_command_simulate.answer import Length
+from aiperf_command_simulate.dialect import Ask, AskError
+from aiperf_command_simulate.faults import Faults
+from aiperf_command_simulate.scenario import Scenario
+
+
+class Lengths:
+    """Lengths of choices, from what was asked, the faults of the request, and the scenario's chance."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._dice = random.Random(f"lengths {scenario.seed}")
+
+    def of(self, ask: Ask, faults: Faults, prompt_tokens: int, *, reasons: bool) -> Length:
+        """The length of a choice.  *reasons*: its dialect can show reasoning.
+
+        Raises:
+            AskError: Prompt and answer are more than the context.
+        """
+        scenario = self._scenario
+        room = scenario.max_context - prompt_tokens
+        asked = ask.max_tokens or 0
+        if room < (not ask.prefill_only) or asked > room or ask.min_tokens > room:
+            raise AskError(
+                f"{prompt_tokens} prompt tokens and {max(asked, ask.min_tokens, 1)} to be made "
+                f"are more than the context of {scenario.max_context} tokens"
+            )
+        if ask.prefill_only:  # the step that computes the prompt ends it
+            return Length(1, 0, "stop")
+        tokens = faults.tokens or ask.max_tokens or max(scenario.tokens, ask.min_tokens)
+        if scenario.stop_tokens is not None and faults.tokens is None and not ask.ignore_eos:
+            tokens = min(tokens, max(_geometric(scenario.stop_tokens, self._dice), ask.min_tokens))
+        tokens = min(tokens, room)
+        thought = (scenario.reasoning_tokens if faults.reasoning is None else faults.reasoning) if reasons else 0
+        return Length(tokens, min(thought, tokens), "length" if tokens in (ask.max_tokens, room) else "stop")
+
+
+def _geometric(mean: float, dice: random.Random) -> int:
+    """At least 1, *mean* on average."""
+    if mean <= 1:
+        return 1
+    return 1 + int(math.log(1 - dice.random()) / math.log(1 - 1 / mean))
