@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset, Media, Message, Turn
+from aiperf_rendering.bounds import Bounded, TooCostly, joined, limited
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, meta
 from markupsafe import Markup
-
-from aiperf_endpoint_template.bounds import Bounded, TooCostly, joined, limited
 
 _KINDS = ("image", "audio", "video")
 _SAMPLE = Turn(

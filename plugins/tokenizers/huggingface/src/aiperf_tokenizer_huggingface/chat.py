@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from aiperf import BadTokenizer
-from aiperf.sdk.environment import render_s
-from aiperf.sdk.limits import OutOfTime, processor_time
+from aiperf_rendering.bounds import Bounded, TooCostly, joined, limited
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
@@ -36,13 +35,10 @@ class Template:
 
     def count(self, messages: Sequence[Mapping[str, Any]], *, asks: bool = True) -> int:
         try:
-            with processor_time(seconds := render_s()):
+            with limited():
                 text = self._render(messages, asks)
-        except OutOfTime:
-            raise BadTokenizer(
-                f"the chat template of {self._name!r} takes more than {seconds:g} s of processor time",
-                "AIPERF_TEMPLATE_TIMEOUT allows more", _HINT,
-            ) from None
+        except TooCostly as cost:
+            raise BadTokenizer(f"the chat template of {self._name!r} can't be rendered: {cost}", _HINT) from None
         except Exception as error:  # code of the model's author
             raise BadTokenizer(f"the chat template of {self._name!r} refuses the messages: {_reason(error)}", _HINT) from error
         return self._count(text)
@@ -65,14 +61,16 @@ def chat_template(name: str, beside: Callable[[str], Path | None], count: Callab
     if source is None:
         return None
     try:
-        template = _environment().from_string(source)
+        template = (environment := _environment()).from_string(source)
     except TemplateSyntaxError as error:
         reason = f"{error.message} (line {error.lineno})"
         raise BadTokenizer(f"the chat template of {name!r} is no Jinja2 template: {reason}", _HINT) from error
     special = _special_tokens(settings)
 
     def render(messages: Sequence[Mapping[str, Any]], asks: bool) -> str:
-        return template.render(messages=messages, tools=None, documents=None, add_generation_prompt=asks, **special)
+        environment.begin()
+        values = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": asks, **special}
+        return joined(template.generate(values))
 
     return Template(name, render, count)
 
@@ -109,8 +107,12 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+class _Sandbox(Bounded, ImmutableSandboxedEnvironment):
+    """What a template changes stays as it was, and what it makes is bounded."""
+
+
+def _environment() -> _Sandbox:
+    environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols], autoescape=False
     )
     environment.filters["tojson"] = _tojson
