@@ -22,6 +22,7 @@ from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.tokenizers import open_tokenizer
 from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import blamed, load, made
 from aiperf.rundir.store import StoreWriter
 from aiperf.sdk.cache_bust import marker_tokens
@@ -109,7 +110,8 @@ def _order(plan: Plan, dataset: Dataset) -> str:
     order, plugins = plan.data.sampling or dataset.preferred_sampling, plan.plugins
     if order not in plugins.samplers:
         orders = names(sorted(plugins.samplers))
-        raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {orders}", *where_is("samplers", order))
+        hints = where_is("samplers", order, Registry.discover())
+        raise PluginError(f"{plugins.dataset} prefers the order {order!r}; there are {orders}", *hints)
     return order
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.registry import Registry
 from aiperf.registry.samplers import sampler_of
 from aiperf.registry.third_party import load
 from aiperf.sdk.model import names
@@ -98,7 +99,8 @@ def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
         driver = "sessions" if isinstance(schedule, SessionSchedule) else "paced" if schedule.paced else "burst"
     if driver not in plan.plugins.drivers:
         installed = names(sorted(plan.plugins.drivers))
-        raise PluginError(f"{maker} wants the driver {driver!r}; installed are {installed}", *where_is("drivers", driver))
+        hints = where_is("drivers", driver, Registry.discover())
+        raise PluginError(f"{maker} wants the driver {driver!r}; installed are {installed}", *hints)
     return driver
 
 

@@ -17,11 +17,11 @@ INSTALL_SUITE = f"pip install {SUITE}"
 """The hint where no guide is installed."""
 
 
-def where_is(category: str, name: str, registry: Registry | None = None, near: Sequence[str] = ()) -> list[str]:
+def where_is(category: str, name: str, registry: Registry, near: Sequence[str] = ()) -> list[str]:
     """Hints where a plugin is not installed: its package, and the command that installs it.
 
     Where no package has it, what a guide says to do instead; where no guide knows it, *near*: hints on installed names; where
-    there are none and no guide, the suite.  *registry*: None reads what is installed.
+    there are none and no guide, the suite.
     """
     guides = _guides(registry)
     package = None if guides is None else guides.call("aiperf_where_is", category=category, name=canonical(name))
@@ -33,13 +33,13 @@ def where_is(category: str, name: str, registry: Registry | None = None, near: S
     return list(near) or ([INSTALL_SUITE] if guides is None else [])
 
 
-def unknown_option(flag: str, registry: Registry | None = None) -> str | None:
+def unknown_option(flag: str, registry: Registry) -> str | None:
     """What to do instead of an option that nothing installed has; None where no guide knows it."""
     guides = _guides(registry)
     return INSTALL_SUITE if guides is None else _text(guides.call("aiperf_unknown_option", flag=flag))
 
 
-def unknown_command(name: str, registry: Registry | None = None) -> str | None:
+def unknown_command(name: str, registry: Registry) -> str | None:
     """What to do instead of a command that nothing installed has; None where no guide knows it."""
     guides = _guides(registry)
     return None if guides is None else _text(guides.call("aiperf_unknown_command", name=name))
@@ -50,11 +50,10 @@ def install(distribution: str) -> str:
     return f"pip install {distribution}"
 
 
-def _guides(registry: Registry | None) -> Hooks | None:
+def _guides(registry: Registry) -> Hooks | None:
     from aiperf.registry.hooks import Hooks  # pluggy, only where something is missing
-    from aiperf.registry.registry import Registry
 
-    plugins = [each for each in (registry or Registry.discover()).all("hooks") if each.capabilities.get("guide")]
+    plugins = [each for each in registry.all("hooks") if each.capabilities.get("guide")]
     return Hooks.load([(each.ref, None) for each in plugins]) if plugins else None
 
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from aiperf import BatchExporter
 
+from aiperf_exporter_arrivals.record_line import RECORD_LINE
+
 if TYPE_CHECKING:
     from aiperf import RecordBatch
-
-RECORD_LINE = b"\0"
-"""Stands in the parts for a number that is only known when they are joined; no JSON text has this byte."""
 
 MOST_PLAIN = 100_000
 """Arrivals: a longer ledger is compressed, to about a ninth."""

@@ -14,7 +14,7 @@ from aiperf.sdk.columns import RECONNECTS, reconnects
 from aiperf.sdk.exporter import visible
 from msgspec import Meta, Struct
 
-from aiperf_exporter_arrivals import RECORD_LINE
+from aiperf_exporter_arrivals.record_line import RECORD_LINE
 
 _RECORDED = (COMPLETED, ERROR, CANCELLED)
 """Outcomes that the per-request file has a line for."""

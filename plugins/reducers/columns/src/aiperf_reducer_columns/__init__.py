@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiperf import AiperfError, Plan
-from aiperf.parts.loading import load
 from aiperf.sdk.reducer import Reducer, ReducerJob, RunningReduction
+
+from aiperf_reducer_columns.imported import imported
 
 if TYPE_CHECKING:
     from aiperf import Endpoint, Summary
     from aiperf.parts.journal import RunClock
-    from aiperf.sdk.descriptor import PluginRef
 
 
 class Columns(Reducer[None]):
@@ -49,10 +49,3 @@ class Columns(Reducer[None]):
         from aiperf_reducer_columns.report.report import report
 
         return report(directory, change)
-
-
-def imported(*plugins: PluginRef) -> None:
-    """Import plugins early; who uses them reports a failure."""
-    for plugin in plugins:
-        with contextlib.suppress(AiperfError):
-            load(plugin)

@@ -10,7 +10,7 @@ import time
 from aiperf.parts.journal import load_end
 from aiperf.sdk.reducer import Live, ReducerJob, RunningReduction
 
-from aiperf_reducer_columns import imported
+from aiperf_reducer_columns.imported import imported
 from aiperf_reducer_columns.reduce.reducer import RARELY, Reduction, ShardReducer
 from aiperf_reducer_columns.reduce.request_lines import DEBUG, RequestLines
 
