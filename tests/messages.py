@@ -51,6 +51,8 @@ Where no request succeeds, the cause is the last line on standard error, behind 
 code is 1; of several causes it is that of most failures. Causes are also among the warnings of the report, with the number of
 failures unless all requests failed of one. Behind 404 the last line has the models of `GET /v1/models`, which is asked once and
 for 2 s at most.
+While the load goes on, one warning tells the cause where all of the first ten requests of a phase failed, or half of the last
+hundred (`the first 10 requests failed: …`), and another one where the cause changes.
 The server of the table is `http://server:8000`, asked for streams of the endpoint type `chat`.
 
 | the server | what the run says |

@@ -57,6 +57,10 @@ class WrongServer:
         for sock in self._open:
             sock.close()
 
+    def reply(self) -> bytes | None:
+        """The answer to a request; None for none."""
+        return None if self._silent else self._reply
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # it is closed
             while True:
@@ -71,9 +75,10 @@ class WrongServer:
                 self._open.append(sock)
             while True:
                 self._read(sock)
-                if not self._silent:
-                    sock.sendall(self._reply)
-                    if b"Content-Length" not in self._reply:
+                reply = self.reply()
+                if reply is not None:
+                    sock.sendall(reply)
+                    if b"Content-Length" not in reply:
                         break
             sock.shutdown(socket.SHUT_RDWR)
             sock.close()

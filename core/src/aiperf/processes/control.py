@@ -19,6 +19,7 @@ import zmq
 from msgspec import Struct
 
 from aiperf.sdk.plan import Secrets
+from aiperf.sdk.reducer import Ended
 
 
 class Hello(Struct, frozen=True, tag=True):
@@ -126,12 +127,13 @@ class LogLines(Struct, frozen=True, tag=True):
 
 
 class LiveFigures(Struct, frozen=True, tag=True):
-    """What a reducer has seen so far: requests reduced, mean TTFT and ITL in ms."""
+    """What a reducer has seen so far: requests reduced, mean TTFT and ITL in ms; ended: requests since the message before."""
 
     index: int
     done: int
     ttft_ms: float | None
     itl_ms: float | None
+    ended: list[Ended] = []
 
 
 class Finish(Struct, frozen=True, tag=True):

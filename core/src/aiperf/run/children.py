@@ -18,6 +18,7 @@ from aiperf.registry.third_party import blamed, made
 from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.reducer import Ended
 from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd, size_progress
 
 log = logging.getLogger(__name__)
@@ -197,7 +198,8 @@ class Mailbox:
     counters: the latest of each worker in this phase.  ended: workers whose phase has ended, or never will.
     phase_end_ns: when the last of the former said it ended, which is earlier than the message is read where this process stood
     still; 0 where none did.
-    live: the latest of each reducer.  reduced: reducers that have folded everything.  summarized: the summary is written.
+    live: the latest of each reducer; fresh: requests that these reported, until someone takes them.
+    reduced: reducers that have folded everything.  summarized: the summary is written.
     rows_wait: reducers that put off rows for it.  row_failures: sentences on those rows.
     refused: that the plan can't be reduced.  unready: why children could not get ready.
     failures: why reducers could not finish.
@@ -211,6 +213,7 @@ class Mailbox:
         self.ended: set[int] = set()
         self.phase_end_ns = 0
         self.live: dict[int, control.LiveFigures] = {}
+        self.fresh: list[Ended] = []
         self.reduced: set[int] = set()
         self.summarized = False
         self.rows_wait: set[int] = set()
@@ -282,6 +285,7 @@ class Mailbox:
                     log.log(level, "%s", line)
             case control.LiveFigures(index):
                 self.live[index] = message
+                self.fresh += message.ended
             case control.Reduced(index, trouble, rows_wait):
                 self.reduced.add(index)
                 (self.rows_wait.add if rows_wait else self.rows_wait.discard)(index)

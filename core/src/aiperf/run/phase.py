@@ -52,6 +52,7 @@ class Phase:
             self._mailbox.watch_workers(self._phase)
             self._mailbox.watch_reducers()
             self._judge_failures()
+            self._tell_failures()
             self._judge_reach()
             self._judge_data()
             self._show()
@@ -84,6 +85,14 @@ class Phase:
             flag = self._run.settings.flag("failed_threshold", "--failed-request-threshold")
             self._outcome.incomplete = f"{failed} of {finished} requests failed, a larger share than {flag} {most:g}"
             self._outcome.warn(self._outcome.incomplete)
+
+    def _tell_failures(self) -> None:
+        """Say why many requests fail, once for each cause; the report has the causes of all failures."""
+        if not self._mailbox.fresh:
+            return
+        ended, self._mailbox.fresh = self._mailbox.fresh, []
+        if said := self._run.failing.follow(ended):
+            self._outcome.warn(said, report=False)
 
     def _judge_reach(self) -> None:
         """Say that no connection can be opened, and end the run once that lasts too long."""

@@ -149,7 +149,8 @@ class ReducerProcess:
             return
         self._told_s = time.monotonic()
         live = self.reduction.live
-        self.line.send(control.LiveFigures(self.index, live.done, live.ttft_ms, live.itl_ms))
+        ended = list(self.reduction.ended())
+        self.line.send(control.LiveFigures(self.index, live.done, live.ttft_ms, live.itl_ms, ended))
 
 
 def _end_with_parent() -> None:

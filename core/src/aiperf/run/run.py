@@ -27,6 +27,7 @@ from aiperf.registry.third_party import blamed
 from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
+from aiperf.run.failing import Failing
 from aiperf.run.failure import last_line, too_many
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
@@ -166,7 +167,7 @@ class PlannedRun:
         self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
-        self.reach = Reach()
+        self.reach, self.failing = Reach(), Failing()
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 

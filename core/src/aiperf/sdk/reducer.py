@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from aiperf.sdk.summary import PluginUsed, Summary
 
 
+class Ended(Struct, frozen=True):
+    """A request that has ended.
+
+    at_ns: after the run's start.  phase: its index.  cause: kind and sentence of why it failed; None where it did not.
+    """
+
+    at_ns: int
+    phase: int
+    cause: tuple[str, str] | None = None
+
+
 class Live(Struct):
     """What was reduced so far: requests, and the means of TTFT and ITL in ms; None where there is none."""
 
@@ -63,6 +74,14 @@ class RunningReduction:
     @property
     def live(self) -> Live:
         return Live()
+
+    def ended(self) -> Sequence[Ended]:
+        """Requests that were reduced since the last call, in the order of their ends; of many, the latest 100 are enough.
+
+        The run warns of failures with it while the load goes on; without requests it says nothing before the end.  Leave out
+        those that were cancelled because the plan asks for it, or ended because the run did.
+        """
+        return ()
 
     def step(self) -> int:
         """Reduce what is new, for about 0.1 s; the rest in ms until the next step."""
@@ -137,4 +156,4 @@ def plugins_used(plan: Plan, shadowed: Mapping[str, Sequence[str]] = MappingProx
     )  # fmt: skip
 
 
-__all__ = ["Live", "Reducer", "ReducerJob", "RunningReduction", "plugins_used"]
+__all__ = ["Ended", "Live", "Reducer", "ReducerJob", "RunningReduction", "plugins_used"]

@@ -186,6 +186,14 @@ class Verdict(WithOptions[OptionsT]):
         """
         raise NotImplementedError(f"{type(self).__name__} must define judge(evidence)")
 
+    def explain(self, error: ErrorDetails, plan: Plan) -> Finding | None:
+        """The cause of an error and the next step, in a run under way; None where the error doesn't tell.
+
+        *plan*: with those of its URLs alone at which the error was seen.  It is asked once for each kind of error, beside the
+        load; the first verdict that knows a cause is believed.
+        """
+        return None
+
 
 __all__ = [
     "CERTAIN", "LIKELY", "POSSIBLE", "AnswerCounts", "ErrorSeen", "Evidence", "Finding", "FindingLevel", "Verdict",

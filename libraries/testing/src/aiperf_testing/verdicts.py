@@ -128,6 +128,14 @@ class VerdictContract:
         for evidence in (sample_evidence(), _trouble()):
             assert self._judge(evidence) == self._judge(evidence), "the same evidence gives other findings: no clock, no chance"
 
+    def test_an_error_is_explained_in_one_line_or_not_at_all(self) -> None:
+        verdict = type(self).verdict(type(self).options)
+        for seen in _trouble().errors:
+            finding = verdict.explain(seen.error, _trouble().plan)
+            assert finding is None or checked(finding).sentence == " ".join(finding.sentence.split()), (
+                "explain gives a finding, whose sentence has one line, or None"
+            )
+
     def test_the_evidence_stays_as_it_is(self) -> None:
         evidence = _trouble()
         before = copy.deepcopy(evidence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiperf.sdk.reducer import Ended
 from aiperf.sdk.summary import PhaseSummary
 
 from aiperf_testing.findings import shown, unlike
@@ -112,6 +113,14 @@ class RunningTests(OnJournal):
         assert {name: after.get(name) for name in others} == {name: before[name] for name in others}, (
             "it changed segments of other shards: write those of the own shards alone"
         )
+
+    def test_requests_that_ended_are_told_once_and_in_order(self, tmp_path: Path) -> None:
+        running = self._begun(SampleLoad(tmp_path).whole())
+        steps(running)
+        ended = list(running.ended())
+        assert all(isinstance(each, Ended) and each.phase in (0, 1) for each in ended), "ended gives Ended, with their phases"
+        assert [each.at_ns for each in ended] == sorted(each.at_ns for each in ended), "in the order of their ends"
+        assert not running.ended(), "what was told is told again"
 
     def test_live_numbers_do_not_decrease(self, tmp_path: Path) -> None:
         load = SampleLoad(tmp_path)

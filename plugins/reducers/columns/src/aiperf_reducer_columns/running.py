@@ -8,7 +8,7 @@ import os
 import time
 
 from aiperf.parts.journal import load_end
-from aiperf.sdk.reducer import Live, ReducerJob, RunningReduction
+from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
 
 from aiperf_reducer_columns.imported import imported
 from aiperf_reducer_columns.reduce.reducer import RARELY, Reduction, ShardReducer
@@ -61,6 +61,9 @@ class ColumnsReduction(RunningReduction):
     def live(self) -> Live:
         means = self.reducer.live
         return Live(means.done, means.ttft_ms, means.itl_ms)
+
+    def ended(self) -> list[Ended]:
+        return [] if self.reducer.recent is None else self.reducer.recent.taken()
 
     @property
     def rows_wait(self) -> bool:  # type: ignore[override]  # False until rows are put off

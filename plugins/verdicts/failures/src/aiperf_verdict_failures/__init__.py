@@ -41,6 +41,10 @@ class Failures(Verdict[None]):
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}
             yield Finding(kind, FindingLevel.ADVICE, share + sentence, LIKELY, numbers, SCOPE)
 
+    def explain(self, error: ErrorDetails, plan: Plan) -> Finding | None:
+        kind, sentence = cause_of(error, plan)
+        return Finding(kind, FindingLevel.ADVICE, sentence, LIKELY, scope=SCOPE) if sentence else None
+
 
 def _urls_of(error: ErrorDetails, evidence: Evidence) -> Iterator[str]:
     """The URLs at which it was seen; all where nothing tells, as of kinds of errors beyond those that are counted apart."""

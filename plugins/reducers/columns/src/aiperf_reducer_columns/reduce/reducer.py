@@ -30,6 +30,7 @@ from aiperf_reducer_columns.reduce.aside import Aside, Left, ReaderDiedError, Tu
 from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, batches_behind, read_batches
 from aiperf_reducer_columns.reduce.losses import lacking, lost_columns, lost_frames
 from aiperf_reducer_columns.reduce.outlets import Outlets
+from aiperf_reducer_columns.reduce.recent import Recent
 from aiperf_reducer_columns.reduce.rows import RowMaker
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets, Samples
@@ -142,7 +143,14 @@ class ShardReducer:
         self._aside: Aside | None = None
         self._behind: Position | None = None
         self.reduction = Reduction(finishing=finishing)
+        self._recent: Recent | None = None
         self._recover()
+        self._recent = Recent(plan) if durable else None  # what an earlier reducer has stored it has told as well
+
+    @property
+    def recent(self) -> Recent | None:
+        """The latest requests; None in a report."""
+        return self._recent
 
     def step(self, budget_s: float) -> bool:
         """Reduce what is new, for about *budget_s*; True if there was something."""
@@ -349,6 +357,8 @@ class ShardReducer:
             scored = self._pipeline.score(self._record_batch(stored))
             self._pipeline.feed(scored)
             self._outlets.give(scored)
+            if self._recent is not None:
+                self._recent.add(scored)
             if self._tell is not None:
                 self._tell(scored)
 
