@@ -131,13 +131,38 @@ def test_the_program_hears_the_log_as_it_asked(told: tuple[list[Any], Path, str]
 
 def test_errors_and_signals_reach_the_caller(told: tuple[list[Any], Path, str]) -> None:
     wrong, elsewhere, interrupted = told[0][4]
-    assert wrong[0] == "ConfigErrors" and "unknown option --colour" in wrong[1] and "--concurrency: 0 is not" in wrong[1]
+    assert wrong[0] == "ConfigErrors" and "unknown keyword colour" in wrong[1] and "\nconcurrency: 0 is not" in wrong[1]
     assert elsewhere[1].startswith("aiperf.profile works in the main thread only")
     assert interrupted == "interrupted"
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"urll": "http://h"}, "unknown keyword urll\n  did you mean url?"),
+        ({"request_cont": 3}, "unknown keyword request_cont\n  did you mean request_count?"),
+        ({"concurrency": 0}, "concurrency: 0 is not allowed; must be at least 1"),
+        ({"request_count": 3, "num_sessions": 3}, "keep request_count and drop num_sessions, or the other way round"),
+    ],
+)
+def test_errors_name_keywords_as_the_program_wrote_them(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(aiperf.AiperfError) as caught:
+        aiperf.profile(model="m", tokenizer="builtin", **options)
+    assert text in str(caught.value) and "--" not in str(caught.value)
+
+
+def test_a_run_that_fails_prints_nothing_in_a_program_without_logging(tmp_path: Path) -> None:
+    call = "import aiperf; aiperf.profile(model='m', url='http://127.0.0.1:9', tokenizer='builtin', request_count=12)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", call], env=Program(tmp_path).environment, cwd=tmp_path, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "WARNING" in (next(tmp_path.glob("artifacts/*/logs/aiperf.log"))).read_text()
+
+
 def test_a_switch_that_is_off_is_no_unknown_option() -> None:
-    with pytest.raises(aiperf.UsageError, match="unknown option --nonsense"):
+    with pytest.raises(aiperf.UsageError, match="unknown keyword nonsense"):
         aiperf.profile(model="m", verbose=False, nonsense=False, extra_inputs={"a": 1})
 
 

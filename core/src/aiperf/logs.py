@@ -54,14 +54,15 @@ class _Held(logging.Handler):
 
 
 class _Caller(logging.Handler):
-    """Passes records on to *logger*, of the calling program."""
+    """Passes records on to *logger*, of the calling program; drops them where that has no handler, and would print them."""
 
     def __init__(self, logger: logging.Logger, level: int) -> None:
         super().__init__(level)
         self._logger = logger
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._logger.handle(record)
+        if self._logger.hasHandlers():
+            self._logger.handle(record)
 
 
 class _File(logging.FileHandler):
@@ -93,6 +94,17 @@ def to_console(level: int, write: Callable[[str], None] = _print, *, quiet: bool
     console.setLevel(max(level, logging.ERROR) if quiet else level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)
+
+
+@contextlib.contextmanager
+def unprinted() -> Iterator[None]:
+    """Keep the standard library from printing warnings of a program that has set up no logging."""
+    logger, handler = logging.getLogger("aiperf"), logging.NullHandler()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 @contextlib.contextmanager

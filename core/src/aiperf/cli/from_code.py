@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 import resource
 import shlex
 import signal
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from aiperf import logs
 from aiperf.cli import main
 from aiperf.cli.commandline import CommandLine
-from aiperf.errors import AiperfError, UsageError
+from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.run.fleet import Fleet
 from aiperf.run.run import execute
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from aiperf.sdk.summary import Summary
 
 log = logging.getLogger(__name__)
+
+_FLAG = re.compile(r"--([a-z][a-z0-9-]*)")
 
 Word: TypeAlias = str | float | Path
 Value: TypeAlias = Word | Sequence[Word] | Mapping[str, object] | None
@@ -111,7 +114,13 @@ class Run:
 def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:
     if threading.current_thread() is not threading.main_thread():
         raise AiperfError("aiperf.profile works in the main thread only: it handles signals", "elsewhere run aiperf profile")
-    settings, registry = _settings(shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
+    with _told_by_keyword(options):
+        return _executed(fleet, shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
+
+
+def _executed(fleet: Fleet, words: Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:
+    with contextlib.nullcontext() if console else logs.unprinted():
+        settings, registry = _settings(words, options, console=console)
     with _unchanged(settings) as signals, contextlib.suppress(Interruption):
         for problem in (*registry.problems, *registry.losses):
             log.warning("%s", problem)
@@ -120,6 +129,33 @@ def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Va
     number = signals.code - 128
     signal.raise_signal(number)
     raise AiperfError(f"{signal.Signals(number).name} ended the run before its results")
+
+
+@contextlib.contextmanager
+def _told_by_keyword(options: Mapping[str, Value]) -> Iterator[None]:
+    """Errors name *options* as the program wrote them, and their text has the hints, too: nobody prints these here."""
+    try:
+        yield
+    except AiperfError as error:
+        flags = {f"--{name.replace('_', '-')}": name for name in options}
+        typed = re.compile(rf"(?:{'|'.join(map(re.escape, flags)) or '(?!)'})(?![\w-])")
+
+        def renamed(text: str) -> str:
+            return typed.sub(lambda flag: flags[flag[0]], text)
+
+        for each in error.errors if isinstance(error, ConfigErrors) else (error,):
+            if unknown := flags.get(each.message.removeprefix("unknown option ")):
+                each.message = f"unknown keyword {unknown}"
+                each.hints = tuple(map(_near_keyword, each.hints))
+            each.message, each.hints = renamed(each.message), tuple(map(renamed, each.hints))
+            each.args = ("\n".join(each.lines()),)
+        raise
+
+
+def _near_keyword(hint: str) -> str:
+    if not hint.startswith("did you mean"):
+        return hint
+    return _FLAG.sub(lambda flag: flag[1].replace("-", "_"), hint)
 
 
 def _settings(words: Sequence[str], options: Mapping[str, Value], *, console: bool) -> tuple[Settings, Registry]:
