@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -42,6 +44,36 @@ def test_a_module_of_the_sdk_promises_what_it_lists(name: str) -> None:
         pytest.skip(str(error))  # a name of a package; where that is installed, this test runs
     classes = [listed for listed, value in public.items() if inspect.isclass(value) or inspect.isfunction(value)]
     assert [listed for listed in classes if not inspect.getdoc(public[listed])] == []
+
+
+ALONE = """
+import importlib, importlib.abc, os, sys, traceback
+
+class Nobody(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("aiperf_"):
+            raise ModuleNotFoundError(f"no {name} here", name=name)
+
+sys.meta_path.insert(0, Nobody())
+for name in sys.argv[1:]:
+    if os.fork() == 0:  # the first of the program that its process imports
+        try:
+            module = importlib.import_module(name)
+            [getattr(module, each) for each in module.__all__]
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.wait()[1]:
+        print(name)
+"""
+
+
+def test_every_name_of_the_sdk_imports_with_the_kernel_alone() -> None:
+    """Each module before any other."""
+    assert len(MODULES) > 40
+    done = subprocess.run([sys.executable, "-c", ALONE, *MODULES], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 @pytest.mark.parametrize("module", [aiperf, aiperf.testing])
