@@ -200,3 +200,26 @@ def test_a_stream_of_another_framing_is_told(llamas: tuple[Done, Done, type[Judg
     assert foreign.code == 1
     assert foreign.json()["measurement"]["verdict"] == "none"  # none of the answers is good
     assert "3 answers came whole, where streams were asked for" in " ".join(foreign.out.split())
+
+
+# A framing of the endpoint's own
+
+
+class Sequences(Llamas):
+    """The same answers as JSON text sequences, cut in the middle of texts."""
+
+    def stream(self, kind: str, pieces: list[bytes]) -> None:
+        text = b"".join(b"\x1e%b\n" % line for line in b"".join(pieces).splitlines())
+        super().stream("application/json-seq", [text[at : at + 50] for at in range(0, len(text), 50)])
+
+
+def test_an_endpoint_with_a_framing_of_its_own_streams(aiperf: Program, tmp_path: Path) -> None:
+    for url, judge in serve(Sequences):
+        done = profile(aiperf, tmp_path, url, "--endpoint-type", "sequences", "--streaming", "--request-count", 5)
+        assert done.code == 0, done.err
+        assert [body["stream"] for *_, body in judge.requests] == [True] * 5
+    rows = [line["metrics"] for line in done.lines("profile_export.jsonl")]
+    assert [row["usage_completion_tokens"]["value"] for row in rows] == [8] * 5
+    assert all(row["output_token_count"]["value"] > 0 for row in rows)
+    assert all(row["time_to_first_token"]["value"] <= row["request_latency"]["value"] for row in rows)
+    assert "came whole" not in done.out

@@ -6,6 +6,7 @@ from aiperf.testing import EndpointContract
 
 from acme_dialects.letters import Letters
 from acme_dialects.llamas import Llamas
+from acme_dialects.sequences import Sequences
 
 _THINKING = b'{"type":"thinking","thinking":"","signature":""}'
 
@@ -55,3 +56,8 @@ class LlamasContract(EndpointContract):
     )
     silent = (b'{"model":"m","message":{"role":"assistant","content":""},"done":false}',)
     failure = b'{"error":"busy"}'
+
+
+class SequencesContract(LlamasContract):
+    endpoint = Sequences()
+    stream = b"".join(b"\x1e%b\n" % text for text in LlamasContract.transcript)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Turn, in_band_error, unreadable
-from aiperf.sdk.framing import Lines
+from aiperf.sdk.framing import Framing, Lines
 from msgspec import Struct
 
 
@@ -36,7 +36,7 @@ class Llamas(Endpoint):
     capabilities = Capabilities(
         path="/{model}/generate", streaming=True, produces_tokens=True, tokenizes_input=True, multi_turn=True
     )
-    framing = Lines
+    framing: ClassVar[type[Framing]] = Lines
     repeats_envelope = True
 
     def probe(self) -> Turn:
