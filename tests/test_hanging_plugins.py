@@ -41,6 +41,27 @@ class Thing(Companion):
     def finish(self):
         ACT
 """
+ENDPOINT = """
+import threading
+from aiperf import Capabilities, Endpoint, HttpRequest
+
+class Thing(Endpoint):
+    capabilities = Capabilities(path="/v1/completions", streaming=True, produces_tokens=True, tokenizes_input=True)
+
+    def encode(self, turn):
+        return HttpRequest(self.path(streaming=True), b'{"model": "m", "prompt": "x", "stream": true, "max_tokens": 3}')
+
+    def decode(self, event):
+        ACT
+"""
+MANIFEST = """schema_version: 1
+api: ">=1,<2"
+plugins:
+  - category: endpoints
+    name: bad
+    summary: Reads nothing.
+    capabilities: {path: /v1/completions, streaming: true, produces_tokens: true, tokenizes_input: true}
+"""
 HANGS = "threading.Lock().acquire(); threading.Event().wait() or time.sleep(3600)"
 LOOPS = "while True: pass"
 SYNTHETIC = ("--isl", "10", "--osl", "4")
@@ -57,7 +78,7 @@ def start(
     folder: Path, simulator: Simulator, category: str, code: str, *, limit: str = "1", data: Sequence[str] = SYNTHETIC
 ) -> Running:
     overlay = Overlay(folder / "overlay")
-    overlay.add("acme-bad", category, "bad", code=code)
+    overlay.add("acme-bad", category, "bad", code=code, manifest=MANIFEST if category == "endpoints" else "")
     aiperf = Program(folder)
     aiperf.environment |= {
         "PYTHONPATH": str(overlay.folder), "AIPERF_CACHE_DIR": str(folder / "cache"), "AIPERF_PLUGIN_TIMEOUT": limit,
@@ -138,6 +159,18 @@ def test_a_plugin_that_ends_the_process_is_named(category: str, code: str, simul
     check_good(done)
     assert NAMED.format(category) in said(done)
     assert "it called os._exit(0), which would have ended the run" in said(done)
+
+
+@pytest.mark.parametrize(
+    ("act", "cause"), [("threading.Event().wait()", "was left behind"), ("raise SystemExit(7)", "SystemExit: 7")]
+)
+def test_an_endpoint_that_reads_no_answer_loses_no_run(act: str, cause: str, simulator: Simulator, tmp_path: Path) -> None:
+    code = ENDPOINT.replace("ACT", act)
+    done = start(tmp_path, simulator, "endpoints", code, data=(*SYNTHETIC, "--endpoint-type", "bad")).end()
+    rows = done.lines("profile_export.jsonl")
+    assert len(rows) == 6 and all(cause in row["error"]["message"] for row in rows)
+    assert NAMED.format("endpoints") in said(done)
+    assert done.code == 1
 
 
 def test_a_data_set_that_ends_its_process_is_named(simulator: Simulator, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Calls:
         before = self._who, self._began_s
         self._enter(who, time.monotonic())
         try:
-            with harmless_output() if _is_strange(who) else contextlib.nullcontext():
+            with harmless_output() if is_strange(who) else contextlib.nullcontext():
                 yield
         finally:
             self._enter(*before)
@@ -129,13 +129,14 @@ calls = Calls()
 """Of this process: a signal has one handler."""
 
 
-def _is_strange(who: object) -> bool:
+def is_strange(who: object) -> bool:
+    """Whether it is a plugin whose package has no name of this project."""
     return isinstance(who, PluginRef) and not who.distribution.startswith("aiperf-")
 
 
 def _is_limited(who: object) -> bool:
     """Whether it is no plugin of this project: some of these wait for servers, as long as they are told to."""
-    return _is_strange(who) or (isinstance(who, PluginRef) and not _listed(who.distribution))
+    return is_strange(who) or (isinstance(who, PluginRef) and not _listed(who.distribution))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
-from aiperf.parts.loading import failure, load, why
+from aiperf.parts.loading import calls, failure, is_strange, load, why
 from aiperf.parts.segments import JournalRequest
 from aiperf.parts.tokenizers import ChatCounter, open_tokenizer
 from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Leg, Row, WireTrace
@@ -79,6 +80,7 @@ class RowMaker:
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
         self._secret_texts = secret_texts
         self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
+        self._strange = is_strange(plan.plugins.endpoint)
         self._capabilities = self._endpoint.capabilities
         self._follows = follows(type(self._endpoint))
         self._counts_items = type(self._endpoint).items_of is not Endpoint.items_of
@@ -139,7 +141,8 @@ class RowMaker:
         _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
         number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
         reads, zero = request.reads, self._zero_ns
-        answer = self._answer(request, ending, status, flags, ack) if answer is None else answer
+        if answer is None:
+            answer = self._read(request, ending, status, flags, ack)
         if self._counts_items and answer.items and answer.error is None and ending == journal.COMPLETED:
             answer.error = self._miscounted(answer, self._store.body(entry, turn, model))
         error = self._error(request, answer)
@@ -195,6 +198,17 @@ class RowMaker:
         legs = self._exchanges(request, further) if self._follows else None
         batch.add(row, usage, answer, error, trace, grade, further, legs, texts, reason)
         self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
+
+    def _read(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
+        """What the endpoint reads; an error where it ends the program or never returns.  It is not asked again then."""
+        ref = self._plan.plugins.endpoint
+        if ref.key in calls.left:
+            return Answer(whole=True, error=BadResponse("it was left behind at an earlier answer", kind=ENDPOINT_ERROR))
+        try:
+            with calls.of(ref) if self._strange else contextlib.nullcontext():
+                return self._answer(request, ending, status, flags, ack)
+        except SystemExit as error:
+            return Answer(whole=True, error=BadResponse(f"it could not read an answer: {why(error)}", kind=ENDPOINT_ERROR))
 
     def _answer(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
         """What the endpoint reads in the request's answer."""
