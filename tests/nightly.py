@@ -269,7 +269,8 @@ def _kill_rows(results: Results) -> list[str]:
 def _busy_rows(results: Results) -> list[str]:
     lines = ["| what | | longest |", "|---|---|---|"]
     for name, told in busy_table.CELLS.items():
-        took = f"{results.by_name[name].took_s:.1f} s" if name in results.by_name else "–"
+        result = results.by_name.get(name)
+        took = "–" if result is None else "; ".join(filter(None, (f"{result.took_s:.1f} s", result.told)))
         lines.append(f"| {told} | {_sign(name, results)} | {took} |")
     return lines
 
