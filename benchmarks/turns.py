@@ -63,7 +63,7 @@ async def costs(journal: Path, url: str, turns: int, rounds: int) -> list[list[C
     from aiperf.registry.hooks import Hooks
     from aiperf.rundir.journal import load_run
     from aiperf.sdk.plan import Secrets
-    from aiperf.worker.process import WorkerPlace, load_share
+    from aiperf.worker.share import WorkerPlace, load_share
     from aiperf_transport_sockets.connection import Connection
 
     plan = load_run(journal)[0].replacing(urls=(url,))

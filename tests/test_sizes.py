@@ -105,7 +105,6 @@ STILL_LARGE = {
     "core/src/aiperf/run/run.py:PlannedRun",
     "core/src/aiperf/rundir/shard_reader.py:ShardReader",
     "core/src/aiperf/rundir/store.py",
-    "core/src/aiperf/worker/process.py",
     "core/src/aiperf/worker/requests.py:Requests",
     "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/reducer.py:ShardReducer",
     "plugins/reducers/columns/src/aiperf_reducer_columns/reduce/rows.py:RowMaker",

@@ -13,7 +13,7 @@ from aiperf.processes import control
 from aiperf.rundir import journal
 from aiperf.sdk.plan import PhasePlan
 from aiperf.worker import process
-from aiperf.worker.process import Share, WorkerPlace
+from aiperf.worker.share import Share, WorkerPlace
 from aiperf.worker.slots import Progress, make_progress_fd
 from worker_fakes import make_engine, make_plan
 

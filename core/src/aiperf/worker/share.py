@@ -1,0 +1,166 @@
+"""A worker's share of a run: its requests, transport and drivers, made of the plan and the run's directory."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+from collections.abc import Callable, MutableSequence, Sequence
+from functools import partial
+from pathlib import Path
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from aiperf import environment
+from aiperf.registry.hooks import Hooks
+from aiperf.registry.third_party import blamed, load, made
+from aiperf.rundir.store import Store
+from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
+from aiperf.sdk.endpoint import follows
+from aiperf.sdk.framing import event_mark
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.transport import Transport, TransportSettings
+from aiperf.worker import slots
+from aiperf.worker.clock import LoopTimer
+from aiperf.worker.logbook import Logbook
+from aiperf.worker.requests import Requests
+
+if TYPE_CHECKING:
+    from aiperf.worker.following import Following
+
+
+class WorkerPlace(Struct, frozen=True):
+    """The index of a worker among *workers*, and its inherited file descriptors.
+
+    fds: of the progress table; with several workers, then four a phase: session slots, prefill slots, arrival numbers, session
+    numbers.  Empty where the engine shares no memory.
+    """
+
+    index: int
+    workers: int
+    fds: Sequence[int] = ()
+
+
+class Share:
+    """A worker's share of a run.
+
+    phase_open: whether a phase is under way.  rises: the limits that grow in it.
+    """
+
+    def __init__(self, plan: Plan, place: WorkerPlace, logbook: Logbook, requests: Requests, progress: slots.Progress) -> None:
+        self.plan, self.place, self.logbook, self.requests = plan, place, logbook, requests
+        self.phase_open = False
+        self.rises: list[slots.Rise] = []
+        self._progress = progress
+        self._factories = {phase.driver: load(plan.plugins.drivers[phase.driver]) for phase in plan.load.phases}
+
+    def driver(self, phase: PhasePlan) -> Driver[Any]:
+        """A driver of this worker's share of the phase, behind the phase's limits.
+
+        Raises:
+            PluginError: The driver plugin fails.
+        """
+        place, ref = self.place, self.plan.plugins.drivers[phase.driver]
+        cells = self._progress.of(place.index, phase.index)
+        fds = tuple(place.fds[1 + 4 * phase.index : 5 + 4 * phase.index]) or (-1,) * 4
+        sessions = self._slots(fds[0], phase.concurrency, phase.limits_file, cells, slots.SLOTS)
+        prefills = self._slots(fds[1], phase.prefill_concurrency, phase.prefill_limits_file, cells, slots.PREFILLS)
+        context = DriverContext(
+            phase, self.requests, slots.SlotGate(sessions, prefills if phase.prefill_concurrency is not None else None),
+            loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
+            arrival_numbers=slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2]),
+            session_numbers=slots.LocalCounter(cells, SESSIONS) if fds[3] < 0 else slots.SharedCounter(fds[3]),
+            progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
+            shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns,
+            share=None if phase.concurrency is None else -(-phase.concurrency // place.workers),
+        )  # fmt: skip
+        with blamed(ref, "can't drive the phase"):
+            driver: Driver[Any] = self._factories[phase.driver](self.plan.plugins.options_of(ref), context)
+        return driver
+
+    def _slots(self, fd: int, limit: int | None, levels: str | None, held: MutableSequence[int], cell: int) -> slots.Slots:
+        """A limit: of this worker alone (*fd* -1), or of all workers.  *levels* names the file of a ramped limit's rise."""
+        start, loop = 1 if levels is not None else limit, self.requests.loop
+        alone = fd < 0 or limit is None
+        free: slots.Slots = slots.LocalSlots(start) if alone else slots.SharedSlots(fd, loop, held, cell)
+        if levels is not None and (fd < 0 or self.place.index == 0):  # one worker raises a limit that all share
+            self.rises.append(slots.Rise(_mapped(levels), free, loop))
+        return free
+
+
+async def load_share(
+    plan: Plan, secrets: Secrets, directory: Path, place: WorkerPlace, hooks: Hooks, warn: Callable[[str], None]
+) -> Share:
+    """The share of this worker of the run in *directory*, connections opened ahead.
+
+    Raises:
+        AiperfError: A plugin cannot be used.
+        Exception: Of a transport.
+    """
+    share = make_share(plan, secrets, directory, place, hooks, warn)
+    transport = share.requests.transport
+    await transport.open()
+    await transport.warm(_connections(plan, place.workers))
+    return share
+
+
+def make_share(
+    plan: Plan, secrets: Secrets, directory: Path, place: WorkerPlace, hooks: Hooks, warn: Callable[[str], None], *,
+    kind: type[Requests] = Requests, through: Callable[[Transport], Transport] = lambda transport: transport,
+) -> Share:  # fmt: skip
+    """The share, its transport not open yet.  To be called in a running loop.
+
+    kind: of its requests.  through: what they are sent through, of the plan's transport.
+
+    Raises:
+        AiperfError: A plugin cannot be used.
+        Exception: Of a transport.
+    """
+    loop = asyncio.get_running_loop()
+    about = {"run_id": plan.run.run_id, "shard": place.index, "shards": place.workers, "pid": os.getpid()}
+    logbook = Logbook(directory, place.index, {**about, "started_mono_ns": monotonic_ns()})
+    fd = place.fds[0] if place.fds else slots.make_progress_fd(len(plan.load.phases), place.workers)
+    progress = slots.Progress(fd, len(plan.load.phases), place.workers)
+    requests = kind(
+        plan, secrets, Store(directory, plan.target.given_path), logbook, place.index, hooks.request_chain(),
+        loop=loop, numbered=progress.requests(place.index), warn=warn,
+    )  # fmt: skip
+    target, endpoint = plan.target, load(plan.plugins.endpoint)
+    following = _following(requests, loop) if follows(endpoint) else None
+    settings = TransportSettings(
+        target.urls, target.tls, target.reuse, target.sticky, keep_heads=plan.output.keeps_requests or following is not None,
+        family=environment.ip_version(), trust_env=environment.trust_env(),
+        event_mark=event_mark(endpoint.framing, asked=target.streaming),
+    )  # fmt: skip
+    share = Share(plan, place, logbook, requests, progress)
+    sink = following or requests
+    transport = hooks.call("aiperf_make_transport", settings=settings, sink=sink, loop=loop)
+    transport = made(plan.plugins.transport, settings, sink, loop) if transport is None else transport
+    requests.transport = through(transport)
+    if following is not None:
+        following.transport, requests.transport = requests.transport, following
+    return share
+
+
+def _following(requests: Requests, loop: asyncio.AbstractEventLoop) -> Following:
+    from aiperf.worker.following import Following
+
+    return Following(requests, loop)
+
+
+def _connections(plan: Plan, workers: int) -> int:
+    """Connections to open ahead, per URL: as many as this worker will use at once, so that no request of the first wave is
+    measured while it connects; 0 where that is wanted."""
+    limits = ((phase.concurrency or 0, phase.request_count, phase.session_count) for phase in plan.load.phases)
+    most = max(min(limit for limit in row if limit is not None) for row in limits)
+    return -(-most // (workers * len(plan.target.urls))) if plan.target.preconnect else 0
+
+
+def _mapped(path: str | None) -> memoryview:
+    """A file of int64 as a view, read page by page as needed; empty without a file."""
+    if path is None or Path(path).stat().st_size == 0:
+        return memoryview(b"").cast("q")
+    with Path(path).open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)).cast("q")
