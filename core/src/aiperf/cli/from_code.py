@@ -121,6 +121,8 @@ def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Va
 def _executed(fleet: Fleet, words: Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:
     with contextlib.nullcontext() if console else logs.unprinted():
         settings, registry = _settings(words, options, console=console)
+    if settings.kernel.dry_run:
+        raise UsageError("--dry-run is for the command line: it has no results", "see: aiperf profile --dry-run")
     with _unchanged(settings) as signals, contextlib.suppress(Interruption):
         for problem in (*registry.problems, *registry.losses):
             log.warning("%s", problem)

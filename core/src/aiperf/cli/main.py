@@ -314,8 +314,10 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
         return partial(call, profile_settings(registry, scan))
 
     def call(settings: Settings) -> int:
-        from aiperf.run.run import profile
-
+        if settings.kernel.dry_run:
+            from aiperf.run.dry_run import dry_run as profile
+        else:
+            from aiperf.run.run import profile
         say = _logged(settings, registry) if settings.kernel.quiet else warn
         warn_of_broken(registry, say)
         plugins = (plugin for category in registry.categories() for plugin in registry.all(category))

@@ -229,6 +229,9 @@ class KernelOptions(Options):
         help="Log at debug level; print the measurement table.")
     extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service",
         help="Log at trace level: a line for every request.")
+    dry_run: bool = option("--dry-run", default=False, group="Service",
+        help="Print plan, load, the first and the longest request, time and files, and send nothing. The longest is one of"
+        " those that are made before the load begins: of all with --check-data.")
     quiet: bool = option("--quiet", "-q", default=False, group="Service",
         help="Print the report alone, and errors; progress, log lines and warnings are in the log file only.")
     ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",

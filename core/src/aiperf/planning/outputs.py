@@ -54,7 +54,12 @@ def _artifacts(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> Pa
         kind = choice.can.service_kind
         directory = Path("artifacts") / automatic_name(choice.models, kind, choice.descriptor.name, profiling)
     with draft.collected(draft.flag("artifact_dir")):
-        check_directory(directory.absolute())
+        try:
+            check_directory(directory.absolute())
+        except ConfigError as error:
+            if not draft.kernel.dry_run:
+                raise
+            draft.warn(f"the run itself would be refused: {draft.flag('artifact_dir')}: {'; '.join(error.lines())}")
     return directory.absolute()
 
 

@@ -102,7 +102,7 @@ def execute(
         except ReadingInterrupted:
             signals.check()
             raise
-        display = _display(plan, registry)
+        display = display_of(plan, registry)
         stack.callback(display.close)
         if console:
             logs.to_console(settings.log_level, display.log, quiet=quiet)
@@ -117,7 +117,8 @@ def execute(
             raise without_room(error, plan.output) from error
 
 
-def _display(plan: Plan, registry: Registry) -> Display:
+def display_of(plan: Plan, registry: Registry) -> Display:
+    """The display that the plan names."""
     ref = plan.plugins.ui
     if ref is None:
         return Display(NoUi(), "")

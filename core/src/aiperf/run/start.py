@@ -296,9 +296,9 @@ class Builder:
         os.close(write)
         self._pipe = os.fdopen(read, "rb")
 
-    def poll(self) -> bool:
-        """Whether :meth:`result` has something to return: the child writes when all is done."""
-        return bool(select.select([self._pipe], [], [], 0)[0])
+    def poll(self, wait_s: float = 0.0) -> bool:
+        """Whether :meth:`result` has something to return, now or in this time: the child writes when all is done."""
+        return bool(select.select([self._pipe], [], [], wait_s)[0])
 
     def result(self) -> Plan:
         """The plan with what the build adds.

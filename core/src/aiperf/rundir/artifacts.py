@@ -20,9 +20,9 @@ from aiperf.errors import ConfigError, PluginError
 from aiperf.registry.third_party import isolated, left_out, load, said_already
 from aiperf.sdk.exporter import LEVELS, Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
 from aiperf.sdk.model import names
+from aiperf.sdk.plan import RunClock
 
 if TYPE_CHECKING:
-    from aiperf.rundir.journal import RunClock
     from aiperf.sdk.descriptor import PluginRef
     from aiperf.sdk.plan import Plan
     from aiperf.sdk.summary import Summary
@@ -70,6 +70,13 @@ def exporters(
                 if exporter.wanted():
                     made.append((ref, exporter))
     return made
+
+
+def planned_files(plan: Plan) -> list[Path]:
+    """The files of the run's exporters, as far as they are known before it."""
+    target = target_for(plan, RunClock(0, 0))  # no name depends on the time
+    every = exporters(plan, target, Exporter)
+    return [exporter.target.file(kind) for _, exporter in every for kind in exporter.planned()]
 
 
 def part_path(journal: Path, exporter: str, reducer: int) -> Path:

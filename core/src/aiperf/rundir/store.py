@@ -385,6 +385,23 @@ class Store:
         first, last = self._turns[row - 1] if row else 0, self._turns[row + self._width - 1]
         return self._pool.joined(body, start, self._splices[first:last]) if first < last else body
 
+    def body_bytes(self, entry: int, turn: int) -> int:
+        """The length of :meth:`body` for the first model, of an entry that can be read."""
+        number = self._entries[self._places[entry] * _ENTRY] + turn
+        at = number * self._models
+        start, end = self._offsets[at - 1] if at else 0, self._offsets[at]
+        if self._pool is None:
+            return end - start
+        row = number * self._width
+        first, last = self._turns[row - 1] if row else 0, self._turns[row + self._width - 1]
+        cuts = self._splices[first:last]
+        return end - start + sum(cuts[i + 2] for i in range(0, len(cuts), 3) if start < cuts[i] <= end)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every entry can be read: the data set is whole."""
+        return self._ready is None
+
     def shape(self, entry: int, turn: int, model: int = 0) -> int:
         """Index into *shapes*."""
         return self._turn(entry, turn, 0) * self._models + model

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -176,6 +176,10 @@ class Exporter(Generic[OptionsT]):
         """Whether the run requested this exporter; False writes no file and lists none."""
         return True
 
+    def planned(self) -> Collection[str]:
+        """The kinds of :attr:`files` that the run will have, as far as that is known before it; a dry run names them."""
+        return self.files
+
 
 class SummaryExporter(Exporter[OptionsT]):
     """Writes files from the summary; runs once in the parent, at the end."""
@@ -196,6 +200,9 @@ class _RowExporter(Exporter[OptionsT]):
 
     def header(self) -> bytes:
         return b""
+
+    def planned(self) -> Collection[str]:
+        return (self.kind,)
 
 
 class BatchExporter(_RowExporter[OptionsT]):

@@ -7,7 +7,7 @@ worker's measuring loop, so it must not block, parse answers or log per request.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -218,7 +218,36 @@ class Transport(Protocol):
         """Counters for the measurement section: ``stamps_missing``, ``coalesced_reads``, ``opened``."""
 
 
+@runtime_checkable
+class HeaderSource(Protocol):
+    """A transport that can say what it would write; optional.  ``--dry-run`` shows it."""
+
+    def request_headers(self, exchange: Exchange) -> Sequence[tuple[str, str]]:
+        """The headers of the request in their order on the wire, with those that the transport adds; nothing is sent.
+
+        May be called before ``open``.
+        """
+
+
 __all__ = [
-    "END_MARKER", "EXHAUSTED", "MESSAGES", "MOST_INTERIM", "NO_STAMP", "NO_TLS", "RECONNECTED", "REFUSED", "RESENT", "REUSED",
-    "STREAMED", "Exchange", "Shape", "Sink", "TlsPlan", "Transport", "TransportSettings", "connect_error", "tls_context",
+    "END_MARKER",
+    "EXHAUSTED",
+    "MESSAGES",
+    "MOST_INTERIM",
+    "NO_STAMP",
+    "NO_TLS",
+    "RECONNECTED",
+    "REFUSED",
+    "RESENT",
+    "REUSED",
+    "STREAMED",
+    "Exchange",
+    "HeaderSource",
+    "Shape",
+    "Sink",
+    "TlsPlan",
+    "Transport",
+    "TransportSettings",
+    "connect_error",
+    "tls_context",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from itertools import takewhile
 from time import monotonic_ns, time_ns
 from typing import Any
@@ -74,6 +74,11 @@ class Requests:
         self._changes_bodies = getattr(self.transport, "changing_bodies", False)
         self._first_turns_stored = not (self._prepares or self.plan.data.cache_bust.marks(phase.kind))
         self.sent = self.completed = self.errors = 0
+
+    @property
+    def secret_headers(self) -> Sequence[str]:
+        """Names of the headers whose values are shown nowhere."""
+        return self._turns.secret_names
 
     @property
     def refused(self) -> str | None:

@@ -34,7 +34,8 @@ class Turns:
     """Encodes the turns that the store has no body for: later turns, which repeat answers, and all turns where hooks change
     requests.  Listens to answers, and keeps those that later turns repeat.
 
-    shapes: by URL and by shape of the store.  prepare: the chain of ``aiperf_request_prepared``, None without such hooks.
+    shapes: by URL and by shape of the store.  secret_names: of headers whose values are shown nowhere.
+    prepare: the chain of ``aiperf_request_prepared``, None without such hooks.
     warn: gets a sentence for the report.
     """
 
@@ -46,7 +47,7 @@ class Turns:
         self._accept = accept(self._endpoint.framing, asked=plan.target.streaming)
         self._secrets, self._session_headers = secrets, (plan.target.session_header, *environment.affinity_headers())
         self.shapes = [[self.new_shape(stored, url) for stored in store.shapes] for url in plan.target.urls]
-        self._secret_names = tuple(secrets.headers)
+        self.secret_names = tuple(secrets.headers)
         self._shown = {id(shape): self._show(shape) for row in self.shapes for shape in row}
         tokenized = plan.plugins.tokenizer is not None and not plan.target.use_server_token_count
         counts = tokenized and self._endpoint.capabilities.tokenizes_input
@@ -176,7 +177,7 @@ class Turns:
         self._logbook.text(exchange.request, "request", request)
 
     def _show(self, shape: Shape) -> dict[str, str]:
-        return shown_headers(shape.headers, self._secret_names)
+        return shown_headers(shape.headers, self.secret_names)
 
     def listen(self, session: Session, on_first_token: Callable[[Session], None], framing: type[Framing] | None = None) -> None:
         """Collect the answer where a later turn repeats it; call *on_first_token* if the session holds a prefill slot."""

@@ -56,6 +56,10 @@ class BatchExporterContract:
         check_exporter_row(self.exporter)
         assert self.exporter.kind in self.exporter.files, "its file is not declared in files"
 
+    def test_what_it_plans_is_among_its_files(self, target: Target) -> None:
+        planned = set(self._made(target).planned())
+        assert planned <= set(self.exporter.files), f"planned() has {shown(sorted(planned))}: give kinds of files"
+
     def test_no_requests_are_no_rows(self, target: Target) -> None:
         empty = sample_batch().take(np.empty(0, dtype=np.int64))
         assert self._made(target).rows(scored(self.metrics, empty)) == b"", (

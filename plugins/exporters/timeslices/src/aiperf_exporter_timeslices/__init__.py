@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,9 @@ class _Slices(SummaryExporter):
     label: ClassVar[str]
     kind: ClassVar[str]
     early = True
+
+    def planned(self) -> Collection[str]:
+        return self.files if self.target.config.get("artifacts", {}).get("slice_duration") else ()
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file(self.kind)

@@ -249,14 +249,11 @@ class AiohttpTransport:
     async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
         exchange = flight.exchange
         target = self._target(exchange.shape)
-        headers = {**target.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
-        for name in exchange.shape.session_headers:
-            headers[name] = exchange.session_id
         response = await session.request(
             exchange.shape.method,
             target.url,
             data=StampedBody(exchange, self.sink.written) if exchange.body else None,
-            headers=headers,
+            headers=_headers(target, exchange),
             allow_redirects=False,
             proxy=target.proxy,
             trace_request_ctx=exchange,
@@ -302,6 +299,13 @@ class AiohttpTransport:
             if exchange.bytes_received > most_bytes:
                 raise _RefusedError(ErrorDetails(f"the answer is longer than {most_bytes:,} bytes", type="AnswerTooLong"))
 
+    def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
+        """The headers of the request as aiohttp will write them."""
+        target = self._target(exchange.shape)
+        headers = _headers(target, exchange)
+        named = {name.lower() for name in headers}
+        return [*([] if "host" in named else [("Host", _host(target.url))]), *headers.items()]
+
     def _target(self, shape: Shape) -> _Target:
         target = self._targets.get(id(shape))
         if target is None:
@@ -309,6 +313,18 @@ class AiohttpTransport:
             # Dropped with the shape: a hook may give every request a shape of its own.
             target.shape = weakref.ref(shape, partial(self._targets.pop, id(shape)))
         return target
+
+
+def _headers(target: _Target, exchange: Exchange) -> dict[str, str]:
+    headers = {**target.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
+    return headers | dict.fromkeys(exchange.shape.session_headers, exchange.session_id)
+
+
+def _host(url: URL) -> str:
+    """The header Host, without the port that its scheme has by default."""
+    host = url.raw_host or ""
+    host = f"[{host}]" if ":" in host else host
+    return host if url.is_default_port() else f"{host}:{url.port}"
 
 
 class _RefusedError(Exception):

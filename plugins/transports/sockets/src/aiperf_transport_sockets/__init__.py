@@ -257,6 +257,11 @@ class KernelTransport:
             exchange.flags |= RECONNECTED
         self.connect(exchange, head)
 
+    def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
+        """The headers of the request as they would be written."""
+        lines = RequestHead(exchange.shape, self._origin(exchange.shape.url)).encode(exchange).decode("latin-1").split("\r\n")
+        return [(name, value) for name, _, value in (line.partition(": ") for line in lines[1:-2])]
+
     def _new_request_head(self, shape: Shape) -> RequestHead:
         """The head of a shape not seen before; it is dropped with the shape, because a hook may give every request its own."""
         head = self._heads[id(shape)] = RequestHead(shape, self._origin(shape.url))
