@@ -9,6 +9,7 @@ from aiperf_testing.transports.general import Act, GeneralTests
 from aiperf_testing.transports.large_bodies import LargeBodyTests
 from aiperf_testing.transports.limits import LimitTests
 from aiperf_testing.transports.losses import LossTests
+from aiperf_testing.transports.previews import PreviewTests
 from aiperf_testing.transports.refusals import RefusalTests
 from aiperf_testing.transports.stage import OK, Ear, Scene, Stage, play
 
@@ -32,7 +33,7 @@ class TransportContract(GeneralTests):
 
 
 class HttpTransportContract(
-    TransportContract, AnswerTests, ConnectionTests, RefusalTests, LimitTests, LossTests, LargeBodyTests
+    TransportContract, AnswerTests, PreviewTests, ConnectionTests, RefusalTests, LimitTests, LossTests, LargeBodyTests
 ):
     """What a transport of HTTP/1.1 does, beside what every transport does::
 

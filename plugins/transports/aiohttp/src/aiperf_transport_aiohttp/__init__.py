@@ -48,6 +48,17 @@ class _Target:
             self.headers["Accept-Encoding"] = "identity"
         self.proxy = proxy_for(self.url) if trust_env else None
 
+    def headers_of(self, exchange: Exchange) -> dict[str, str]:
+        headers = {**self.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
+        return headers | dict.fromkeys(exchange.shape.session_headers, exchange.session_id)
+
+    def written(self, exchange: Exchange) -> list[tuple[str, str]]:
+        """The headers as aiohttp writes them: before the others Host, without the port that its scheme has by default."""
+        headers, host = self.headers_of(exchange), self.url.raw_host or ""
+        host = f"[{host}]" if ":" in host else host
+        host = host if self.url.is_default_port() else f"{host}:{self.url.port}"
+        return [*(() if "host" in {name.lower() for name in headers} else [("Host", host)]), *headers.items()]
+
 
 class _Flight:
     """An exchange on its way.  over: ``done`` was called."""
@@ -253,7 +264,7 @@ class AiohttpTransport:
             exchange.shape.method,
             target.url,
             data=StampedBody(exchange, self.sink.written) if exchange.body else None,
-            headers=_headers(target, exchange),
+            headers=target.headers_of(exchange),
             allow_redirects=False,
             proxy=target.proxy,
             trace_request_ctx=exchange,
@@ -300,11 +311,7 @@ class AiohttpTransport:
                 raise _RefusedError(ErrorDetails(f"the answer is longer than {most_bytes:,} bytes", type="AnswerTooLong"))
 
     def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
-        """The headers of the request as aiohttp will write them."""
-        target = self._target(exchange.shape)
-        headers = _headers(target, exchange)
-        named = {name.lower() for name in headers}
-        return [*([] if "host" in named else [("Host", _host(target.url))]), *headers.items()]
+        return self._target(exchange.shape).written(exchange)
 
     def _target(self, shape: Shape) -> _Target:
         target = self._targets.get(id(shape))
@@ -313,18 +320,6 @@ class AiohttpTransport:
             # Dropped with the shape: a hook may give every request a shape of its own.
             target.shape = weakref.ref(shape, partial(self._targets.pop, id(shape)))
         return target
-
-
-def _headers(target: _Target, exchange: Exchange) -> dict[str, str]:
-    headers = {**target.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
-    return headers | dict.fromkeys(exchange.shape.session_headers, exchange.session_id)
-
-
-def _host(url: URL) -> str:
-    """The header Host, without the port that its scheme has by default."""
-    host = url.raw_host or ""
-    host = f"[{host}]" if ":" in host else host
-    return host if url.is_default_port() else f"{host}:{url.port}"
 
 
 class _RefusedError(Exception):
