@@ -191,7 +191,7 @@ def test_a_directory_that_cannot_be_written_is_a_warning(aiperf: Program) -> Non
 def test_python_has_no_dry_run() -> None:
     import aiperf
 
-    with pytest.raises(aiperf.AiperfError, match="dry.run is for the command line"):
+    with pytest.raises(aiperf.AiperfError, match=r"dry.run is for the command line"):
         aiperf.profile(model="m", dry_run=True)
 
 
