@@ -1,4 +1,4 @@
-# For newcomers: `make demo` and `make test`.  Needs Python >= 3.11 with its venv module, and make; nothing else.
+# For newcomers: `make install`, `make demo` and `make test`.  Needs Python >= 3.11 with its venv module, and make; nothing else.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,7 +10,10 @@ PACKAGES := core templates suite $(patsubst %/pyproject.toml,%,$(sort $(wildcard
 PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproject.toml,$(PACKAGES))
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: demo test test-real programs isolated nightly differential check bench messages walks clean
+.PHONY: install demo test test-real programs isolated nightly differential check bench messages walks clean
+
+install: $(VENV)/.installed
+	@echo "$(VENV) is ready; next: . $(BIN)/activate"
 
 demo: $(VENV)/.installed
 	@sh benchmarks/demo.sh $(BIN)/aiperf
