@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import json
 import os
 import random
 import shlex
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,7 +80,9 @@ def options() -> Any:
 def folder() -> Path:
     """A folder for the files of this process, in memory where the system has that."""
     memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="aiperf-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
+    made = Path(tempfile.mkdtemp(prefix="aiperf-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
 
 def framing(data: bytes) -> None:
