@@ -79,12 +79,15 @@ $(VENV)/.installed: $(PROJECTS)
 	  { echo "make: $(PYTHON) is older than Python 3.11; name a newer one: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make: $(PYTHON) can't make a virtual environment; install its venv module" >&2; exit 1; }
-	@echo "setting up $(VENV) ($(words $(PACKAGES)) packages, once)"
+	@echo "setting up $(VENV), once: what builds packages"
 	@$(PIP) install -c constraints.txt 'uv_build>=0.9,<1' hatchling pyyaml
+	@echo "setting up $(VENV), once: $(words $(PACKAGES)) packages of this repository and what they need, a few minutes"
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install -c constraints.txt --no-build-isolation $(addprefix -e ./,$(PACKAGES))
+	@echo "setting up $(VENV): done"
 	@touch $@
 
 $(VENV)/.installed-tests: $(VENV)/.installed
+	@echo "setting up $(VENV), once: what tests need"
 	@$(BIN)/python tests/requirements.py > $(VENV)/tests.txt
 	@$(PIP) install -c constraints.txt -r $(VENV)/tests.txt
 	@touch $@

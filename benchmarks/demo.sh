@@ -3,6 +3,7 @@
 set -eu
 aiperf=$1
 work=$(mktemp -d)
+echo "demo: starting a simulated inference server on this machine (aiperf simulate)"
 "$aiperf" simulate --port 0 >"$work/said" 2>&1 &
 simulator=$!
 finish() {
@@ -27,7 +28,10 @@ while [ -z "$url" ]; do
   url=$(sed -n 's/.*listening on //p' "$work/said")
 done
 
+echo "demo: it listens on $url; sending it 80 streaming chat requests, 8 at a time, which takes a few seconds:"
 echo "aiperf profile --model simulated --url $url --endpoint-type chat --streaming --tokenizer builtin \\"
 echo "  --concurrency 8 --request-count 80 --isl 200 --osl 64 --random-seed 1 --artifact-dir artifacts/demo"
 "$aiperf" profile --model simulated --url "$url" --endpoint-type chat --streaming --tokenizer builtin \
   --concurrency 8 --request-count 80 --isl 200 --osl 64 --random-seed 1 --artifact-dir artifacts/demo
+echo "demo: done; the simulated server is stopped. The files named above are in artifacts/demo."
+echo "demo: for a server of yours: $aiperf profile --model NAME --url http://HOST:PORT --endpoint-type chat --streaming"

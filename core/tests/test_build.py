@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aiperf import logs
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.prepare.build import build
 from aiperf.prepare.tokenizers import open_tokenizer
@@ -1153,3 +1154,17 @@ def test_a_builder_is_stopped(tmp_path: Path) -> None:
     builder.finish()
     assert builder.failure() is None
     assert Store(Path(plan.output.journal)).entries < 10**9
+
+
+def test_what_the_builder_logs_is_printed_by_the_process_that_has_the_terminal(tmp_path: Path) -> None:
+    said: list[str] = []
+    logs.to_console(logging.INFO, said.append)
+    try:
+        begin = lambda: logging.getLogger("aiperf.prepare").warning("line 1\nline 2")  # noqa: E731
+        with contextlib.closing(Builder(promised(tmp_path, **LINES), begin, said.append)) as builder:
+            while not builder.poll():
+                time.sleep(0.001)
+            builder.result()
+    finally:
+        logging.getLogger("aiperf").handlers.clear()
+    assert [line.partition(" WARNING ")[2] for line in said] == ["line 1\nline 2"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store, StoreWriter, made
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from worker_fakes import FakeStore, make_engine, make_plan
 
@@ -221,3 +221,15 @@ def test_a_stop_drops_requests_without_entries(tmp_path: Path, complete: bool) -
         assert (told, engine.sent) == ([False], 0)
 
     asyncio.run(check())
+
+
+def test_entries_on_the_disk_are_counted_without_the_room_behind_them(tmp_path: Path) -> None:
+    assert made(tmp_path) == 0
+    with StoreWriter(tmp_path) as writer:
+        for number in range(3):
+            add(writer, number)
+        writer.flush()
+        assert made(tmp_path) == 3
+        writer.publish()
+        assert (tmp_path / "dataset.entries").stat().st_size > 1 << 19
+        assert made(tmp_path) == 3

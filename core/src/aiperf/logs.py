@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from aiperf.redaction import harmless, scrubbed
+from aiperf.terminal import fitted
 
 progress = logging.getLogger("aiperf.progress")
 """For the console alone: a run that is refused leaves no log because it took a second."""
@@ -33,11 +34,11 @@ class _Console(logging.Handler):
 
     def __init__(self, write: Callable[[str], None]) -> None:
         super().__init__()
-        self._write = write
+        self.write = write
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._write(harmless(self.format(record)))
+            self.write(harmless(self.format(record)))
         except Exception:  # noqa: BLE001  # as in the handlers of the standard library
             self.handleError(record)
 
@@ -75,11 +76,12 @@ class _File(logging.FileHandler):
         pass
 
 
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def print_line(line: str) -> None:
+    """Print a line of the log to standard error, on a terminal no wider than that."""
+    print(fitted(line, sys.stderr), file=sys.stderr, flush=True)
 
 
-def to_console(level: int, write: Callable[[str], None] = _print, *, quiet: bool = False) -> None:
+def to_console(level: int, write: Callable[[str], None] = print_line, *, quiet: bool = False) -> None:
     """Write short lines to *write*, by default to standard error.  *quiet*: errors alone; *level* is the file's, which
     gets the warnings that came before it (:func:`file_held`)."""
     root = logging.getLogger("aiperf")
@@ -94,6 +96,13 @@ def to_console(level: int, write: Callable[[str], None] = _print, *, quiet: bool
     console.setLevel(max(level, logging.ERROR) if quiet else level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)
+
+
+def pass_lines(write: Callable[[str], None]) -> None:
+    """In a forked process: give the console's lines to *write*, for the process that has the terminal."""
+    for handler in logging.getLogger("aiperf").handlers:
+        if isinstance(handler, _Console):
+            handler.write = write
 
 
 @contextlib.contextmanager
@@ -162,7 +171,7 @@ class PluginWarnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            _print(harmless(scrubbed(self.format(record), self.secrets)))
+            print_line(harmless(scrubbed(self.format(record), self.secrets)))
             if not record.name.startswith("aiperf.") and len(self.sentences) < _MOST_SENTENCES:
                 self.sentences[harmless(scrubbed(f"{record.name}: {record.getMessage()}", self.secrets))] = None
         except Exception:  # noqa: BLE001  # as in the handlers of the standard library

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable
 
 import msgspec
@@ -90,10 +91,14 @@ class Elsewhere(Ui):
 
 
 class Display:
-    """The display of a run, or plain log lines once it has failed."""
+    """The display of a run, or plain log lines once it has failed.
+
+    The thread of a step may draw while the run closes it, so calls come one at a time.
+    """
 
     def __init__(self, ui: Ui, name: str) -> None:
         self._ui, self._name = ui, name
+        self._lock = threading.RLock()
         self._logged: set[str] = set()
 
     @property
@@ -106,8 +111,9 @@ class Display:
 
     def step(self, step: Step, *, logged: bool = False) -> None:
         """Show the step; once in the log as well, unless it is drawn, or is *logged* by itself."""
+        draws = self.draws
         self._safely(lambda: self._ui.step(step))
-        if not self.draws and not logged and step.what not in self._logged:
+        if not draws and not logged and step.what not in self._logged:
             self._logged.add(step.what)
             progress.info("%s", step.line())
 
@@ -117,12 +123,13 @@ class Display:
 
     def close(self) -> None:
         """Leave the terminal.  Further calls do nothing."""
-        ui, self._ui = self._ui, NoUi()
-        self._safely(ui.close)
+        with self._lock:
+            ui, self._ui = self._ui, NoUi()
+            self._safely(ui.close)
 
     def _safely(self, call: Callable[[], None]) -> bool:
         try:
-            with calls.of(self._name):
+            with self._lock, calls.of(self._name):
                 call()
         except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             self._ui = NoUi()

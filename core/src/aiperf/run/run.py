@@ -145,7 +145,7 @@ def _execute(
         save_first(directories, plan, clock)
         IMPORTS.rest()
         with (
-            contextlib.closing(Builder(plan, in_builder)) as builder,  # forks: before any thread
+            contextlib.closing(Builder(plan, in_builder, display.log)) as builder,  # forks: before any thread
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
             contextlib.closing(PlannedRun(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from types import FrameType
@@ -39,6 +40,7 @@ _STOP_S = 30.0
 """Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""
 _GC_THRESHOLD = 20_000
 """Objects of the builder between two collections: an entry makes some ten, and no cycles."""
+_LINES_BYTES = 1 << 16
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
 _LONGEST_BASE = 107 - len("/aiperf-12345678/control")
@@ -280,25 +282,35 @@ def told(lines: Sequence[str], code: int) -> AiperfError:
 class Builder:
     """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy.
 
-    *forked*: called in the child.
+    *forked*: called in the child.  *say*: prints a line of its log, beside whatever is drawn on the terminal.
     """
 
-    def __init__(self, plan: Plan, forked: Callable[[], None] = lambda: None) -> None:
-        self._artifacts = Path(plan.output.artifacts)
+    def __init__(
+        self, plan: Plan, forked: Callable[[], None] = lambda: None, say: Callable[[str], None] = logs.print_line
+    ) -> None:
+        self._artifacts, self._say = Path(plan.output.artifacts), say
         read, write = os.pipe()
+        lines, line_end = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(read)
+            os.close(lines)
+            os.set_blocking(line_end, False)
+            logs.pass_lines(partial(_pass_line, line_end))
             forked()
             _work(plan, write)
         os.close(write)
-        self._pipe = os.fdopen(read, "rb")
+        os.close(line_end)
+        os.set_blocking(lines, False)
+        self._pipe, self._lines, self._begun_line = os.fdopen(read, "rb"), os.fdopen(lines, "rb", buffering=0), b""
 
     def poll(self, wait_s: float = 0.0) -> bool:
         """Whether :meth:`result` has something to return, now or in this time: the child writes when all is done."""
-        return bool(select.select([self._pipe], [], [], wait_s)[0])
+        ended = bool(select.select([self._pipe], [], [], wait_s)[0])
+        self._relay()
+        return ended
 
     def result(self) -> Plan:
         """The plan with what the build adds.
@@ -346,14 +358,31 @@ class Builder:
             os.kill(self.pid, signal.SIGKILL)
             self._end()
 
+    def _relay(self) -> None:
+        """Print what the child has logged."""
+        while piece := self._lines.read(_LINES_BYTES):
+            *lines, self._begun_line = (self._begun_line + piece).split(b"\n")
+            for line in lines:
+                self._say(msgspec.json.decode(line, type=str))
+
     def _end(self) -> int:
         """Wait for the child; its exit code, or minus the signal that ended it."""
         self._pipe.close()
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._relay()
+        self._lines.close()
         if code < 0:
             for draft in self._artifacts.glob(".*.draft"):
                 draft.unlink(missing_ok=True)
         return code
+
+
+def _pass_line(pipe: int, line: str) -> None:
+    """Give a line to the parent, or print it where that was killed or reads nothing."""
+    try:
+        os.write(pipe, msgspec.json.encode(line) + b"\n")
+    except (BrokenPipeError, BlockingIOError):
+        logs.print_line(line)
 
 
 def _work(plan: Plan, write: int) -> NoReturn:

@@ -234,17 +234,19 @@ class StoreWriter:
         """Let readers see every entry but the last."""
         self.flush()
         changed = self._write_about()
-        for name, file in self._files.items():
+        readable = max(0, self.entries - 1)
+        for file in self._files.values():
             file.flush()
+        if self._ready is None:
+            path = self._directory / "dataset.ready"
+            private(path).write_bytes(readable.to_bytes(8, "little"))
+            self._ready = _shared(path)
+        for name, file in self._files.items():
             if file.tell() > self._sizes[name]:
                 self._sizes[name], changed = max(_ROOM, 2 * file.tell()), True
                 os.ftruncate(file.fileno(), self._sizes[name])
-        if self._ready is None:
-            path = self._directory / "dataset.ready"
-            private(path).write_bytes(bytes(8))
-            self._ready = _shared(path)
         self._revision += changed
-        self._ready[0] = self._revision << _REVISION | max(0, self.entries - 1)
+        self._ready[0] = self._revision << _REVISION | readable
         # Each shape costs every reader time.
         self._publish_at_s = monotonic() + _PUBLISH_S + _SHAPE_S * len(self._shapes)
 
@@ -517,6 +519,8 @@ def _mask(bits: int) -> int:
 
 def made(directory: Path) -> int:
     """How many entries of a data set that is being made are on the disk."""
+    with suppress(FileNotFoundError):  # of one that grows, whose files have room behind what is written: all but the last
+        return (int.from_bytes((directory / "dataset.ready").read_bytes(), "little") & _mask(_REVISION)) + 1
     with suppress(FileNotFoundError):
         return (directory / "dataset.entries").stat().st_size // (8 * _ENTRY)
     return 0

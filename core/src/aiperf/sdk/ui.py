@@ -11,6 +11,7 @@ import sys
 from msgspec import Struct
 
 from aiperf.sdk.options import OptionsT, WithOptions
+from aiperf.terminal import columns, fitted
 
 
 class Snapshot(Struct, frozen=True):
@@ -95,7 +96,7 @@ class Ui(WithOptions[OptionsT]):
 
     def log(self, line: str) -> None:
         """Show a log line, without its newline."""
-        print(line, file=sys.stderr, flush=True)
+        print(fitted(line, sys.stderr), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Restore the terminal at the end of the load; the results follow."""
@@ -108,4 +109,4 @@ class NoUi(Ui):
         pass
 
 
-__all__ = ["NoUi", "Snapshot", "Step", "Ui"]
+__all__ = ["NoUi", "Snapshot", "Step", "Ui", "columns", "fitted"]

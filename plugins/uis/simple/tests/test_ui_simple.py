@@ -56,3 +56,28 @@ def test_without_a_terminal_the_simple_display_writes_occasional_lines(monkeypat
     shown.show(SNAPSHOT)
     shown.show(SNAPSHOT)
     assert len(stream.getvalue().splitlines()) == 1
+
+
+def test_log_lines_are_folded_between_words_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/path/that/is/longer/than/the/terminal/is/wide"
+    line = f"00:58:31.783 WARNING the data set is made beside the load: see {path} 漢字漢字漢字漢字漢字漢字漢字 then"
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        Simple(None, stream).log(line)
+    assert pipe.getvalue() == f"{line}\n"
+    assert terminal.getvalue().splitlines() == [
+        "00:58:31.783 WARNING the data set is", "  made beside the load: see", f"  {path}",
+        "  漢字漢字漢字漢字漢字漢字漢字 then",
+    ]  # fmt: skip
+
+
+def test_a_terminal_that_can_not_go_back_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    shown = Simple(None, stream)
+    shown.show(SNAPSHOT)
+    shown.step(Step("Making the data set", 1.0))
+    shown.log("a line")
+    shown.close()
+    assert not shown.draws and stream.getvalue() == "a line\n"

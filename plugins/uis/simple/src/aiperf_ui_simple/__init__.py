@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import time
 from typing import TextIO
 
 from aiperf.sdk.environment import progress_s
-from aiperf.sdk.ui import Snapshot, Step, Ui
+from aiperf.sdk.ui import Snapshot, Step, Ui, columns, fitted
 
 
 class Simple(Ui[None]):
@@ -18,7 +18,7 @@ class Simple(Ui[None]):
         super().__init__(options)
         self._every_s = progress_s()
         self._stream = stream or sys.stderr
-        self.draws = self._stream.isatty()
+        self.draws = self._stream.isatty() and os.environ.get("TERM") != "dumb"  # which knows no way back
         self._drawn = 0
         self._last_s = time.monotonic()
 
@@ -35,7 +35,7 @@ class Simple(Ui[None]):
 
     def log(self, line: str) -> None:
         self.close()
-        self._write(f"{line}\n")
+        self._write(f"{fitted(line, self._stream)}\n")
 
     def close(self) -> None:
         """Erase the lines."""
@@ -43,7 +43,7 @@ class Simple(Ui[None]):
         self._drawn = 0
 
     def _draw(self, *lines: str) -> None:
-        width = max(20, shutil.get_terminal_size().columns - 1)
+        width = max(1, (columns(self._stream) or 80) - 1)
         self._write(self._erasing() + "\n".join(line[:width] for line in lines))
         self._drawn = len(lines)
 

@@ -1,0 +1,60 @@
+"""Lines no wider than the terminal that shows them."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from typing import TextIO
+
+_PREFIX_CELLS = len("12:34:56.789 WARNING ")
+"""Of a log line: time and level."""
+_USUAL_COLUMNS = 80
+
+
+def columns(stream: TextIO) -> int | None:
+    """The width of the terminal behind *stream*, ``COLUMNS`` first; None where there is none."""
+    if not stream.isatty():
+        return None
+    if (asked := os.environ.get("COLUMNS", "")).isdigit() and int(asked) > 0:
+        return int(asked)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
+
+
+def fitted(line: str, stream: TextIO) -> str:
+    """A log line for *stream*: on a terminal in lines no wider than it, broken between words; elsewhere as it is.
+
+    A word that is wider alone, as a path, stays whole, so that it can be copied.
+    """
+    width = columns(stream)
+    if width is None or cells(line) <= width:
+        return line
+    indent = " " * (_PREFIX_CELLS if width >= 3 * _PREFIX_CELLS else 2)
+    return "\n".join(piece for part in line.split("\n") for piece in _folded(part, width, indent))
+
+
+def _folded(line: str, width: int, indent: str) -> list[str]:
+    """The line in pieces, those behind the first with *indent*."""
+    if cells(line) <= width:
+        return [line]
+    words = line.split(" ")
+    pieces = [words[0]]
+    for word in words[1:]:
+        if cells(pieces[-1]) + 1 + cells(word) <= width or not pieces[-1].strip():
+            pieces[-1] += f" {word}"
+        elif word:
+            pieces.append(indent + word)
+    return pieces
+
+
+def cells(text: str) -> int:
+    """Cells that a terminal gives the text: two for wide characters, none for combining ones."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,51 @@
+"""Programs on a terminal of a given width, and what a person sees there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import struct
+import subprocess
+import termios
+from collections.abc import Mapping, Sequence
+from fcntl import ioctl
+
+import pyte
+
+_LINES = 2000
+"""Lines of the screen: enough that nothing scrolls away."""
+
+
+def on_terminal(command: Sequence[str], columns: int, environment: Mapping[str, str] | None = None) -> list[str]:
+    """The lines on the screen once the program has ended, without trailing blanks; it must end well."""
+    return on_screen(raw_on_terminal(command, columns, environment), columns)
+
+
+def on_screen(text: str, columns: int) -> list[str]:
+    """The lines that this text leaves on a screen."""
+    screen = pyte.Screen(columns, _LINES)
+    pyte.Stream(screen).feed(text)
+    lines = [line.rstrip() for line in screen.display]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def raw_on_terminal(command: Sequence[str], columns: int, environment: Mapping[str, str] | None = None) -> str:
+    """What the program has written to the terminal."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    around = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | dict(environment or {})
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=around) as program:
+        os.close(theirs)
+        written = b""
+        try:
+            while piece := os.read(ours, 1 << 16):
+                written += piece
+        except OSError:  # EIO: nobody holds the other end any more
+            pass
+        finally:
+            os.close(ours)
+    text = written.decode()
+    assert program.returncode == 0, text
+    return text
