@@ -32,7 +32,7 @@ class Landmark(Struct, frozen=True):
 
 _HEAD = "aiperf.prepare.entries:Entries.head"
 _STEP = "aiperf.run.reducer_process:ReducerProcess._step"
-_READY = "aiperf_transport_sockets:Poller._ready"
+_READY = "aiperf_transport_sockets.poller:Poller._ready"
 _TICK = "aiperf.worker.process:Worker._tick"
 WAYS: Mapping[str, Mapping[str, Landmark]] = {
     "Options to socket": {

@@ -110,6 +110,9 @@ class Measurement(Struct, frozen=True):
     be too long by as much.
     reconnected: requests that went to a new connection, because the server had closed an open one; reconnects: by cause,
     one of ``aiperf.sdk.columns.RECONNECTS``.
+    reader: ``compiled`` where a thread outside the interpreter's lock read the sockets, ``python`` where the worker's loop did,
+    ``mixed`` where workers differ; None where a library reads them.  reader_pauses: of the whole run, times in which the
+    thread's memory was full, and reading paused.
     client_not_ready: requests, of all phases, that waited for their data set entry, which the client had yet to make.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     """
@@ -134,6 +137,8 @@ class Measurement(Struct, frozen=True):
     poll_gap_ms: Quantiles | None = None
     client_not_ready: int = 0
     reconnects: dict[str, int] = {}
+    reader: str | None = None
+    reader_pauses: int = 0
 
 
 class DeliveredLoad(Struct, frozen=True):

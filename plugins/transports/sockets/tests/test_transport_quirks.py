@@ -31,7 +31,7 @@ from aiperf_testing.server import (
 )
 from aiperf_testing.transports import Scene, Stage, play
 from aiperf_transport_sockets import KernelTransport
-from aiperf_transport_sockets.connection import SO_TIMESTAMPNS
+from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
 
 BODY = b'{"a":1}'
 ANSWER = answer(BODY)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 import ssl
 import weakref
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from time import monotonic_ns
 from typing import Any
@@ -18,19 +16,15 @@ from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import RECONNECTED, REFUSED, REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
 
-from aiperf_transport_sockets.connection import SO_TIMESTAMPNS, Connection
+from aiperf_transport_sockets.connection import Connection
+from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
+from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
 from aiperf_transport_sockets.tls import TlsConnection
 
-_BATCH = 16
-"""Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
 _REPORT_NS = 200_000
 """For so long answers with a turn behind them are reported before the loop continues: the turn is encoded and sent."""
-_NOBODY = None, None
 _WARM_AT_ONCE = 128
 _WARM_S = 2.0
-
-Call = Callable[[], None]
-
 
 class Origin:
     """One scheme, host and port: its addresses, certificates and idle connections.
@@ -80,61 +74,6 @@ class RequestHead:
         return (self._template % (len(exchange.body), exchange.request_id, *session_ids)).encode("latin-1")
 
 
-class Poller:
-    """Calls back for ready sockets, through an epoll of its own inside the loop's; *after* is called behind every batch.
-
-    Two reasons not to give every socket to the loop: uvloop stops watching a socket that has an error (a reset) without
-    telling anybody, and one callback for a batch of ready sockets costs less than one each.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, after: Call) -> None:
-        self._loop, self._after = loop, after
-        self._epoll = select.epoll()
-        self._calls: dict[int, tuple[Call | None, Call | None]] = {}
-        self._fd = self._epoll.fileno()
-        loop.add_reader(self._fd, self._ready)
-
-    def watch(self, fd: int, readable: Call | None, writable: Call | None = None) -> None:
-        """Call *readable* when *fd* can be read or has ended, *writable* when it can be written; either at an error.
-
-        Two times None stops it, and must before *fd* is closed.
-        """
-        if readable is None and writable is None:
-            if self._calls.pop(fd, None) is not None:
-                self._epoll.unregister(fd)
-            return
-        mask = (select.EPOLLIN if readable is not None else 0) | (select.EPOLLOUT if writable is not None else 0)
-        (self._epoll.modify if fd in self._calls else self._epoll.register)(fd, mask)
-        self._calls[fd] = readable, writable
-
-    def close(self) -> None:
-        self._loop.remove_reader(self._fd)
-        self._epoll.close()
-
-    def _ready(self) -> None:
-        calls = self._calls
-        for fd, events in self._epoll.poll(0, _BATCH):
-            # Data, an end, an error: reading tells which.
-            if events & ~select.EPOLLOUT and (call := calls.get(fd, _NOBODY)[0]) is not None:
-                call()
-                if events & select.EPOLLIN:
-                    continue
-            if events & ~select.EPOLLIN and (call := calls.get(fd, _NOBODY)[1]) is not None:
-                call()
-        self._after()
-
-
-def _is_quiet(sock: socket.socket) -> bool:
-    """Whether an idle socket is open and has nothing to read: the server may have closed it since the last loop turn."""
-    try:
-        sock.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False  # the end of the connection, or bytes without a request
-
-
 class KernelTransport:
     """The default transport, registered as ``kernel`` under ``aiperf.transports``."""
 
@@ -156,12 +95,18 @@ class KernelTransport:
         self.finished: deque[tuple[Exchange, Connection]] = deque()
         self._reporting = False
         self._by_session: dict[str, Connection] | None = {} if settings.sticky else None
-        self.poller = Poller(loop, self.settle)
+        self.reader = chosen_reader()
+        self.poller = Poller(loop, self.settle) if self.reader is None else ReaderPoller(loop, self.settle, self.reader)
         self._checking: asyncio.TimerHandle | None = None
 
     @property
     def statistics(self) -> dict[str, int]:
-        return {"stamps_missing": self.stamps_missing, "coalesced_reads": self.coalesced_reads, "opened": self.opened}
+        pauses, paused_ns = (0, 0) if self.reader is None else self.reader.pauses
+        return {
+            "stamps_missing": self.stamps_missing, "coalesced_reads": self.coalesced_reads, "opened": self.opened,
+            "readers": 1, "compiled_readers": int(self.reader is not None), "reader_pauses": pauses,
+            "reader_paused_ns": paused_ns,
+        }  # fmt: skip
 
     async def open(self) -> None:
         if self.stamped:
@@ -249,7 +194,7 @@ class KernelTransport:
             idle = [connection]
         while idle:
             connection = idle.pop()
-            if connection is self.just_read or (connection.fd >= 0 and _is_quiet(connection.sock)):
+            if connection is self.just_read or (connection.fd >= 0 and self.poller.is_quiet(connection.sock)):
                 exchange.flags |= REUSED
                 connection.begin(exchange, head)
                 return

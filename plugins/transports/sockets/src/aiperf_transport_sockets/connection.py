@@ -20,10 +20,8 @@ import errno
 import os
 import socket
 import struct
-import sys
-from fcntl import ioctl
+from collections.abc import Callable
 from http import HTTPStatus
-from termios import FIONREAD, TIOCOUTQ
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
@@ -43,45 +41,18 @@ from aiperf.sdk.transport import (
 )
 
 from aiperf_transport_sockets.answer import Answer, not_http, protocol_of
+from aiperf_transport_sockets.counts import data_segments, unacknowledged, unread_bytes
 
 if TYPE_CHECKING:
     from aiperf_transport_sockets import KernelTransport, Origin, RequestHead
 
-# asm-generic/socket.h; the few architectures that number it differently fall back to read stamps.
-SO_TIMESTAMPNS = 35 if os.uname().machine in ("x86_64", "aarch64", "riscv64") else 0
 _TIMESPEC = struct.Struct("qq")
 """Ancillary data of a read where SO_TIMESTAMPNS is set: seconds and ns of the wall clock."""
-_TCP_INFO_BYTES, _DATA_SEGS_IN, _DATA_SEGS_AT = 192, struct.Struct("=I"), 152
-"""``tcpi_data_segs_in`` of linux/tcp.h: a u32 at byte 152."""
 READ_BYTES = 65536
 WRITE_BYTES = 65536
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _UPGRADE_REFUSED = ErrorDetails("the server wants to switch protocols", type="UpgradeRefused")
 CLOSED_EARLY = "the server closed the connection before a whole answer was in"
-
-
-def _data_segments(sock: socket.socket) -> int | None:
-    """TCP data segments received so far (0.5 µs); None where the kernel does not count them."""
-    if SO_TIMESTAMPNS == 0:
-        return None
-    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-    return int(_DATA_SEGS_IN.unpack_from(info, _DATA_SEGS_AT)[0]) if len(info) >= _DATA_SEGS_AT + 4 else None
-
-
-def _unacknowledged(sock: socket.socket) -> int:
-    """Bytes written that the server's kernel has not acknowledged; -1 where this machine doesn't tell.
-
-    A reset leaves the count as it was: it drops the bytes, and acknowledges none.
-    """
-    try:
-        return int.from_bytes(ioctl(sock, TIOCOUTQ, bytes(4)), sys.byteorder)
-    except OSError:
-        return -1
-
-
-def _unread_bytes(fd: int) -> int:
-    """Bytes in the socket's buffer (0.5 µs)."""
-    return int.from_bytes(ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Connection:
@@ -110,6 +81,8 @@ class Connection:
         self._framed, self._mark = mark is not None, b"data:" if mark is None else mark
         self._head_ns = self._interim = 0
         self._address = self._began_ns = 0
+        self._hidden = 0  # segments that the reader's reads merged since the last count
+        self._reading: Callable[..., None] = self._readable if transport.reader is None else self._came
 
     # Opening
 
@@ -154,7 +127,7 @@ class Connection:
         if self.exchange is not None:
             self.exchange.connect_ns = monotonic_ns() - self._began_ns
         self._recv = self.sock.recvmsg
-        self.poller.watch(self.fd, self._readable)
+        self.poller.watch(self.fd, self._reading)
         self._established()
 
     def _refused(self, code: int) -> None:
@@ -205,10 +178,10 @@ class Connection:
         self.unsent = data[count:] or (None if self.behind is None else self._more())
         if self.unsent is None:
             if waited:
-                self.poller.watch(self.fd, self._readable)
+                self.poller.watch(self.fd, self._reading)
             self._written()
         elif not waited:
-            self.poller.watch(self.fd, self._readable, self._writable)
+            self.poller.watch(self.fd, self._reading, self._writable)
 
     def _more(self) -> memoryview | None:
         """What is to be sent behind the piece that is sent."""
@@ -253,6 +226,21 @@ class Connection:
                 if self.exchange is not None:
                     self.exchange.flags |= NO_STAMP
         self._received(data)
+
+    def _came(self, data: bytes | int, kernel_ns: int, read_ns: int, hidden: int) -> None:
+        """A read of the thread that reads: bytes, none for the end, or an errno."""
+        self.read_ns, self.kernel_ns = read_ns, kernel_ns
+        self._hidden += hidden
+        if isinstance(data, int):
+            self._broken(OSError(data, os.strerror(data)))
+        elif not data:
+            self._ended()
+        else:
+            if not kernel_ns and self.transport.stamped:
+                self.transport.stamps_missing += 1
+                if self.exchange is not None:
+                    self.exchange.flags |= NO_STAMP
+            self._received(data)
 
     def _received(self, data: bytes) -> None:
         """Plain bytes, stamped with the read that completed them."""
@@ -324,7 +312,9 @@ class Connection:
             exchange.flags |= STREAMED
         if (answer.streamed or self._framed) and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
             # Segments so far are the head's, or the end's of the answer before: they hide no event.
-            self._count_from(_data_segments(self.sock) or 0)
+            self._hidden = 0
+            if self.transport.reader is None:
+                self._count_from(data_segments(self.sock) or 0)
         if self.transport.settings.keep_heads or answer.odd or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
@@ -332,11 +322,14 @@ class Connection:
 
     def _merged_segments(self) -> int:
         """TCP data segments since the last count that no read of their own accounts for."""
-        segments = _data_segments(self.sock)
-        if segments is None:
-            return 0
-        hidden = max(0, segments - self.segments - self.reads)
-        self._count_from(segments)
+        if self.transport.reader is not None:
+            hidden, self._hidden = self._hidden, 0
+        else:
+            segments = data_segments(self.sock)
+            if segments is None:
+                return 0
+            hidden = max(0, segments - self.segments - self.reads)
+            self._count_from(segments)
         self.transport.coalesced_reads += hidden > 0
         return hidden
 
@@ -345,7 +338,7 @@ class Connection:
 
         The earlier count then goes on, and the next one is too high rather than too low.
         """
-        if not _unread_bytes(self.fd):
+        if not unread_bytes(self.fd):
             self.segments, self.reads = segments, 0
 
     @property
@@ -409,7 +402,7 @@ class Connection:
             return RECONNECTED
         # A reset behind a FIN is EPIPE on Linux, one without a FIN ECONNRESET.
         ended = ended or isinstance(error, BrokenPipeError)
-        return RESENT if ended and _unacknowledged(self.sock) >= written else 0
+        return RESENT if ended and unacknowledged(self.sock) >= written else 0
 
     def _count_written(self, exchange: Exchange, head: RequestHead) -> int:
         """Bytes of the request that the socket has taken: counted when it matters, not with every write."""

@@ -79,7 +79,7 @@ class TlsConnection(Connection):
         self._flushed += count
         del self._ciphertext[:count]
         if self._ciphertext:
-            self.poller.watch(self.fd, self._readable, self._writable)
+            self.poller.watch(self.fd, self._reading, self._writable)
 
     def _push(self, data: memoryview) -> None:
         self.unsent = data
@@ -91,7 +91,7 @@ class TlsConnection(Connection):
 
     def _writable(self) -> None:
         if self.fd >= 0 and not self._ciphertext:
-            self.poller.watch(self.fd, self._readable)
+            self.poller.watch(self.fd, self._reading)
         self._flush()
         if not self._ciphertext:
             self._pump()
@@ -109,7 +109,7 @@ class TlsConnection(Connection):
                 return
         if self.unsent is None and not self._ciphertext:
             if self.fd >= 0:
-                self.poller.watch(self.fd, self._readable)
+                self.poller.watch(self.fd, self._reading)
             self._written()
 
     def _received(self, data: bytes) -> None:

@@ -146,8 +146,17 @@ def measurement(
         reconnects={cause: count for cause in RECONNECTS if (count := getattr(counts, cause))},
         worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
         turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
-        client_not_ready=loops.counters.get("not_ready", 0),
+        client_not_ready=loops.counters.get("not_ready", 0), reader=_reader(loops.counters),
+        reader_pauses=loops.counters.get("reader_pauses", 0),
     )  # fmt: skip
+
+
+def _reader(counters: Mapping[str, int]) -> str | None:
+    """Who read the sockets, as ``Measurement.reader`` says it."""
+    readers, compiled = counters.get("readers", 0), counters.get("compiled_readers", 0)
+    if not readers:
+        return None
+    return "python" if not compiled else "compiled" if compiled == readers else "mixed"
 
 
 def evidence(

@@ -1,0 +1,73 @@
+"""A thread that reads sockets as soon as they can be read, outside the interpreter's lock.
+
+A stamp of the kernel is that of the last segment that a read took.  A reader in Python waits for the interpreter, and what came
+meanwhile is merged.  This thread does nothing but read: stamp and bytes of each read stand in a ring until they are taken.
+
+    reader = SocketReader.opened()            # ReaderError: why there is none
+    loop.add_reader(reader.fileno(), handle)  # in handle: for record in reader.take(16): …
+    token = reader.add(sock.fileno())         # a non-blocking socket with SO_TIMESTAMPNS
+    reader.remove(token)                      # before the socket is closed
+    reader.close()
+"""
+
+from __future__ import annotations
+
+import resource
+
+_missing: str | None = None
+try:
+    import aiperf_reader._reader as _reader
+except ModuleNotFoundError:
+    _missing = "it was installed where there is no C compiler, or no headers of Python"
+except ImportError as _error:
+    _missing = str(_error)
+
+Record = tuple[int, bytes | int, int, int, int]
+"""A read: token; bytes, empty at the end of the stream, or the errno of an error; the kernel's stamp of its last segment (ns
+of the wall clock, 0 without one); when it was read (ns of the monotonic clock: before the read, or behind it where that is the
+only stamp); TCP data segments in it beyond its first."""
+
+
+class ReaderError(Exception):
+    """No reader can be had; the message says why."""
+
+
+class SocketReader:
+    """One thread, and the ring between it and the loop that made it.  All methods are the loop's.
+
+    A full ring pauses the reading, and the servers feel it: memory is bounded.  Records of one socket come in order, its end or
+    error last.
+    """
+
+    def __init__(self, descriptors: int, *, records: int = 1 << 14, size: int = 1 << 22) -> None:
+        """*descriptors*: numbers of sockets are below it.  *records*, *size* (bytes): of the ring, powers of two.
+
+        ReaderError where there is no compiled file, or the system refuses a thread or memory.
+        """
+        if _missing is not None:
+            raise ReaderError(f"aiperf-reader has no compiled file for this machine: {_missing}")
+        try:
+            self._reader = _reader.Reader(descriptors, records, size)
+        except OSError as error:
+            raise ReaderError(f"the system refuses the reader's thread: {error.strerror or error}") from error
+        self.fileno, self.add, self.remove = self._reader.fileno, self._reader.add, self._reader.remove
+        self.quiet, self.take, self.close = self._reader.quiet, self._reader.take, self._reader.close
+
+    @classmethod
+    def opened(cls) -> SocketReader:
+        """For all descriptors that this process may have."""
+        return cls(resource.getrlimit(resource.RLIMIT_NOFILE)[1] & 0x7FFF_FFFF)
+
+    @property
+    def reads(self) -> int:
+        """Records so far, taken or not."""
+        return self._reader.counts()["reads"]
+
+    @property
+    def pauses(self) -> tuple[int, int]:
+        """How often the ring was full, and for how long in all, in ns."""
+        counts = self._reader.counts()
+        return counts["pauses"], counts["paused_ns"]
+
+
+__all__ = ["ReaderError", "Record", "SocketReader"]

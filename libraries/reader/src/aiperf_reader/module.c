@@ -1,0 +1,172 @@
+/* The reader for Python, with the stable ABI: one file for all versions from 3.11. */
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <errno.h>
+
+#include "reader.h"
+
+#define RECORDS (1u << 14)
+#define BYTES (1u << 22)
+#define MOST_SLOTS (1u << 20)
+
+typedef struct {
+  PyObject_HEAD
+  struct reader reader;
+} Reader;
+
+static PyObject *failed(int error) {
+  errno = error;
+  return PyErr_SetFromErrno(PyExc_OSError);
+}
+
+static bool stopped(Reader *self) {
+  if (!self->reader.started) PyErr_SetString(PyExc_ValueError, "the reader is closed");
+  return !self->reader.started;
+}
+
+static PyObject *made(PyTypeObject *type, PyObject *positional, PyObject *named) {
+  static char *names[] = {"descriptors", "records", "size", NULL};
+  unsigned int descriptors = 0, records = RECORDS, bytes = BYTES;
+  if (!PyArg_ParseTupleAndKeywords(positional, named, "I|II", names, &descriptors, &records, &bytes)) return NULL;
+  if (records == 0 || (records & (records - 1)) || (bytes & (bytes - 1)) || bytes < 2 * READER_READ_BYTES) {
+    PyErr_Format(PyExc_ValueError, "records and size are powers of two, size at least %d", 2 * READER_READ_BYTES);
+    return NULL;
+  }
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  Reader *self = (Reader *)allocate(type, 0);
+  if (self == NULL) return NULL;
+  int error = reader_start(&self->reader, records, bytes, descriptors < MOST_SLOTS ? descriptors : MOST_SLOTS);
+  if (error == 0) return (PyObject *)self;
+  Py_DECREF(self);
+  return failed(error);
+}
+
+static void stop(Reader *self) {
+  if (!self->reader.started) return;
+  Py_BEGIN_ALLOW_THREADS
+  reader_stop(&self->reader);
+  Py_END_ALLOW_THREADS
+}
+
+static void destroyed(Reader *self) {
+  PyTypeObject *type = Py_TYPE((PyObject *)self);
+  stop(self);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+static PyObject *closed(Reader *self, PyObject *none) {
+  stop(self);
+  Py_RETURN_NONE;
+}
+
+static PyObject *fileno_of(Reader *self, PyObject *none) { return stopped(self) ? NULL : PyLong_FromLong(self->reader.ready); }
+
+static PyObject *added(Reader *self, PyObject *descriptor) {
+  int number = PyLong_AsLong(descriptor);
+  if ((number == -1 && PyErr_Occurred()) || stopped(self)) return NULL;
+  int64_t token = reader_add(&self->reader, number);
+  return token < 0 ? failed((int)-token) : PyLong_FromLongLong(token);
+}
+
+static bool token_in(Reader *self, PyObject *number, uint64_t *token) {
+  *token = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred() || stopped(self)) return false;
+  if ((uint32_t)*token >= self->reader.slots) {
+    PyErr_SetString(PyExc_ValueError, "no token of this reader");
+    return false;
+  }
+  return true;
+}
+
+static PyObject *removed(Reader *self, PyObject *number) {
+  uint64_t token;
+  if (!token_in(self, number, &token)) return NULL;
+  reader_remove(&self->reader, token);
+  Py_RETURN_NONE;
+}
+
+static PyObject *quiet(Reader *self, PyObject *number) {
+  uint64_t token;
+  if (!token_in(self, number, &token)) return NULL;
+  return PyBool_FromLong(reader_quiet(&self->reader, token));
+}
+
+/* token, bytes or errno, kernel_ns, read_ns, hidden */
+static PyObject *row(struct reader *reader, const struct reader_record *record) {
+  PyObject *values[] = {
+      PyLong_FromUnsignedLongLong(record->token),
+      record->length < 0 ? PyLong_FromLong(-record->length)
+                         : PyBytes_FromStringAndSize(reader_data(reader, record), record->length),
+      PyLong_FromLongLong(record->kernel_ns),
+      PyLong_FromLongLong(record->read_ns),
+      PyLong_FromUnsignedLong(record->hidden),
+  };
+  PyObject *tuple = PyTuple_New(5);
+  for (int n = 0; n < 5; n++) {
+    if (values[n] == NULL || tuple == NULL) {
+      for (; n < 5; n++) Py_XDECREF(values[n]);
+      Py_XDECREF(tuple);
+      return NULL;
+    }
+    PyTuple_SetItem(tuple, n, values[n]);
+  }
+  return tuple;
+}
+
+static PyObject *taken(Reader *self, PyObject *most) {
+  Py_ssize_t wanted = PyLong_AsSsize_t(most);
+  if ((wanted == -1 && PyErr_Occurred()) || stopped(self)) return NULL;
+  uint64_t waiting = reader_waiting(&self->reader);
+  uint64_t count = waiting < (uint64_t)wanted ? waiting : (uint64_t)wanted;
+  PyObject *rows = PyList_New((Py_ssize_t)count);
+  for (uint64_t n = 0; rows != NULL && n < count; n++) {
+    PyObject *each = row(&self->reader, reader_at(&self->reader, n));
+    if (each == NULL) Py_CLEAR(rows);
+    else PyList_SetItem(rows, (Py_ssize_t)n, each);
+  }
+  reader_taken(&self->reader, rows == NULL ? 0 : count);
+  return rows;
+}
+
+static PyObject *counted(Reader *self, PyObject *none) {
+  struct reader *reader = &self->reader;
+  return Py_BuildValue("{s:K,s:K,s:K}", "reads", (unsigned long long)atomic_load(&reader->reads), "pauses",
+                       (unsigned long long)atomic_load(&reader->pauses), "paused_ns",
+                       (unsigned long long)atomic_load(&reader->paused_ns));
+}
+
+static PyMethodDef methods[] = {
+    {"fileno", (PyCFunction)fileno_of, METH_NOARGS, "A descriptor that is readable while there are records; take() reads it."},
+    {"add", (PyCFunction)added, METH_O, "Let the thread read a non-blocking socket's descriptor; its token."},
+    {"remove", (PyCFunction)removed, METH_O, "Behind this call the thread touches the token's descriptor no more."},
+    {"quiet", (PyCFunction)quiet, METH_O, "Whether nothing of the token's socket is read and not yet taken, its end included."},
+    {"take", (PyCFunction)taken, METH_O, "So many records at most: (token, bytes or errno, kernel_ns, read_ns, hidden)."},
+    {"counts", (PyCFunction)counted, METH_NOARGS, "Reads so far, and pauses in which the ring was full, with their time."},
+    {"close", (PyCFunction)closed, METH_NOARGS, "End the thread; the sockets stay open."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, made},
+    {Py_tp_dealloc, destroyed},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "Reader(descriptors, records=16384, size=4194304): a thread that reads sockets numbered below descriptors."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"aiperf_reader._reader.Reader", sizeof(Reader), 0, Py_TPFLAGS_DEFAULT, slots};
+
+static int filled(PyObject *module) {
+  PyObject *type = PyType_FromSpec(&spec);
+  if (type == NULL) return -1;
+  if (PyModule_AddObject(module, "Reader", type) == 0) return 0;
+  Py_DECREF(type);
+  return -1;
+}
+
+static PyModuleDef_Slot parts[] = {{Py_mod_exec, filled}, {0, NULL}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_reader", NULL, 0, NULL, parts, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__reader(void) { return PyModuleDef_Init(&definition); }

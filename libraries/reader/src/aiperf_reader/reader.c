@@ -1,0 +1,293 @@
+#define _GNU_SOURCE
+#include "reader.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SO_TIMESTAMPNS
+#define SO_TIMESTAMPNS 35
+#endif
+#ifndef SCM_TIMESTAMPNS
+#define SCM_TIMESTAMPNS SO_TIMESTAMPNS
+#endif
+
+/* Of an eventfd, which is no socket's: generations begin with 1. */
+#define CONTROL 0
+#define EVENTS 256
+
+/* States of a slot, in the low bits of its word; above them the generation of the socket that has the number now.  A number is
+   closed and used again within one batch of events: an event of the earlier socket has another generation and is dropped, and
+   nobody closes a descriptor between the look at its slot and the read. */
+enum { FREE, OPEN, READING, ENDED };
+#define WORD(generation, state) (((uint64_t)(generation) << 2) | (state))
+
+struct reader_slot {
+  _Atomic uint64_t word;
+  _Atomic uint32_t published;     /* records in the ring so far, by the thread */
+  uint32_t taken;                 /* records taken so far, by the loop */
+  uint32_t segments, reads;       /* data segments when the socket was last seen empty, and reads since */
+};
+
+static uint32_t descriptor_of(uint64_t token) { return (uint32_t)token; }
+static uint32_t generation_of(uint64_t token) { return (uint32_t)(token >> 32); }
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void bump(int eventfd) {
+  uint64_t one = 1;
+  while (write(eventfd, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+static void drain(int eventfd) {
+  uint64_t count;
+  while (read(eventfd, &count, sizeof count) < 0 && errno == EINTR) {
+  }
+}
+
+/* One write for all records until the loop looks again. */
+static void tell(struct reader *reader) {
+  if (!atomic_exchange(&reader->told, true)) bump(reader->ready);
+}
+
+static bool has_room(struct reader *reader) {
+  uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+  return head - atomic_load(&reader->tail) < reader->records &&
+         reader->written - atomic_load(&reader->freed) + READER_READ_BYTES <= reader->bytes;
+}
+
+/* The ring is full: wait until the loop has taken something.  The kernel's buffers fill meanwhile, and the server feels it. */
+static void wait_for_room(struct reader *reader) {
+  int64_t began = now_ns();
+  atomic_fetch_add(&reader->pauses, 1);
+  while (!atomic_load(&reader->stopping)) {
+    atomic_store(&reader->paused, true);
+    if (has_room(reader)) break;
+    struct pollfd control = {.fd = reader->control, .events = POLLIN};
+    if (poll(&control, 1, -1) > 0) drain(reader->control);
+  }
+  atomic_store(&reader->paused, false);
+  atomic_fetch_add(&reader->paused_ns, (uint64_t)(now_ns() - began));
+}
+
+/* Data segments of this read beyond its first one.  The kernel's count is that of the read only while the socket is empty; if
+   more has come since, the earlier count goes on, and the next one is too high rather than too low. */
+static uint32_t hidden_segments(struct reader_slot *slot, int descriptor) {
+  struct tcp_info info;
+  socklen_t size = sizeof info;
+  int unread = 0;
+  slot->reads++;
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) return 0;
+  if (size < offsetof(struct tcp_info, tcpi_data_segs_in) + sizeof info.tcpi_data_segs_in) return 0;
+  uint32_t since = info.tcpi_data_segs_in - slot->segments;
+  uint32_t hidden = since > slot->reads ? since - slot->reads : 0;
+  if (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0) {
+    slot->segments = info.tcpi_data_segs_in;
+    slot->reads = 0;
+  }
+  return hidden;
+}
+
+static int64_t stamp_of(struct msghdr *message) {
+  for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each != NULL; each = CMSG_NXTHDR(message, each)) {
+    if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_TIMESTAMPNS) {
+      struct timespec stamp;
+      memcpy(&stamp, CMSG_DATA(each), sizeof stamp);
+      return stamp.tv_sec * 1000000000LL + stamp.tv_nsec;
+    }
+  }
+  return 0;
+}
+
+/* One read of a ready socket, into the ring.  The ring has room. */
+static void read_once(struct reader *reader, uint64_t token) {
+  int descriptor = (int)descriptor_of(token);
+  uint32_t generation = generation_of(token);
+  struct reader_slot *slot = &reader->by_descriptor[descriptor];
+  uint64_t word = WORD(generation, OPEN);
+  if (!atomic_compare_exchange_strong(&slot->word, &word, WORD(generation, READING))) return;
+
+  char control[128];
+  uint64_t place = reader->written & (reader->bytes - 1);  /* what passes the ring's end lies in the slack behind it */
+  struct iovec room = {.iov_base = reader->data + place, .iov_len = READER_READ_BYTES};
+  struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  /* Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile. */
+  int64_t read_ns = now_ns();
+  ssize_t count = recvmsg(descriptor, &message, MSG_DONTWAIT);
+  int error = count < 0 ? errno : 0;
+  if (error == EAGAIN || error == EINTR) {
+    atomic_store(&slot->word, WORD(generation, OPEN));
+    return;
+  }
+  int64_t kernel_ns = count > 0 ? stamp_of(&message) : 0;
+  uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+  reader->ring[head & (reader->records - 1)] = (struct reader_record){
+      .token = token,
+      .kernel_ns = kernel_ns,
+      .read_ns = kernel_ns ? read_ns : now_ns(),  /* the only stamp: not before the bytes */
+      .at = reader->written,
+      .length = count < 0 ? -error : (int32_t)count,
+      .hidden = count > 0 ? hidden_segments(slot, descriptor) : 0,
+  };
+  if (count > 0) reader->written += (uint64_t)count;
+  if (count <= 0) epoll_ctl(reader->epoll, EPOLL_CTL_DEL, descriptor, NULL);
+  atomic_fetch_add(&slot->published, 1);
+  atomic_fetch_add_explicit(&reader->reads, 1, memory_order_relaxed);
+  atomic_store(&reader->head, head + 1);
+  atomic_store(&slot->word, WORD(generation, count > 0 ? OPEN : ENDED));
+  tell(reader);
+}
+
+static void *run(void *argument) {
+  struct reader *reader = argument;
+  struct epoll_event events[EVENTS];
+  while (!atomic_load(&reader->stopping)) {
+    int count = epoll_wait(reader->epoll, events, EVENTS, -1);
+    for (int n = 0; n < count; n++) {
+      if (events[n].data.u64 == CONTROL) {
+        drain(reader->control);
+        continue;
+      }
+      if (!has_room(reader)) wait_for_room(reader);
+      if (atomic_load(&reader->stopping)) break;
+      read_once(reader, events[n].data.u64);
+    }
+  }
+  return NULL;
+}
+
+static void *mapped(size_t size) {
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void release(struct reader *reader) {
+  if (reader->epoll >= 0) close(reader->epoll);
+  if (reader->ready >= 0) close(reader->ready);
+  if (reader->control >= 0) close(reader->control);
+  if (reader->ring) munmap(reader->ring, reader->records * sizeof *reader->ring);
+  if (reader->data) munmap(reader->data, reader->bytes + READER_READ_BYTES);
+  if (reader->by_descriptor) munmap(reader->by_descriptor, reader->slots * sizeof *reader->by_descriptor);
+  reader->epoll = reader->ready = reader->control = -1;
+  reader->ring = NULL, reader->data = NULL, reader->by_descriptor = NULL;
+}
+
+/* The thread; no signal of the program's is taken in it. */
+static int begin(struct reader *reader) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&reader->thread, NULL, run, reader);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  reader->started = error == 0;
+  return error;
+}
+
+int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots) {
+  *reader = (struct reader){.records = records, .bytes = bytes, .slots = slots, .ready = -1, .control = -1};
+  reader->epoll = epoll_create1(EPOLL_CLOEXEC);
+  reader->ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  reader->control = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  reader->ring = mapped(records * sizeof *reader->ring);
+  reader->data = mapped(bytes + READER_READ_BYTES);
+  reader->by_descriptor = mapped(slots * sizeof *reader->by_descriptor);
+  struct epoll_event wanted = {.events = EPOLLIN, .data.u64 = CONTROL};
+  bool made = reader->epoll >= 0 && reader->ready >= 0 && reader->control >= 0 && reader->ring && reader->data &&
+              reader->by_descriptor && epoll_ctl(reader->epoll, EPOLL_CTL_ADD, reader->control, &wanted) == 0;
+  int error = made ? begin(reader) : errno;
+  if (error) release(reader);
+  return error;
+}
+
+void reader_stop(struct reader *reader) {
+  if (reader->started) {
+    atomic_store(&reader->stopping, true);
+    bump(reader->control);
+    pthread_join(reader->thread, NULL);
+    reader->started = false;
+  }
+  release(reader);
+}
+
+int64_t reader_add(struct reader *reader, int descriptor) {
+  if (descriptor < 0 || (uint32_t)descriptor >= reader->slots) return -EMFILE;
+  if (++reader->generation >= 1u << 30) reader->generation = 1;
+  uint32_t generation = reader->generation;
+  struct reader_slot *slot = &reader->by_descriptor[descriptor];
+  slot->segments = slot->reads = slot->taken = 0;
+  atomic_store(&slot->published, 0);
+  atomic_store(&slot->word, WORD(generation, OPEN));
+  uint64_t token = (uint64_t)generation << 32 | (uint32_t)descriptor;
+  struct epoll_event wanted = {.events = EPOLLIN, .data.u64 = token};
+  if (epoll_ctl(reader->epoll, EPOLL_CTL_ADD, descriptor, &wanted) < 0) {
+    int error = errno;
+    atomic_store(&slot->word, WORD(0, FREE));
+    return -error;
+  }
+  return (int64_t)token;
+}
+
+void reader_remove(struct reader *reader, uint64_t token) {
+  struct reader_slot *slot = &reader->by_descriptor[descriptor_of(token)];
+  uint64_t open = WORD(generation_of(token), OPEN), ended = WORD(generation_of(token), ENDED);
+  for (;;) {
+    uint64_t word = atomic_load(&slot->word);
+    if (word != open && word != ended) {
+      if (word != WORD(generation_of(token), READING)) return;  /* removed before */
+      sched_yield();  /* a read takes some microseconds */
+    } else if (atomic_compare_exchange_strong(&slot->word, &word, WORD(0, FREE))) {
+      break;
+    }
+  }
+  epoll_ctl(reader->epoll, EPOLL_CTL_DEL, (int)descriptor_of(token), NULL);
+}
+
+bool reader_quiet(struct reader *reader, uint64_t token) {
+  struct reader_slot *slot = &reader->by_descriptor[descriptor_of(token)];
+  return atomic_load(&slot->word) == WORD(generation_of(token), OPEN) && atomic_load(&slot->published) == slot->taken;
+}
+
+uint64_t reader_waiting(struct reader *reader) {
+  drain(reader->ready);
+  atomic_store(&reader->told, false);  /* before the look: what comes behind it is told again */
+  return atomic_load(&reader->head) - atomic_load_explicit(&reader->tail, memory_order_relaxed);
+}
+
+struct reader_record *reader_at(struct reader *reader, uint64_t n) {
+  return &reader->ring[(atomic_load_explicit(&reader->tail, memory_order_relaxed) + n) & (reader->records - 1)];
+}
+
+const char *reader_data(struct reader *reader, const struct reader_record *record) {
+  return reader->data + (record->at & (reader->bytes - 1));
+}
+
+void reader_taken(struct reader *reader, uint64_t count) {
+  uint64_t bytes = atomic_load_explicit(&reader->freed, memory_order_relaxed);
+  for (uint64_t n = 0; n < count; n++) {
+    const struct reader_record *record = reader_at(reader, n);
+    struct reader_slot *slot = &reader->by_descriptor[descriptor_of(record->token)];
+    if (atomic_load(&slot->word) >> 2 == generation_of(record->token)) slot->taken++;
+    if (record->length > 0) bytes += (uint64_t)record->length;
+  }
+  atomic_store(&reader->freed, bytes);
+  uint64_t tail = atomic_fetch_add(&reader->tail, count) + count;
+  if (atomic_load(&reader->paused)) bump(reader->control);
+  if (atomic_load(&reader->head) != tail) tell(reader);
+}

@@ -1,0 +1,66 @@
+/* A thread that only reads: sockets in, records in a ring out.  It knows nothing of Python, so that a harness can hold it alone.
+
+   One thread reads, one other thread ("the loop") adds and removes sockets and takes records.  The thread allocates nothing. */
+#ifndef AIPERF_READER_H
+#define AIPERF_READER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of one read at most: what a segment brings is some hundred bytes, and a pause of the loop is bounded by the ring. */
+#define READER_READ_BYTES 65536
+
+/* What a read brought.  token: of reader_add.  kernel_ns: stamp of the last segment (wall clock), 0 without one.  read_ns: monotonic
+   clock before the read, or behind it where it is the only stamp.  at: the bytes' place, of reader_data.  length: bytes; 0 for the
+   end; an errno, negative, for an error.  hidden: data segments in the read beyond the first. */
+struct reader_record {
+  uint64_t token;
+  int64_t kernel_ns, read_ns;
+  uint64_t at;
+  int32_t length;
+  uint32_t hidden;
+};
+
+struct reader_slot;
+
+struct reader {
+  /* The loop's */
+  uint32_t generation;
+  /* The thread's */
+  uint64_t written;                /* bytes so far */
+  _Atomic uint64_t reads;
+  /* Between both */
+  _Atomic uint64_t head, tail;     /* records written and taken */
+  _Atomic uint64_t freed;          /* bytes taken */
+  _Atomic bool told, paused, stopping;
+  _Atomic uint64_t pauses, paused_ns;
+  /* Fixed */
+  uint64_t records, bytes;         /* size of the ring: powers of two */
+  uint32_t slots;
+  int epoll, ready, control;       /* ready: readable while there are records.  control: wakes the thread */
+  bool started;
+  struct reader_record *ring;
+  char *data;
+  struct reader_slot *by_descriptor;
+  pthread_t thread;
+};
+
+/* 0, or an errno.  records, bytes: powers of two; bytes: two reads at least. */
+int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots);
+/* Ends the thread and frees everything; the sockets stay open. */
+void reader_stop(struct reader *reader);
+/* From now on the thread reads the socket: its token, or an errno, negative. */
+int64_t reader_add(struct reader *reader, int descriptor);
+/* Behind this call the thread touches the descriptor no more, which may be closed then; its records are still in the ring. */
+void reader_remove(struct reader *reader, uint64_t token);
+/* Whether no read of the socket is in the ring or under way, nor its end. */
+bool reader_quiet(struct reader *reader, uint64_t token);
+/* Records that can be taken, from the first, of which reader_record gives the n-th; then so many are given back. */
+uint64_t reader_waiting(struct reader *reader);
+struct reader_record *reader_at(struct reader *reader, uint64_t n);
+const char *reader_data(struct reader *reader, const struct reader_record *record);
+void reader_taken(struct reader *reader, uint64_t count);
+
+#endif

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import aiperf_reader
+import pytest
+from aiperf_reader import ReaderError, Record, SocketReader
+
+PACKAGE = Path(aiperf_reader.__file__).parent
+SOURCES = Path(__file__).parent.parent
+SO_TIMESTAMPNS = 35
+"""asm-generic/socket.h."""
+ECONNRESET = 104
+"""asm-generic/errno.h."""
+PATIENCE_S = 60.0
+"""Against hanging."""
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+try:
+    SocketReader.opened().close()
+except ReaderError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+
+class Pair:
+    """A TCP connection: *near* is read, *far* is the server's."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self.near = socket.create_connection(listening.getsockname())
+            self.far, _ = listening.accept()
+        self.near.setblocking(False)
+        self.near.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def close(self) -> None:
+        self.near.close()
+        self.far.close()
+
+
+@pytest.fixture
+def reader() -> Iterator[SocketReader]:
+    made = SocketReader.opened()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.close()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def taken(reader: SocketReader, enough: Callable[[list[Record]], bool], most: int = 16) -> list[Record]:
+    found: list[Record] = []
+    end = time.monotonic() + PATIENCE_S
+    while not enough(found):
+        assert time.monotonic() < end, "the thread says nothing"
+        select.select([reader.fileno()], [], [], 1)
+        found += reader.take(most)
+    return found
+
+
+def text(records: list[Record]) -> bytes:
+    return b"".join(data for _, data, *_ in records if isinstance(data, bytes))
+
+
+def ended(records: list[Record]) -> bool:
+    return bool(records) and records[-1][1] == b""
+
+
+def test_each_piece_has_a_stamp_of_its_own_though_nobody_takes_it(reader: SocketReader, pair: Pair) -> None:
+    token, pieces = reader.add(pair.near.fileno()), [b"one", b"two", b"three"]
+    before_ns = time.time_ns()
+    for count, piece in enumerate(pieces, 1):
+        pair.far.send(piece)
+        while reader.reads < count:
+            time.sleep(0.001)
+    found = taken(reader, lambda records: len(records) == len(pieces))
+    assert [(each[0], each[1], each[4]) for each in found] == [(token, piece, 0) for piece in pieces]
+    stamps = [each[2] for each in found]
+    assert stamps == sorted(set(stamps))
+    assert before_ns < stamps[0] < stamps[-1] < time.time_ns()
+
+
+def test_the_end_and_a_reset_come_last(reader: SocketReader, pair: Pair) -> None:
+    reader.add(pair.near.fileno())
+    pair.far.send(b"last words")
+    pair.far.shutdown(socket.SHUT_WR)  # half of it: the other direction stays open
+    assert text(taken(reader, ended)) == b"last words"
+    assert pair.near.send(b"x") == 1
+    other = Pair()
+    token = reader.add(other.near.fileno())
+    other.far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    other.far.close()
+    assert [each[:2] for each in taken(reader, bool)] == [(token, ECONNRESET)]
+    other.close()
+
+
+def test_a_number_that_is_used_again_is_another_socket(reader: SocketReader) -> None:
+    used_again = 0
+    for turn in range(300):
+        old = Pair()
+        number, token = old.near.fileno(), reader.add(old.near.fileno())
+        old.far.send(b"of the earlier socket")
+        while turn % 2 and reader.quiet(token):
+            time.sleep(0)
+        reader.remove(token)
+        old.close()
+        new = Pair()
+        again = reader.add(new.near.fileno())
+        used_again += new.near.fileno() == number
+        new.far.send(b"%d" % turn)
+        found: list[Record] = []
+        while not text(found):
+            found += [each for each in taken(reader, bool) if each[0] == again]
+        assert (token != again, text(found)) == (True, b"%d" % turn)
+        reader.remove(again)
+        new.close()
+    assert used_again > 0
+
+
+def test_a_full_ring_pauses_the_reading_and_the_server_feels_it(pair: Pair) -> None:
+    reader = SocketReader(1024, records=4, size=1 << 17)
+    token, sent, piece = reader.add(pair.near.fileno()), 0, bytes(range(256)) * 256
+    pair.far.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while select.select([], [pair.far], [], 0.5)[1]:
+            sent += pair.far.send(piece[sent % len(piece) :])
+    eventually(lambda: reader.pauses[0] > 0)
+    assert not reader.quiet(token)
+    found = taken(reader, lambda records: sum(len(text([each])) for each in records) == sent, most=1)
+    assert text(found) == (piece * (sent // len(piece) + 1))[:sent]
+    assert max(each[4] for each in found) > 0, "segments that were merged meanwhile are counted"
+    assert reader.pauses[1] > 0
+    reader.close()
+
+
+def test_quiet_is_a_socket_without_anything_to_take(reader: SocketReader, pair: Pair) -> None:
+    token = reader.add(pair.near.fileno())
+    assert reader.quiet(token)
+    pair.far.send(b"x")
+    eventually(lambda: not reader.quiet(token))
+    taken(reader, bool)
+    assert reader.quiet(token)
+    pair.far.close()
+    taken(reader, bool)
+    assert not reader.quiet(token)
+
+
+def test_urgent_bytes_are_no_part_of_the_stream(reader: SocketReader, pair: Pair) -> None:
+    reader.add(pair.near.fileno())
+    pair.far.send(b"before")
+    pair.far.send(b"!", socket.MSG_OOB)
+    pair.far.send(b"behind")
+    pair.far.close()
+    assert text(taken(reader, ended)) == b"beforebehind"
+
+
+def test_signals_are_the_programs_and_not_the_threads(reader: SocketReader, pair: Pair) -> None:
+    reader.add(pair.near.fileno())
+    got: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: got.append(number))
+    try:
+        for _ in range(100):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            pair.far.send(b"x")
+        found = taken(reader, lambda records: len(text(records)) == 100)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (len(text(found)), len(got)) == (100, 100)
+
+
+def test_a_fork_leaves_the_reader_to_its_parent(reader: SocketReader, pair: Pair) -> None:
+    reader.add(pair.near.fileno())
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert subprocess.run([sys.executable, "-c", "pass"], check=False).returncode == 0
+    pair.far.send(b"still here")
+    assert text(taken(reader, bool)) == b"still here"
+
+
+def test_a_descriptor_that_can_not_be_watched_is_an_error(reader: SocketReader, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w") as file, pytest.raises(OSError, match="not permitted"):
+        reader.add(file.fileno())
+    small = SocketReader(3)
+    with pytest.raises(OSError, match="Too many open files"):
+        small.add(3)
+    small.close()
+
+
+def test_a_closed_reader_says_so(pair: Pair) -> None:
+    reader = SocketReader.opened()
+    reader.close()
+    reader.close()
+    for call in (lambda: reader.add(pair.near.fileno()), lambda: reader.take(1), reader.fileno):
+        with pytest.raises(ValueError, match="the reader is closed"):
+            call()
+
+
+def test_a_system_without_room_refuses_with_its_reason() -> None:
+    code = (
+        "import resource, aiperf_reader as r; resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n"
+        "try: r.SocketReader.opened()\nexcept r.ReaderError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "the system refuses the reader's thread: Too many open files\n"
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbage"])
+def test_without_a_compiled_file_for_this_machine_the_reader_says_why(damage: str, tmp_path: Path) -> None:
+    package = tmp_path / "aiperf_reader"
+    package.mkdir()
+    shutil.copy(PACKAGE / "__init__.py", package)
+    if damage == "garbage":
+        (package / "_reader.abi3.so").write_bytes(b"\x7fELF of another machine")
+    code = "import aiperf_reader as r\ntry: r.SocketReader.opened()\nexcept r.ReaderError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("aiperf-reader has no compiled file for this machine: ")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="needs hatchling, which makes the wheel")
+def test_without_a_compiler_the_package_is_made_without_the_file(tmp_path: Path) -> None:
+    shutil.copytree(SOURCES, tmp_path / "reader", ignore=shutil.ignore_patterns("*.so", "tests"))
+    code = "import hatchling.build as build, sys; print(build.build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=tmp_path / "reader", env={**os.environ, "CC": "/nowhere/cc"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.endswith("aiperf_reader-0.1.0-py3-none-any.whl\n")
+    assert "made without its compiled file: no compiler" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing_in_random_turns(sanitizer: str, tmp_path: Path) -> None:
+    program = tmp_path / "turns"
+    sources = [str(Path(__file__).parent / "turns.c"), str(PACKAGE / "reader.c")]
+    words = ["-std=c11", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread", f"-I{PACKAGE}", "-o", str(program), *sources]
+    made = subprocess.run([str(COMPILER), *words], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"this compiler has no sanitizers: {made.stderr.strip()[-200:]}")
+    for seed in range(4):
+        done = subprocess.run([program, str(seed), "5000"], capture_output=True, text=True, check=False, timeout=300)
+        assert (done.returncode, done.stderr) == (0, ""), f"seed {seed}"

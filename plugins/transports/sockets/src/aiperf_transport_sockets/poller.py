@@ -1,0 +1,129 @@
+"""How sockets are read: by the loop itself, or by a thread outside the interpreter's lock."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aiperf.sdk.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aiperf_reader import SocketReader
+
+BATCH = 16
+"""Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
+_NOBODY = None, None
+_VARIABLE = "AIPERF_READER"
+
+Call = Callable[[], None]
+
+
+def chosen_reader() -> SocketReader | None:
+    """The thread that ``AIPERF_READER=compiled`` asks for; None: the loop reads.  ConfigError where it can't be had."""
+    value = os.environ.get(_VARIABLE, "").strip().lower() or "python"
+    if value not in ("python", "compiled"):
+        raise ConfigError(f"{_VARIABLE} is {value!r}; it must be python or compiled")
+    if value == "python":
+        return None
+    from aiperf_reader import ReaderError, SocketReader
+
+    try:
+        return SocketReader.opened()
+    except ReaderError as error:
+        raise ConfigError(f"{_VARIABLE} is compiled, and {error}; {_VARIABLE}=python reads without it") from None
+
+
+class Poller:
+    """Calls back for ready sockets, through an epoll of its own inside the loop's; *after* is called behind every batch.
+
+    Two reasons not to give every socket to the loop: uvloop stops watching a socket that has an error (a reset) without
+    telling anybody, and one callback for a batch of ready sockets costs less than one each.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, after: Call) -> None:
+        self._loop, self._after = loop, after
+        self._epoll = select.epoll()
+        self._calls: dict[int, tuple[Call | None, Call | None]] = {}
+        self._fd = self._epoll.fileno()
+        loop.add_reader(self._fd, self._ready)
+
+    def watch(self, fd: int, readable: Call | None, writable: Call | None = None) -> None:
+        """Call *readable* when *fd* can be read or has ended, *writable* when it can be written; either at an error.
+
+        Two times None stops it, and must before *fd* is closed.
+        """
+        if readable is None and writable is None:
+            if self._calls.pop(fd, None) is not None:
+                self._epoll.unregister(fd)
+            return
+        mask = (select.EPOLLIN if readable is not None else 0) | (select.EPOLLOUT if writable is not None else 0)
+        (self._epoll.modify if fd in self._calls else self._epoll.register)(fd, mask)
+        self._calls[fd] = readable, writable
+
+    def is_quiet(self, sock: socket.socket) -> bool:
+        """Whether an idle socket is open and has nothing to read: the server may have closed it since the last loop turn."""
+        try:
+            sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False  # the end of the connection, or bytes without a request
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self._epoll.close()
+
+    def _ready(self) -> None:
+        calls = self._calls
+        for fd, events in self._epoll.poll(0, BATCH):
+            # Data, an end, an error: reading tells which.
+            if events & ~select.EPOLLOUT and (call := calls.get(fd, _NOBODY)[0]) is not None:
+                call()
+                if events & select.EPOLLIN:
+                    continue
+            if events & ~select.EPOLLIN and (call := calls.get(fd, _NOBODY)[1]) is not None:
+                call()
+        self._after()
+
+
+class ReaderPoller(Poller):
+    """Reads through a thread outside the interpreter's lock: *readable* is called with each read of its socket."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, after: Call, reader: SocketReader) -> None:
+        super().__init__(loop, after)
+        self._reader = reader
+        self._tokens: dict[int, int] = {}
+        self._came: dict[int, Callable[[bytes | int, int, int, int], None]] = {}
+        self._reader_fd = reader.fileno()
+        loop.add_reader(self._reader_fd, self._take)
+
+    def watch(self, fd: int, readable: Callable[..., None] | None, writable: Call | None = None) -> None:
+        if readable is None:
+            if (token := self._tokens.pop(fd, None)) is not None:
+                del self._came[token]
+                self._reader.remove(token)
+        elif fd not in self._tokens:
+            token = self._tokens[fd] = self._reader.add(fd)
+            self._came[token] = readable
+        super().watch(fd, None, writable)
+
+    def is_quiet(self, sock: socket.socket) -> bool:
+        token = self._tokens.get(sock.fileno())
+        return token is not None and self._reader.quiet(token) and super().is_quiet(sock)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._reader_fd)
+        self._reader.close()
+        super().close()
+
+    def _take(self) -> None:
+        came = self._came
+        for token, data, kernel_ns, read_ns, hidden in self._reader.take(BATCH):
+            if (call := came.get(token)) is not None:
+                call(data, kernel_ns, read_ns, hidden)
+        self._after()
