@@ -22,7 +22,9 @@ from jinja2.sandbox import SandboxedEnvironment
 MOST_CHARACTERS = 64 << 20
 _MOST_MADE = 4 * MOST_CHARACTERS
 """Characters of all intermediate results together."""
-_ELEMENT, _HOLDING = 8, (list, tuple, dict)
+_ELEMENT = 8
+"""Characters that an element of a list counts for, beside its own."""
+_HOLDING = (list, tuple, dict)
 _MOST_DIVIDED = MOST_CHARACTERS // _ELEMENT
 """Characters of a text that may be divided into a list, whose elements are larger."""
 _MOST_BITS = 1 << 20
