@@ -109,7 +109,8 @@ _WHERE = {
     "url_strategies": ("UrlStrategyContract",),
     "verdicts": ("VerdictContract", "sample_evidence"),
 }
-_MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
+MODULES = {name: module for module, listed in _WHERE.items() for name in listed}
+"""The module of each public name."""
 
 __all__ = [
     "AnalysisContract",
@@ -165,7 +166,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
+    module = MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

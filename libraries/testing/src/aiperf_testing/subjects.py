@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,37 +15,28 @@ import pytest
 from aiperf.errors import PluginError
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
+from aiperf.sdk.categories import singular
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.exporter import BatchExporter, SummaryExporter, Target
 from aiperf.sdk.metric import Analysis, MetricFamily, Needs, RunMetric
 
+import aiperf_testing
 from aiperf_testing.arrivals import ArrivalsContract
-from aiperf_testing.commands import CommandContract
-from aiperf_testing.companions import CompanionContract
 from aiperf_testing.configurations import ConfigurationContract
 from aiperf_testing.datasets import DatasetContract
-from aiperf_testing.definitions import DefinitionContract
-from aiperf_testing.drivers import DriverContract
 from aiperf_testing.endpoints import EndpointContract
-from aiperf_testing.engines import ShardEngineContract
 from aiperf_testing.exporters import BatchExporterContract, DatasetExporterContract
 from aiperf_testing.graders import GraderContract
 from aiperf_testing.hooks import HooksContract
 from aiperf_testing.manifests import check_row
 from aiperf_testing.metrics import AnalysisContract, MetricContract, MetricFamilyContract, RunMetricContract
 from aiperf_testing.pipeline import cycle_message
-from aiperf_testing.plots import PlotContract
-from aiperf_testing.ramps import RampContract
-from aiperf_testing.reducers import ReducerContract
-from aiperf_testing.samplers import SamplerContract
 from aiperf_testing.schedules import ScheduleContract
-from aiperf_testing.series import SeriesContract
 from aiperf_testing.summaries import SummaryExporterContract, sample_summary
 from aiperf_testing.telemetry import TelemetryContract
 from aiperf_testing.tokenizers import TokenizerContract
 from aiperf_testing.transports import HttpTransportContract, TransportContract
 from aiperf_testing.trials import Subjects
-from aiperf_testing.uis import UiContract
 from aiperf_testing.url_strategies import UrlStrategyContract
 from aiperf_testing.verdicts import VerdictContract
 
@@ -145,7 +137,18 @@ def _read(subjects: str) -> tuple[Registry, tuple[Descriptor, ...]]:
 
 
 def _any(subject: Subject) -> Made:
-    return ManifestContract, {"category": subject.one.category, "plugin": subject.plugin}
+    """The contract in the module of the category's name, which calls the plugin by the category's singular.
+
+    Where there is none, that of manifests alone.
+    """
+    category = subject.one.category
+    listed = (name for name, module in aiperf_testing.MODULES.items() if module == category)
+    name = next((name for name in listed if name.endswith("Contract")), None)
+    if name is None:
+        return ManifestContract, {"category": category, "plugin": subject.plugin}
+    contract: type[Any] = vars(import_module(f"{aiperf_testing.__name__}.{category}"))[name]
+    own = {singular(category).replace(" ", "_"): subject.plugin}
+    return contract, own | ({"options": subject.options()} if "options" in dir(contract) else {})
 
 
 def _endpoint(subject: Subject) -> Made:
@@ -232,11 +235,8 @@ def _tokenizer(subject: Subject) -> Made:
     return TokenizerContract, {"source": subject.plugin, "tokenizer": Material()}
 
 
-def _as(contract: type[Any], field: str, *, options: bool = False) -> Callable[[Subject], Made]:
-    def make(subject: Subject) -> Made:
-        return contract, {field: subject.plugin, **({"options": subject.options()} if options else {})}
-
-    return make
+def _as(contract: type[Any], field: str) -> Callable[[Subject], Made]:
+    return lambda subject: (contract, {field: subject.plugin})
 
 
 _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
@@ -247,24 +247,13 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "metrics": _metric,
         "graders": _grader,
         "telemetry": _telemetry,
-        "reducers": _as(ReducerContract, "reducer", options=True),
-        "series": _as(SeriesContract, "series", options=True),
-        "companions": _as(CompanionContract, "companion", options=True),
         "tokenizers": _tokenizer,
         "schedules": _schedule,
         "arrivals": _as(ArrivalsContract, "gaps"),
-        "ramps": _as(RampContract, "ramp"),
-        "samplers": _as(SamplerContract, "sampler"),
         "url_strategies": _as(UrlStrategyContract, "strategy"),
         "transports": _transport,
-        "drivers": _as(DriverContract, "driver", options=True),
-        "engines": _as(ShardEngineContract, "engine", options=True),
-        "uis": _as(UiContract, "ui", options=True),
-        "plots": _as(PlotContract, "plot", options=True),
-        "definitions": _as(DefinitionContract, "definition"),
         "verdicts": _verdict,
         "configurations": _configuration,
-        "commands": _as(CommandContract, "command"),
         "hooks": _as(HooksContract, "hooks"),
     }
 )
