@@ -123,9 +123,15 @@ def test_a_file_of_several_or_no_formats_is_refused_by_name(tmp_path: Path) -> N
     assert "--custom-dataset-type" in said
 
 
+@pytest.mark.parametrize("text", ['{"a": \n', "Timestamp,Tokens\n1,2\n", "<html>", "hello"])
+def test_a_file_of_json_lines_that_has_none_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "none.jsonl").write_text(text)
+    sentence, hint = refusal("none.jsonl").split("\n")
+    assert sentence.startswith("none.jsonl:1: no JSON: ") and hint == "write one JSON object per line"
+
+
 @pytest.mark.parametrize(("text", "words"), [
-    ('{"question": "?"}\n', "its first row has question"), ('{"a": \n', "none.jsonl:1: no JSON"),
-    ("\n \n", "it has no rows"), ("Timestamp,Tokens\n1,2\n", "none.jsonl:1: no JSON"),
+    ('{"question": "?"}\n', "its first row has question"), ("\n \n", "it has no rows"),
 ])  # fmt: skip
 def test_a_file_that_no_format_knows_is_refused_with_what_each_wants(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "none.jsonl").write_text(text)

@@ -125,6 +125,8 @@ def recognition(path: Path, formats: Sequence[Descriptor] | None, option: str) -
     if best:
         refusal = f"{path} could be {names([fit.plugin.name for fit in best])}"
         return Recognition(row, refusal=refusal, hints=(f"say which with {option}",), warnings=tuple(warnings))
+    if not row and (damaged := _damaged(path)) is not None:  # the list of formats would bury it
+        return Recognition(row, refusal=damaged.message, hints=damaged.hints, warnings=tuple(warnings))
     hints = (
         *_near_misses(formats, path, row),
         *(f"{plugin.name}: {_expected(plugin)}" for plugin in formats),
@@ -217,6 +219,17 @@ def _near_misses(formats: Sequence[Descriptor], path: Path, row: dict[str, Any] 
                 found.append((share - len(faults) / 100, f"nearly {plugin.name}: {names(faults)}"))
     near = [text for _, text in sorted(found, key=lambda each: -each[0])]
     return list(dict.fromkeys(near))[:_MOST_NEAR]
+
+
+def _damaged(path: Path) -> BadDataset | None:
+    """Why a file of JSON lines, by its name, has no first row that can be read; None for other files and where it has."""
+    if path.is_dir() or ".jsonl" not in path.suffixes:
+        return None
+    try:
+        next(rows(path), None)
+    except BadDataset as error:
+        return error
+    return None
 
 
 def _alike(key: str, row: dict[str, Any]) -> list[str]:
