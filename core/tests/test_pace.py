@@ -85,4 +85,4 @@ def test_without_due_times_only_the_pace_is_told(monkeypatch: pytest.MonkeyPatch
     with caplog.at_level(logging.INFO):
         tell(made(2.5, 3, monkeypatch), 100)
     (record,) = caplog.records
-    assert (record.levelname, "about 2.5 entries/s" in record.getMessage()) == ("INFO", True)
+    assert (record.levelname, "the other 97 of 100 entries" in record.getMessage()) == ("INFO", True)

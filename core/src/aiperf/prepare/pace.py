@@ -72,8 +72,9 @@ def tell(pace: Pace, entries: int) -> None:
     if not pace.rate or left / pace.rate < _SOON_S:
         return
     log.info(
-        "the data set is made beside the load, about %s entries/s: where the server is faster, requests wait for them;"
-        " --check-data makes all of it before the load, in about %s s", _shown(pace.rate), f"{entries / pace.rate:,.0f}"
+        "the other %s of %s entries of the data set are made while requests are sent; a request whose entry is not made yet"
+        " waits for it; --check-data makes all entries before the load, in about %s s",
+        f"{left:,}", f"{entries:,}", f"{entries / pace.rate:,.0f}",
     )  # fmt: skip
 
 

@@ -141,11 +141,11 @@ def test_merged_first_content_and_merged_chunks_are_one_finding(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("cpu_ns", "spent", "said"),
     [
-        (20, {}, "the client ran freely (a loop 0.3 ms late at p99 and a worker at 2 % of its core)"),
+        (20, {}, "the client ran freely (loop lag 0.3 ms at p99 and a worker at 2 % of its core)"),
         (950, {}, "a worker used 95 % of its core: use more workers (--workers 2)"),
         (300, {"encode_ns": 250}, "hooks:acme took 25 % of a worker's time to prepare requests"),
         (300, {"disk_ns": 700}, "the disk took 70 % of the time to write the journal"),
-        (300, {"waited_ns": 120}, "a worker waited for a core for 12 % of its time, its loop 0.3 ms late at p99"),
+        (300, {"waited_ns": 120}, "a worker waited for a core for 12 % of its time (loop lag 0.3 ms at p99)"),
     ],
 )
 def test_merged_chunks_name_their_cause(tmp_path: Path, cpu_ns: int, spent: dict[str, int], said: str) -> None:
@@ -285,7 +285,7 @@ def test_the_report_says_what_stamps_are_worth_here(tmp_path: Path, urls: tuple[
     found = measured(tmp_path, urls=urls)
     assert found.loopback is loopback
     notes = " ".join(found.notes)
-    assert ("made in the sender's context" in notes, "network card" in notes) == (loopback, not loopback)
+    assert ("no network is in its times" in notes, "network card" in notes) == (loopback, not loopback)
 
 
 def stopped(phase: int, for_ns: int, shard: int = 0) -> Any:

@@ -88,8 +88,8 @@ def _merged_first(evidence: Evidence) -> tuple[str, dict[str, int | float]] | No
     if not ttft_p50_ms or evidence.first_interval_p99_ns * _MS <= FIRST_SHARE * ttft_p50_ms:
         return None
     return (
-        f"the first content of {answers.merged_first:,} of {answers.answers_begun:,} answers reached us merged with what came"
-        f" behind it: when it came is only known to within {evidence.first_interval_p50_ns * _MS:.3g} ms at p50",
+        f"the first content of {answers.merged_first:,} of {answers.answers_begun:,} answers reached us merged with later"
+        f" content: its arrival time may be wrong by up to {evidence.first_interval_p50_ns * _MS:.3g} ms (median)",
         {
             "merged_first": answers.merged_first, "answers": answers.answers_begun,
             "first_interval_p50_ms": evidence.first_interval_p50_ns * _MS,
@@ -244,7 +244,7 @@ def _notes(evidence: Evidence) -> Iterator[Finding]:
         sentence = "due times are kept by loop timers here, to about a millisecond"
         yield Finding("loop_timers", FindingLevel.NOTE, sentence)
     if measured.loopback:
-        sentence = "the server is on this machine: stamps are made in the sender's context and flatter"
+        sentence = "the server is on this machine: no network is in its times, and from another machine they are longer"
         yield Finding("loopback_stamps", FindingLevel.NOTE, sentence)
     elif measured.clock == "kernel":
         sentence = "stamps are made when this machine's kernel gets a packet: what the network card held back is not in them"

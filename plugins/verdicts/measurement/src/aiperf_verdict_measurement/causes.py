@@ -29,7 +29,7 @@ def cause(evidence: Evidence) -> str:
         return f"the disk took {worst.disk_pct:.0f} % of the time to write the journal: put --artifact-dir on a faster one"
     if worst.waited_pct > max(WAIT_PCT, WAIT_SHARE * worst.cpu_pct):
         lag = evidence.summary.measurement.loop_lag_ms
-        late = "" if lag is None else f", its loop {lag.p99:.3g} ms late at p99"
+        late = "" if lag is None else f" (loop lag {lag.p99:.3g} ms at p99)"
         waited = f"a worker waited for a core for {worst.waited_pct:.0f} % of its time{late}"
         return f"{waited}: other programs keep this machine busy"
     return ""
@@ -38,7 +38,7 @@ def cause(evidence: Evidence) -> str:
 def no_cause(evidence: Evidence) -> str:
     """The finding that the workers ran freely, with their lag and CPU."""
     lag = evidence.summary.measurement.loop_lag_ms
-    late = "" if lag is None else f"a loop {lag.p99:.3g} ms late at p99"
+    late = "" if lag is None else f"loop lag {lag.p99:.3g} ms at p99"
     busy = f"a worker at {_worst(evidence).cpu_pct:.0f} % of its core" if evidence.workers else ""
     seen = " and ".join(filter(None, (late, busy)))
     return f"the client ran freely{f' ({seen})' if seen else ''}: the server or the network sent them close together"
