@@ -7,7 +7,6 @@ Where no signal arrives (C code that goes on waiting, another thread), the proce
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -18,9 +17,6 @@ from types import FrameType
 
 from aiperf import environment
 from aiperf.errors import ConfigError
-from aiperf.registry.patience import no_exit
-
-log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """How much later than the signal the process ends."""
@@ -64,7 +60,10 @@ class Imports:
         sentence = f"its import did not end within {limit_s:g} s (AIPERF_PLUGIN_IMPORT_TIMEOUT)"
         key = self._watched(time.monotonic() + limit_s + _GRACE_S, f"error: {who} can't be imported: {sentence}\n")
         try:
-            with _put_back() if put_back else contextlib.nullcontext(), _alarm(limit_s), no_exit(log.warning):
+            from aiperf.logs import early  # not for a help, which imports no plugin
+            from aiperf.registry.patience import no_exit
+
+            with _put_back() if put_back else contextlib.nullcontext(), _alarm(limit_s), no_exit(early.warning):
                 yield
         except _Alarm:
             self._late[module] = sentence
