@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -15,6 +15,10 @@ from aiperf.sdk.plan import Plan
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.answer import Answer
+
+if TYPE_CHECKING:
+    from aiperf_reducer_columns.reduce.batches import StoredBatch
+    from aiperf_reducer_columns.reduce.slow_grading import SlowGrading
 
 NOT_YET = "not graded yet"
 """Of an answer that waits for a slow grader."""
@@ -122,3 +126,15 @@ def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]
             columns["correct"][row], columns["unparsed"][row] = grade.correct, grade.unparsed
             columns["score"][row] = grade.correct if grade.score is None else grade.score
     return dict(columns)
+
+
+def graded_batch(stored: StoredBatch, slow: SlowGrading | None) -> tuple[StoredBatch, int]:
+    """The batch with the grades of a slow grader; without it as it is, and how many answers wait for one."""
+    waiting = [row for row, grade in stored.grades.items() if grade.pending is not None]
+    if slow is None:
+        return stored, len(waiting)
+    columns, grades = stored.columns(), dict(stored.grades)
+    for row in waiting:
+        place = (int(columns[name][row]) for name in ("shard", "request", "entry", "turn"))
+        grades[row] = slow.graded(grades[row], *place)
+    return msgspec.structs.replace(stored, grades=grades), 0

@@ -17,7 +17,7 @@ from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import Plan
 
-from aiperf_reducer_columns.reduce.rows import Report
+from aiperf_reducer_columns.reduce.request_errors import Report
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

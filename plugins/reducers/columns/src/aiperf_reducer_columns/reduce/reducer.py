@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
 from aiperf.parts.loading import load
-from aiperf.parts.segments import JournalRequest, Position, ShardEvent, ShardReader
-from aiperf.sdk.columns import NUMBERS, RecordBatch
+from aiperf.parts.segments import JournalRequest, ShardEvent, ShardReader
+from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import private
 from msgspec import Struct
 
-from aiperf_reducer_columns.reduce.aside import Aside, Left, ReaderDiedError, Turns, Written
-from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, batches_behind, read_batches
-from aiperf_reducer_columns.reduce.losses import lacking, lost_columns, lost_frames
+from aiperf_reducer_columns.reduce.aside import Aside, Left, Turns, Written
+from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
+from aiperf_reducer_columns.reduce.grading import graded_batch
+from aiperf_reducer_columns.reduce.late_rows import LateRows
+from aiperf_reducer_columns.reduce.losses import lost_columns, lost_frames
 from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.recent import Recent
+from aiperf_reducer_columns.reduce.recovery import prefers_segments, skip_stored
 from aiperf_reducer_columns.reduce.rows import RowMaker
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets, Samples
@@ -96,6 +98,21 @@ class Reduction(Struct):
     pending: int = 0
     models: list[tuple[str, str]] = []
 
+    def add(self, stored: StoredBatch) -> None:
+        """Count what a batch has beside its columns."""
+        self.events += stored.events
+        self.models += stored.models
+        self.clock_steps += stored.steps
+        for total, part in (
+            (self.lateness, stored.lateness), (self.intervals, stored.intervals),
+            (self.first_intervals, stored.first_intervals),
+        ):  # fmt: skip
+            if part is not None:
+                total.merge(part)
+        if stored.count:
+            self.finishing = self.finishing or stored.has_finish
+            self.endless += 0 if self.finishing else len(stored.endless)
+
     def save(self, journal: Path, reducer: int) -> None:
         draft = journal / f"folds-{reducer}.draft"
         private(draft).write_bytes(msgspec.msgpack.encode(self, enc_hook=Samples.dump))
@@ -141,16 +158,14 @@ class ShardReducer:
         self._slow, self._tell = slow, tell
         self._give: Callable[[StoredBatch], None] = self._keep
         self._aside: Aside | None = None
-        self._behind: Position | None = None
+        self._late = LateRows(
+            self._outlets, directory, index, lambda stored: self._pipeline.score(self._record_batch(stored))
+        )
         self.reduction = Reduction(finishing=finishing)
-        self._recent: Recent | None = None
-        self._recover()
-        self._recent = Recent(plan) if durable else None  # what an earlier reducer has stored it has told as well
-
-    @property
-    def recent(self) -> Recent | None:
+        self.recent: Recent | None = None
         """The latest requests; None in a report."""
-        return self._recent
+        self._recover()
+        self.recent = Recent(plan) if durable else None  # what an earlier reducer has stored it has told as well
 
     def step(self, budget_s: float) -> bool:
         """Reduce what is new, for about *budget_s*; True if there was something."""
@@ -174,12 +189,11 @@ class ShardReducer:
     def put_off_rows(self) -> None:
         """From now on the rows of batches wait for :meth:`write_rows`: a person sees the summary first."""
         self.emit()
-        if self._outlets.put_off():
-            self._behind = self._writer.position
+        self._late.put_off(self._writer.position)
 
     @property
     def rows_wait(self) -> bool:
-        return self._behind is not None
+        return self._late.wait
 
     def read_aside(self, end: journal.RunEnd | None, warned: Callable[[], Iterable[str]] = tuple) -> None:
         """Let a second process read the rest, up to the end of a run that has ended, and then write rows that are put off.
@@ -197,7 +211,7 @@ class ShardReducer:
 
         def write(finishing: bool, turns: Turns) -> Written:
             self.reduction.finishing, self._failures = finishing, {**known, **self._failures}
-            self._write_rows(turns)
+            self._late.write(turns)
             return Written(self._failures, self._pipeline.off, [*warned()])
 
         self.emit()
@@ -209,30 +223,10 @@ class ShardReducer:
         Raises:
             OSError: The disk is full.
         """
-        assert self._behind is not None
         known = {*self._failures, *self._pipeline.off}
-        try:
-            written = None if self._aside is None else self._aside.share(self._write_rows)
-        except ReaderDiedError as error:
-            log.warning("%s; its part is done again", error)
-            self._outlets.rewind()
-            written = None
-        if written is None:
-            self._write_rows(Turns())
-            written = Written({}, {}, [])
-        self._outlets.close()
-        self._behind = None
+        written = self._late.write_shared(self._aside)
         failures = {**written.failures, **written.off, **self._failures, **self._pipeline.off}
         return [sentence for name, sentence in failures.items() if name not in known]
-
-    def _write_rows(self, turns: Turns) -> None:
-        assert self._behind is not None
-        for number, stored in enumerate(batches_behind(self.journal, self.index, self._behind)):
-            if turns.takes(number):
-                rows = self._outlets.rows(self._pipeline.score(self._record_batch(stored)))
-                turns.wait(number)
-                self._outlets.write(rows)
-                turns.end(number)
 
     @property
     def warned_aside(self) -> list[str]:
@@ -337,47 +331,25 @@ class ShardReducer:
     def _take(self, stored: StoredBatch) -> None:
         """Score, fold and export a batch."""
         reduction = self.reduction
-        reduction.events += stored.events
-        reduction.models += stored.models
+        reduction.add(stored)
         for _, kind, value in stored.events:
             if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
                 self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)
-        reduction.clock_steps += stored.steps
-        for total, part in (
-            (reduction.lateness, stored.lateness), (reduction.intervals, stored.intervals),
-            (reduction.first_intervals, stored.first_intervals),
-        ):  # fmt: skip
-            if part is not None:
-                total.merge(part)
         if stored.count:
-            reduction.finishing = reduction.finishing or stored.has_finish
-            reduction.endless += 0 if reduction.finishing else len(stored.endless)
             if stored.grades and self.plan.plugins.grading_timeout_s is not None:
-                stored = self._graded(stored)
+                stored, waiting = graded_batch(stored, self._slow)
+                reduction.pending += waiting
             scored = self._pipeline.score(self._record_batch(stored))
             self._pipeline.feed(scored)
             self._outlets.give(scored)
-            if self._recent is not None:
-                self._recent.add(scored)
+            if self.recent is not None:
+                self.recent.add(scored)
             if self._tell is not None:
                 self._tell(scored)
 
     def _record_batch(self, stored: StoredBatch) -> RecordBatch:
         finishing, numbers = self.reduction.finishing, self._rows.numbers
         return batch_of(stored, self.plan, self._store, finishing=finishing, further=numbers)
-
-    def _graded(self, stored: StoredBatch) -> StoredBatch:
-        """The batch with the grades of a slow grader."""
-        waiting = [row for row, grade in stored.grades.items() if grade.pending is not None]
-        if self._slow is None:
-            self.reduction.pending += len(waiting)
-            return stored
-        columns = stored.columns()
-        grades = dict(stored.grades)
-        for row in waiting:
-            place = (int(columns[name][row]) for name in ("shard", "request", "entry", "turn"))
-            grades[row] = self._slow.graded(grades[row], *place)
-        return msgspec.structs.replace(stored, grades=grades)
 
     def _drop_segments(self, *, ended: bool = False) -> None:
         """Delete segments whose requests are all in the columns, unless a plugin failed: its author needs them."""
@@ -392,10 +364,14 @@ class ShardReducer:
     def _recover(self) -> None:
         """Take what earlier reducers made durable; go on behind it."""
         pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
-        for path in [] if self._prefers_segments() else journal.numbered(self.journal, pattern):
+        again = self.plan.plugins.grading_again or (
+            not self._durable
+            and prefers_segments(self.plan, self.journal, self._readers, self._rows.numbers, note=self.reduction.notes.append)
+        )
+        for path in [] if again else journal.numbered(self.journal, pattern):
             whole = damaged = 0
             for stored, frame in read_batches(path):
-                self._skip(stored)
+                skip_stored(stored, self._readers, self._rows)
                 self._take(stored)
                 whole, damaged = frame.end, damaged + frame.skipped
             if self._durable:
@@ -405,38 +381,6 @@ class ShardReducer:
         for reader in self._readers.values():
             reader.skip_dropped()
 
-    def _skip(self, stored: StoredBatch) -> None:
-        """Leave the batch's requests out of what the segments still hold."""
-        numbers = stored.columns()
-        shards, requests = numbers["shard"].astype(np.int64), numbers["request"].astype(np.int64)
-        for shard in np.unique(shards).tolist():
-            self._readers[shard].skip_stored(requests[shards == shard])
-        self._rows.prompts.resume(numbers)
-        for i in np.flatnonzero(np.isnan(numbers["due_ns"])).tolist():
-            self._rows.ends.add(int(shards[i]), (int(requests[i]),), (float(numbers["ended_ns"][i]),))
-        for shard, position in stored.positions.items():
-            self._readers[shard].skip_events(position)
-        self.live.done += stored.count
-
-    def _prefers_segments(self) -> bool:
-        """Whether a report reads the segments again, because the columns of another version lack some that they have.
-
-        A note names the missing columns where the segments are gone.
-        """
-        if self.plan.plugins.grading_again:
-            return True
-        first = None if self._durable else next(iter(journal.numbered(self.journal, "columns-*.*")), None)
-        stored = None if first is None else next(read_batches(first), None)
-        there = () if stored is None else (*(stored[0].names or NUMBERS), *stored[0].further)
-        missing = [name for name in (*NUMBERS, *self._rows.numbers) if there and name not in there]
-        if not missing:
-            return False
-        if self.plan.output.export_level == "raw" and all(
-            journal.segment_path(self.journal, shard, 0).exists() for shard in self._readers
-        ):
-            return True
-        self.reduction.notes.append(lacking(missing, self.plan.run.version))
-        return False
 
 
 def groupings(plan: Plan) -> dict[int, list[Grouping]]:

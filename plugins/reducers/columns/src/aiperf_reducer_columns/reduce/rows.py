@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 from aiperf.parts import journal
@@ -18,9 +18,9 @@ from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Leg, Row, WireTrace
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.sdk.framing import is_stream
-from aiperf.sdk.model import HIDDEN, REFUSED, STILL_COMING, ErrorDetails
+from aiperf.sdk.model import HIDDEN, REFUSED, ErrorDetails
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.redaction import scrubbed, shown_headers
+from aiperf.sdk.redaction import shown_headers
 from aiperf.sdk.tokenizer import count_behind
 from aiperf.sdk.transport import EXHAUSTED, RECONNECTED, RESENT, REUSED, STREAMED
 
@@ -29,22 +29,16 @@ from aiperf_reducer_columns.reduce.answered_models import AnsweredModels
 from aiperf_reducer_columns.reduce.batches import OpenBatch, Rows
 from aiperf_reducer_columns.reduce.bulk import BulkRows, Ends
 from aiperf_reducer_columns.reduce.grading import Grading
-from aiperf_reducer_columns.reduce.heads import decoded, encoding_of, kind_of, redirect_of, said_in
+from aiperf_reducer_columns.reduce.heads import decoded, encoding_of
 from aiperf_reducer_columns.reduce.live import LiveMeans
 from aiperf_reducer_columns.reduce.prompts import Prompts
+from aiperf_reducer_columns.reduce.request_errors import FIRST_BYTES, Report, RequestErrors
 from aiperf_reducer_columns.reduce.several_answers import Choices, prompts_in
 from aiperf_reducer_columns.reduce.usage import Usage, read_usage
 from aiperf_reducer_columns.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
 log = logging.getLogger("aiperf.reducer")
 
-Report: TypeAlias = Callable[[str, str], None]
-"""Reports a failure: the plugin, a sentence that names it."""
-ERROR_CHARACTERS = 4096
-"""The longest text of a server that an error keeps."""
-FIRST_BYTES = 80
-"""What an error keeps of an answer that can't be read: errors are counted by it, too, and ids often stand further on."""
-_INVALID = "InvalidInferenceResultError"
 _CACHED_TEXTS, _CACHED_CHARACTERS = 4096, 2048
 """How many texts, of which length at most, have their counts remembered."""
 
@@ -78,7 +72,8 @@ class RowMaker:
     ) -> None:  # fmt: skip
         self.live = LiveMeans(streaming=plan.target.streaming)
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
-        self._secret_texts = secret_texts
+        self._errors = RequestErrors(str(plan.plugins.endpoint), report, secret_texts, zero_ns)
+        self.scrubbed = self._errors.scrubbed
         self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
         self._strange = is_strange(plan.plugins.endpoint)
         self._capabilities = self._endpoint.capabilities
@@ -145,7 +140,7 @@ class RowMaker:
             answer = self._read(request, ending, status, flags, ack)
         if self._counts_items and answer.items and answer.error is None and ending == journal.COMPLETED:
             answer.error = self._miscounted(answer, self._store.body(entry, turn, model))
-        error = self._error(request, answer)
+        error = self._errors.of(request, answer)
         outcome = journal.ERROR if error is not None and ending == journal.COMPLETED else ending
         several = len(answer.apart) > 1
         usage, unread = answer.counts(prompts_in(self._store.body(entry, turn, model)) if several else 1)
@@ -186,10 +181,7 @@ class RowMaker:
         )  # fmt: skip
         missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
         grade = self._grading.of(entry, turn, answer, missing)
-        trace = None
-        if self._traces:
-            sizes = [(read[0], len(read[3])) for read in reads]
-            trace = traced(request.texts.get("request"), request.texts.get("head"), sizes, request.texts.get("trailers") or ())
+        trace = _trace(request) if self._traces else None
         reason = answer.reason
         if answer.extra:
             answer.extra.pop(REFUSED, None)
@@ -282,47 +274,6 @@ class RowMaker:
             self.notes[name] = f"{self._plan.plugins.endpoint}: {sentence}"
             log.warning("%s", self.notes[name])
 
-    def _error(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
-        """Why the request counts as an error; None where it doesn't."""
-        _, outcome, status, *_ = request.done
-        bad, error, endpoint = answer.error, None, self._plan.plugins.endpoint
-        if outcome == journal.COMPLETED and bad is not None:
-            told = not bad.unreadable and (bad.code or bad.kind)  # the server's own words
-            begin = None if told else self.scrubbed(bad.raw.decode("utf-8", "replace"))[:FIRST_BYTES] or None
-            message = _shortened(self.scrubbed(bad.message)) + kind_of(request.texts.get("head"))
-            error = ErrorDetails(message, type=bad.kind or _INVALID, code=bad.code, cause=begin).without(self._secret_texts)
-        elif outcome == journal.COMPLETED and not answer.stamps:
-            about = self.scrubbed(_end_of(answer)) + kind_of(request.texts.get("head"))
-            error = ErrorDetails(f"the answer has no content{about}", type=_INVALID)
-        elif outcome in (journal.ERROR, journal.CANCELLED):
-            error = self._failure(request, status)
-        if bad is not None and bad.kind == ENDPOINT_ERROR:
-            self._report(str(endpoint), f"{endpoint} failed: {self.scrubbed(bad.message)}")
-        elif error is not None and error.type == ENDPOINT_ERROR:
-            self._report(str(endpoint), f"{endpoint} failed: {error.message}")
-        return error
-
-    def _failure(self, request: JournalRequest, status: int) -> ErrorDetails:
-        """The error of a failed request: the transport's, else the status with the body."""
-        error, head = request.texts.get("error"), request.texts.get("head")
-        if error is not None:
-            details = msgspec.convert(error, ErrorDetails)
-            late = details.type == "TimeoutError" and self._was_coming(request)
-            return msgspec.structs.replace(details, cause=STILL_COMING) if late else details
-        body = self.scrubbed(said_in(b"".join(read[3] for read in request.reads), head))
-        body = " ".join(filter(None, (redirect_of(status, head), body)))
-        kind = f"HTTP {status}" if head is None else head["reason"]
-        return ErrorDetails(_shortened(body), type=kind, code=status or None)
-
-    def _was_coming(self, request: JournalRequest) -> bool:
-        """Whether bytes of the answer came in the last tenth of the request's time."""
-        (*_, ended, _, _, _, _, _), (*_, started, _, _), reads = request.done, request.sent, request.reads
-        return bool(reads) and reads[-1][0] + self._zero_ns > ended - (ended - started) // 10
-
-    def scrubbed(self, text: str) -> str:
-        """A text of the server without secrets."""
-        return scrubbed(text, self._secret_texts)
-
     def _tokens(self, request: JournalRequest, answer: Answer, usage: Usage) -> tuple[int | None, int | None, int | None]:
         """Input, output and reasoning tokens.  A server's count of 0 for what is there is unknown."""
         if self._server_counts:
@@ -345,16 +296,6 @@ class RowMaker:
             self._report(str(ref), failure(ref, "failed", error).message)
             return None, None, None
         return inputs, outputs, reasoning
-
-
-def _end_of(answer: Answer) -> str:
-    """What the server says of the end of an answer without content; "" where it says nothing."""
-    completion = answer.counts().usage.completion
-    parts = [] if answer.reason is None else [f"the server says that it ended with {answer.reason!r}"]
-    if completion is not None:
-        parts.append("counts output tokens" if completion else "counts no output tokens")
-        parts[-1] = f"{'' if len(parts) > 1 else 'the server '}{parts[-1]}"
-    return f": {' and '.join(parts)}" if parts else ""
 
 
 def _known(value: float | None) -> float:
@@ -387,11 +328,6 @@ def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails) -> fl
     return CUT if 200 <= status < 300 else FAILED
 
 
-def _shortened(message: str) -> str:
-    """A server may answer with megabytes: errors are counted by their text, and every request has its own."""
-    return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}… ({len(message):,} characters)"
-
-
 def _legs(request: JournalRequest, zero_ns: int) -> list[Leg]:
     """The legs that the journal has; the last ends with the request's answer, whose stamps are better."""
     legs = [
@@ -408,6 +344,12 @@ def _poll_gap(legs: list[Leg]) -> float:
     """The column POLL_GAP: from the start of the exchange before the last poll to the start of that poll."""
     gaps = (float(later.started_ns - earlier.started_ns) for earlier, later in reversed(list(pairwise(legs))) if later.polled)
     return next(gaps, ABSENT)
+
+
+def _trace(request: JournalRequest) -> str:
+    """The request's :class:`WireTrace` as JSON."""
+    sizes = [(read[0], len(read[3])) for read in request.reads]
+    return traced(request.texts.get("request"), request.texts.get("head"), sizes, request.texts.get("trailers") or ())
 
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
