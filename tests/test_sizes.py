@@ -108,17 +108,7 @@ STILL_LARGE = {
     "core/src/aiperf/worker/requests.py:Requests",
 }
 """To be divided, or given a reason.  Nothing is added here, and at the end the list goes."""
-STILL_UNNAMED = (
-    "core", "libraries/results", "libraries/rows", "libraries/testing", "plugins/commands/analyze_trace",
-    "plugins/commands/datasets", "plugins/commands/plot", "plugins/commands/plugins", "plugins/commands/report",
-    "plugins/commands/simulate", "plugins/commands/synthesize", "plugins/commands/validate", "plugins/configurations/yaml",
-    "plugins/datasets/bailian_trace", "plugins/datasets/public", "plugins/datasets/single_turn",
-    "plugins/datasets/speed_bench", "plugins/datasets/synthetic", "plugins/drivers/standard", "plugins/endpoints/template",
-    "plugins/exporters/console", "plugins/exporters/parquet", "plugins/exporters/records", "plugins/hooks/other_tools",
-    "plugins/metrics/spec_decode", "plugins/reducers/columns", "plugins/schedules/standard", "plugins/series/by_time",
-    "plugins/tokenizers/builtin", "plugins/tokenizers/huggingface", "plugins/transports/aiohttp",
-    "plugins/transports/sockets", "templates/dataset/{{cookiecutter.__key}}", "templates/url_strategy/{{cookiecutter.__key}}",
-)  # fmt: skip
+STILL_UNNAMED = ("core",)
 """Packages whose numbers are still to be named.  Nothing is added here, and at the end the list goes."""
 
 

@@ -87,6 +87,7 @@ class Table:
 
 
 _SHORT = 64
+"""Characters of a text from which it is kept once for each row: longer ones seldom come again."""
 
 
 class RecordLine(Struct):

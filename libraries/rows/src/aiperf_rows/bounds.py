@@ -15,6 +15,7 @@ from aiperf.sdk.environment import most_expansion, most_line_bytes
 _FREE_BYTES = 64 << 20
 """What a compressed file may always unpack to."""
 _BLANK, _MOST_BLANK = (b"\n", b"\r\n"), 1_000_000
+"""Line ends of a blank line; blank lines that may follow each other."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _PACKED = {
     b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",

@@ -26,6 +26,7 @@ MOST_TIME = 1e18
 _decode = msgspec.json.Decoder().decode
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error, ValueError, NotImplementedError)  # pyarrow's errors are some of these
 _AT_ONCE = 1024
+"""Rows of a table that are Python objects together."""
 _BLOCK_BYTES = 1 << 18
 _COLUMNAR = (".parquet", ".arrow", ".feather", ".ipc")
 _DELIMITERS = ",;\t"

@@ -15,6 +15,7 @@ from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 _BLOCKS = 8
+"""Blocks of draws that the statistics are taken over."""
 
 
 class ArrivalsContract:

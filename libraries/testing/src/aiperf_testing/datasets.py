@@ -15,6 +15,7 @@ from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
 
 _MANY = 5_000_000
+"""Entries, or conversations: more than could be made one by one in a test."""
 
 
 class DatasetContract:

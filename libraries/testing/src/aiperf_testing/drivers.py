@@ -19,6 +19,7 @@ from aiperf_testing.manifests import check_row
 
 _PATIENCE_S = 60.0
 _SESSIONS, _TURNS = 4, 3
+"""Sessions of the load, and turns of each."""
 _REQUESTS = _SESSIONS * _TURNS
 _LATE_NS = 100_000
 """How long after the last stamp of an answer its driver is told."""

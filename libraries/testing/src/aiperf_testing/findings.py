@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _MOST = 160
+"""Characters of a value that a failing check shows."""
 
 
 def shown(value: object) -> str:

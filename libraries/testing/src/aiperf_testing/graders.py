@@ -51,6 +51,7 @@ class GradedAnswer(Struct, frozen=True):
 
 
 _ROUNDS = 8
+"""How often each case is graded: its grade is the same."""
 
 
 def _outcome(grader: Grader, case: GradedAnswer) -> Grade | str:

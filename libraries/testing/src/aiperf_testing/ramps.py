@@ -14,6 +14,7 @@ from aiperf_testing.manifests import check_row
 
 _X = np.linspace(0.0, 1.0, 2001)
 _RAMP_NS, _RATE, _TARGET = 20_000_000_000, 100.0, 50
+"""Time of the ramp; requests a second at its end; requests in flight at its end."""
 
 
 def _arrivals(x: Floats, share: Floats) -> Floats:

@@ -11,6 +11,7 @@ from aiperf_testing.manifests import check_row
 
 _COUNTS = (1, 2, 7, 100)
 _ROUNDS = 30
+"""How often a sampler goes through all entries."""
 
 
 class SamplerContract:

@@ -17,6 +17,7 @@ from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 _SAMPLES = 3
+"""Samples that are asked of the source."""
 def bounded(points: Iterable[Point]) -> list[Point]:
     """A sample, which ends."""
     found = list(islice(points, MOST_POINTS + 1))

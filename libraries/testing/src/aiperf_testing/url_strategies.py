@@ -13,6 +13,7 @@ from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row, row_of
 
 _SESSIONS = 6000
+"""Sessions of which shares are counted: these are within 0.02 by then."""
 _WEIGHTS = (3.0, 1.0, 2.0)
 
 

@@ -16,7 +16,9 @@ from aiperf_testing.journals import Recording, event
 _NS_PER_MS = 1_000_000
 _PHASES = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst"))
 SHARDS, _PART_REQUESTS = 2, 6
+"""Workers of the load, and requests of each in a part."""
 _MOST_STEPS, WHILE_S = 1_000, 0.4
+"""Steps after which a reducer must have rested; seconds for which one is stepped through its rests."""
 COUNTS = {"warmup": (2 * SHARDS, 0), "profiling": (13 * SHARDS, 3 * SHARDS)}
 """Requests of :class:`SampleLoad` that succeeded and failed."""
 

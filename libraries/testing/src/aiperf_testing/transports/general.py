@@ -23,6 +23,7 @@ _SCRIPTS: dict[str, list[Step]] = {
     "break": [Expect(), Send(answer(b'{"a":1}')[:-3]), Fin()],
 }
 _AT_ONCE = 20
+"""Requests in flight together."""
 
 
 class Act:

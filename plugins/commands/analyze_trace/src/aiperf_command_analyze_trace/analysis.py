@@ -21,6 +21,7 @@ from aiperf_command_analyze_trace.times import Arrivals, Times
 _ROWS, _BLOCKS = 512, 1 << 16
 """Rows that are read at once, and blocks that are counted at once."""
 _MASK = (1 << 64) - 1
+"""The low 64 bits of a block's id, which a column of the table holds."""
 
 
 class Curve(Struct, frozen=True):

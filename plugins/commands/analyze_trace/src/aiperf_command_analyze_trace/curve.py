@@ -24,6 +24,7 @@ EXACT = 200_000
 _PLACES = 24
 """Bits of a place in a row, in the time of a use: row, then place, the last place first."""
 _LAST_PLACE = (1 << _PLACES) - 1
+"""The highest place in a row: all bits of a place."""
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 

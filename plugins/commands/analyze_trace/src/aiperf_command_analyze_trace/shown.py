@@ -10,6 +10,7 @@ from aiperf_command_analyze_trace.times import Arrivals
 
 _COLUMNS = ("Mean", "Std Dev", "Min", "P25", "Median", "P75", "Max")
 _NAME, _CELL, _BAR = 26, 13, 40
+"""Columns of the terminal: of a name, of a number, of a full bar."""
 _CURVE_LINES = 16
 
 

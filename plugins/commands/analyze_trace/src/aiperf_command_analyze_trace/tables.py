@@ -11,6 +11,7 @@ Keys = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _FIRST, _FULL = 1 << 12, 0.7
+"""Places of a new table; the share of filled places from which it grows."""
 _GOLDEN, _MIX_A, _MIX_B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 

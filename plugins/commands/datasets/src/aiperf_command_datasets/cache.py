@@ -16,6 +16,7 @@ from aiperf_dataset_public.waiting import Patience
 from msgspec import Struct
 
 _EVERY_S, _BAR = 0.2, 30
+"""Seconds between two looks at the progress; columns of the terminal for the bar."""
 _LINES_S = 5.0
 
 

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 _INCHES = (10.0, 5.0)
 _DPI = 160
+"""Dots per inch of a picture."""
 _MOST_NAMES = 12
 # Okabe and Ito's colours, which people who see few colours can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")

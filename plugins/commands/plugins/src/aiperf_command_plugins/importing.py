@@ -25,6 +25,7 @@ from msgspec import Struct
 from aiperf_command_plugins.checks import faults
 
 AT_ONCE = 4
+"""Processes that import at once."""
 SLOW_S = 2.0
 LIMIT_S = 120.0
 """The longest that all imports of a package and the comparison may take; each import has its own, shorter limit."""

@@ -15,6 +15,7 @@ from aiperf.sdk.exporter import visible
 from aiperf_command_report.comparison import Numbers, Spread, compare
 
 _WIDTH = 100
+"""Columns of the terminal that a paragraph takes."""
 _ROWS = (("TTFT", "ttft_ms"), ("ITL", "itl_ms"), ("TPOT", "tpot_ms"))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 _ABSOLUTE = 1
+"""``TFD_TIMER_ABSTIME`` of linux/timerfd.h: the time is an instant, and no delay."""
 _NS = 1_000_000_000
 
 

@@ -22,6 +22,7 @@ from msgspec import Struct
 MOST_BODY_BYTES = 256 * 2**20
 _MOST_HEADER_BYTES = 64 * 1024
 _MOST_PIPELINED = 32
+"""Requests of a connection that wait for their turn; no more are read then."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}

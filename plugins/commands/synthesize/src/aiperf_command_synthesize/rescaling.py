@@ -22,6 +22,7 @@ from aiperf_dataset_single_turn import Rows
 
 _MOONCAKE = "mooncake_trace"
 _USUAL_BLOCK = 512
+"""Tokens of a block where a trace doesn't say."""
 
 
 def rescaled(

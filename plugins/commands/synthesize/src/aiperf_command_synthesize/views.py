@@ -18,6 +18,7 @@ from aiperf_command_synthesize.model import AgenticSession
 SIMULATED, SHOWN = 200, 50
 """Sessions of the simulation, and of the explorer's list: the first ones."""
 _WIDTH, _HEIGHT = 640, 220
+"""Pixels of a picture."""
 _COLOURS = {"L1": "#2b6cb0", "L1.5": "#63b3ed", "L2": "#9f7aea", "context": "#cbd5e0", "L3": "#ed8936"}
 _MEANINGS = {
     "L1": "shared by all sessions", "L1.5": "shared by the sessions of a group", "L2": "the session's own beginning",

@@ -14,6 +14,7 @@ from aiperf_rows.row_files import opened
 
 _ABSENT = "nothing"
 _SHOWN = 60
+"""Characters of a value that a difference shows."""
 _BOX = str.maketrans(dict.fromkeys("─━│┃┄┆┈┊┌┐└┘├┤┬┴┼┏┓┗┛┡┩╇╞╪╡╭╮╰╯═║╔╗╚╝╠╣╦╩╬", " "))
 
 Difference = tuple[int | None, str]

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 CLOSE = 1e-6
+"""The largest relative difference of numbers that are the same."""
 _MOST = 1 << 1023
+"""Whole numbers from here on don't fit into a float."""
 
 
 def is_number(value: Any) -> bool:

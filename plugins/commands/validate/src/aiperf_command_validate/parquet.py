@@ -10,6 +10,7 @@ from aiperf_command_validate.records import Records
 from aiperf_command_validate.values import Values
 
 _BATCH = 4096
+"""Rows that are read together."""
 
 
 def compare(path: Path, records: Records, name: str, faults: Faults) -> None:

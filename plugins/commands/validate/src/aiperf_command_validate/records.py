@@ -21,6 +21,7 @@ Lines = Iterator[tuple[int, dict[str, Any]]]
 _RECORD_TIMES = ("credit_issued_ns", "request_start_ns", "request_ack_ns", "request_end_ns")
 _HTTP_PARTS = tuple(f"http_req_{part}" for part in ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving"))
 _ABSENT = -1
+"""The value of a column where the record has none, or none that fits."""
 _CLOSE_MS = 2e-6
 """Times are whole ns: two sums of them in ms differ by less, unless one was changed."""
 _ESTIMATE = 1e-9

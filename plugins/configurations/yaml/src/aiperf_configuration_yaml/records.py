@@ -15,6 +15,7 @@ from aiperf import ConfigError
 log = logging.getLogger(__name__)
 
 _MANY = 500
+"""Records in a file from which a warning names a faster form."""
 
 
 def written(records: Any, name: str) -> Path:

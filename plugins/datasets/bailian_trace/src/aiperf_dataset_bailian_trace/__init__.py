@@ -23,6 +23,7 @@ from aiperf_dataset_bailian_trace.options import BLOCK_TOKENS, BailianTraceOptio
 
 _REQUIRED = ("chat_id", "timestamp", "input_length", "output_length")
 _NO_PARENT = -1
+"""``parent_chat_id`` of the first request of a conversation."""
 _PREFIX = "\0prefix"
 """Key under which a row has its number of blocks and of hits."""
 _KNOWN = (*_REQUIRED, "parent_chat_id", "turn", "type", "hash_ids", _PREFIX)

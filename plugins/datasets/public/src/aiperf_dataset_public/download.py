@@ -27,9 +27,11 @@ from aiperf_dataset_public.hub import HubFile, Listing, cannot_write, folder_of,
 from aiperf_dataset_public.waiting import Patience, log
 
 _PIECE = 1 << 20
+"""Bytes that are read together."""
 _METADATA_S, _TRANSFER_S = 10.0, 30.0
 _SPARE_BYTES = 64 << 20
 _ATTEMPTS = 5
+"""Attempts in a row that bring nothing, after which a download fails."""
 _SHA256, _SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 
 

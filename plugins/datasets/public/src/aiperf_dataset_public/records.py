@@ -15,7 +15,9 @@ from aiperf_rows.row_files import rows, tables
 
 Row = dict[str, Any]
 _PIECE = 1 << 20
+"""Bytes that are read together, at least."""
 _LARGEST_ROW = 256 << 20
+"""Characters of a row, from which its JSON is held to be damaged."""
 _BATCH_BYTES, _BATCH_ROWS = 32 << 20, 1024
 _decode = json.JSONDecoder().raw_decode
 

@@ -13,6 +13,7 @@ from aiperf_dataset_public.skip import Skip
 
 Row = dict[str, Any]
 _PROMPT_TOKENS, _ANSWER_LEAST, _PAIR_MOST = range(4, 1025), 4, 2048
+"""Tokens: of a prompt, the fewest of an answer, the most of both."""
 _FENCE = "```"
 
 

@@ -14,6 +14,7 @@ from aiperf_dataset_public.sets import Source
 from aiperf_dataset_public.waiting import Patience
 
 _TIMEOUT_S, _MOST_BYTES, _PIECE = 30.0, 1 << 30, 1 << 20
+"""Seconds without an answer; bytes of a file; bytes that are read together."""
 
 
 def place(name: str, public: Source) -> Path:

@@ -11,6 +11,7 @@ from aiperf import BadDataset
 
 log = logging.getLogger("aiperf.datasets.public")
 TOO_MANY = 429
+"""The HTTP status of a server that wants fewer requests."""
 _USUAL_S = 10.0
 _LONGEST_S = 15 * 60.0
 

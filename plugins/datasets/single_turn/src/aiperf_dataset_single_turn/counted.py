@@ -21,6 +21,7 @@ from aiperf_dataset_single_turn.sessions import Row, typed
 
 _SESSION, _TIME = "session_id", "timestamp"
 _AT_ONCE = 1 << 16
+"""Places of rows that are kept together."""
 _SCALARS = (str, int, float, type(None))
 
 

@@ -23,7 +23,9 @@ _COMPRESSED = (".gz", ".zst")
 _SMALL = 1 << 20
 """A file up to this size is counted line by line, which needs no numpy."""
 _AT_ONCE = 1 << 20
+"""Bytes that are searched for line ends together."""
 _SPACE = 0x20
+"""The byte of a space: a line that begins with it, or with a lower one, may be blank."""
 
 
 class LoneRows:

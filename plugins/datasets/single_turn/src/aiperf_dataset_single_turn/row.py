@@ -26,6 +26,7 @@ _KNOWN = {
     *MODALITIES, "image_uuids", "role", "model", "timestamp", "delay", "output_length", "extra", "session_id", "type",
 }  # fmt: skip
 _MOST_TOLD = 10
+"""Unknown fields that are told of; further ones are not."""
 _REPLACING = ("messages", "stream")
 """Fields of a body that the run makes itself."""
 

@@ -12,8 +12,10 @@ from aiperf_rows.row_files import blocks, delimiter_of
 _T = TypeVar("_T")
 _COMPRESSED = (".gz", ".zst")
 _QUOTE, _NEWLINE = 0x22, 0x0A
+"""The bytes of a quotation mark and of a line end."""
 _ENDS = (0x0A, 0x0D)
 _SMALL = 1 << 17
+"""Bytes of a block below which numpy doesn't pay."""
 
 
 def scanned(path: Path, decoder: msgspec.json.Decoder[_T]) -> Iterator[tuple[int, memoryview, list[_T] | None]]:

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _FILES = ("qualitative.jsonl", *(f"throughput_{size}k.jsonl" for size in (1, 2, 8, 16, 32)))
 _ID_LENGTH = 32
+"""Characters of a ``question_id``."""
 _PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED"
 """How the content of a row begins whose text the public file leaves out."""
 _FETCH = "fetch the whole data from its source, with the benchmark's own script"

@@ -20,7 +20,9 @@ from aiperf_dataset_synthetic.rankings import check_fields, ranking
 from aiperf_dataset_synthetic.text import Prelude, Text, Writer, conversation_id
 
 _CACHED_PREFIXES = 256
+"""Prefixes that are remembered."""
 _AT_ONCE = 64
+"""Conversations that are made together, at most."""
 _OTHER = "choose an endpoint type whose input is text"
 
 

@@ -12,6 +12,7 @@ from aiperf import AiperfError, Tokenizer
 from aiperf_dataset_synthetic.text import Text, Writer
 
 _CACHED_BLOCKS = 8192
+"""Blocks that are remembered."""
 
 
 _SMALL = 1 << 26

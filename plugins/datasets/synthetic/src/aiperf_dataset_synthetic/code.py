@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 
 _CHARACTERS = 100_000
+"""Characters of the corpus, at least."""
 
 _THINGS = (
     "account", "archive", "batch", "bucket", "buffer", "cache", "channel", "cluster", "cursor", "digest", "document",

@@ -20,12 +20,15 @@ from aiperf_dataset_synthetic.code import code
 from aiperf_dataset_synthetic.token_index import Cut, NoIndex, Place, TokenIndex
 
 _IDS_BEFORE_JUMP = 8
+"""Tokens of a line before a text goes on at another one."""
 _BLOCKS = 4
+"""Blocks of drawn numbers that are remembered."""
 _COMPARED = 24
 """Windows of the corpus that are compared with those of its index, and their tokens."""
 _DISTINCT = 32
 """Two beginnings must differ within so many characters: less than a block of a prefix cache (16 tokens)."""
 _GOLDEN = 0.618_033_988_75
+"""The golden ratio's fraction: steps of this share of a whole never crowd."""
 
 
 class CorpusWindow(Protocol):

@@ -17,7 +17,9 @@ from aiperf.sdk.options import After
 from msgspec import Struct
 
 _REDRAWS = 64
+"""Draws of 0 or less, after which the mean is taken."""
 _DEEPEST = 4
+"""Distributions within each other."""
 _KEYS = {
     "fixed": ("value",),
     "normal": ("mean", "stddev"),
@@ -32,6 +34,7 @@ _TELLING = {
 """The type by the first of its keys that is there."""
 _BOUNDS = ("min", "max")
 LARGEST = 1e9
+"""The largest number that a distribution takes or gives."""
 _DEVIATIONS = 4.0
 """What ``largest`` counts as far as a distribution without an end reaches."""
 

@@ -9,6 +9,7 @@ from aiperf import Tokenizer
 from aiperf_dataset_synthetic.corpus import CorpusWindow
 
 _ROUNDS = 10
+"""Attempts to meet a count of tokens."""
 _MAX_FILLED = 32
 """Limit of filled tokens.  A cut may lie in an indentation, whose spaces are stripped at the end of a text."""
 _FILLERS = (" a", " so", " the", " and", ".", ",", "!", " 1", "x", "\n.")

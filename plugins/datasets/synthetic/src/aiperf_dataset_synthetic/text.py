@@ -17,6 +17,7 @@ from aiperf_dataset_synthetic.options import CommonOptions
 log = logging.getLogger(__name__)
 
 _OTHER_WINDOWS = 8
+"""Places of the corpus that are tried for a text of the exact length, the preferred one among them."""
 _WORD = 8
 """Upper bound of the tokens in the first word of a corpus."""
 

@@ -8,6 +8,7 @@ from time import monotonic_ns
 from aiperf.sdk.driver import Driver, DriverContext, Session, Timer
 
 _UNBOUNDED = 1 << 60
+"""Requests in flight where there is no limit: more than there can be."""
 
 
 class BurstDriver(Driver[None]):

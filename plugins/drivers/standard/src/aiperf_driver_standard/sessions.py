@@ -9,6 +9,7 @@ from time import monotonic_ns
 from aiperf.sdk.driver import SESSIONS, Driver, DriverContext, Session
 
 _NEVER = 1 << 62
+"""An instant (ns, monotonic) later than any run."""
 _Queue = deque[tuple[int, Session | int]]
 """When it is due, and a session with its next turn or the number of a session to start."""
 

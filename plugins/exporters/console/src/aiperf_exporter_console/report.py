@@ -19,9 +19,12 @@ _DROPPED = ("std", "min", "p90", "max", "p50", "p99")
 """What a narrow table does without, first to go first."""
 
 _LABEL_CELLS = 22
+"""Cells of the terminal that a label gets at least, where columns are left out for it."""
 _MESSAGE_CELLS = 12
+"""Cells of the terminal that an error's message gets at least."""
 _CELL_LINES = 4
 _ERRORS = 20
+"""Errors that are shown; the rest is counted."""
 _GROUPS = ("effective", "active", "usage", "cache", "prediction", "audio", "reasoning")
 """Tables before the main one, which has no name, in the order of the reference; others follow these."""
 _URL_COLUMNS = (

@@ -16,6 +16,7 @@ _COLUMNS = ("avg", "min", "max", "p50", "p99", "total", "rate/s")
 _DROPPED = ("min", "p50", "total", "max", "rate/s")
 """What a narrow table does without, first to go first."""
 _LABEL_CELLS = 22
+"""Cells of the terminal that a label gets at least, where columns are left out for it."""
 
 
 def sampled(source: SourceSummary, summary: Summary, look: Look, width: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ _ROW = np.dtype([
 ])  # fmt: skip
 _COLUMNS = {"phase": "phase", "worker": "shard", "request": "request", "session_num": "n", "turn": "turn"}
 _UNKNOWN = -1
+"""A gap (ns) that is not known, until it becomes a null."""
 _GROUP_ROWS = 1 << 18
 
 

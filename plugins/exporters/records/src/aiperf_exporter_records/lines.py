@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _EXACT = 2.0**53
+"""From here on a float doesn't hold every whole number."""
 _encode = msgspec.json.Encoder().encode
 
 

@@ -8,7 +8,7 @@ from aiperf import hookimpl
 
 from aiperf_hook_other_tools.words import COMMANDS, LATER_OPTIONS, OTHER_TOOLS, PLUGINS
 
-_OPTIONS = OTHER_TOOLS | LATER_OPTIONS
+_OPTIONS = {**OTHER_TOOLS, **LATER_OPTIONS}
 
 
 class OtherTools:

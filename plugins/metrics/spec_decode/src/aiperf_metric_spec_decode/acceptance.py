@@ -19,6 +19,7 @@ GROUP = "aiperf.spec_decode"
 MOST_PLACES, MOST_STEPS = 1 << 12, 1 << 40
 """No answer has a longer histogram, or more steps."""
 _KNOWN_TEXTS = 4096
+"""Texts of which the reading is remembered."""
 
 
 class Acceptance(Struct, frozen=True, omit_defaults=True):

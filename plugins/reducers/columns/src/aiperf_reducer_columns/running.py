@@ -17,6 +17,7 @@ from aiperf_reducer_columns.reduce.request_lines import DEBUG, RequestLines
 _STEP_S = 0.1
 _SHARED_STEP_S = 0.02
 _SHARED_REST = 2
+"""A rest in units of the step before it, where cores are shared with the load."""
 _MOST_REST_MS = 500
 _IDLE_MS = 50
 _WORTH_BYTES = 8 << 20

@@ -9,6 +9,7 @@ from aiperf.sdk.columns import Floats
 from aiperf.sdk.draws import uniforms
 
 _BOOST_LANE = 1 << 20
+"""The lane of draws behind those of the gaps."""
 
 
 def constant_gaps(seed: int, stream: str, block: int, count: int, smoothness: float) -> Floats:

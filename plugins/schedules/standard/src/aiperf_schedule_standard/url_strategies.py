@@ -9,6 +9,7 @@ from itertools import accumulate
 from aiperf import UrlStrategy
 
 _GOLDEN = 0.6180339887498949
+"""The golden ratio's fraction: its multiples fill the circle evenly."""
 
 
 class RoundRobin(UrlStrategy):

@@ -13,6 +13,7 @@ PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _BOUNDED = (50, 90, 95, 99)
 """Percentiles of a histogram that come with the edges of their bucket."""
 _STEPS = 60
+"""Steps of the search, at most: regula falsi needs fewer."""
 _STEEPEST = 700.0
 """The largest tilt over a bucket: its exponential is still a number."""
 _NOISE = 1e-12

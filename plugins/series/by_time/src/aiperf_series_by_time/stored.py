@@ -30,6 +30,7 @@ _HOLD_NS = 2_000_000_000
 _MOST_WAITING = 1000
 """Samples that wait."""
 _SLICES_AT_ONCE = 1024
+"""Slices that are in memory together."""
 
 
 class Contents(Struct, frozen=True):

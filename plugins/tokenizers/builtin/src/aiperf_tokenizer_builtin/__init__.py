@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 _MAX_BLANK = 250_000
+"""Characters of a text that are tokenized together: longer blanks are cut."""
 NAMES = (
     "builtin", "o200k_base", "gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-5", "o1", "o3", "o3-mini",
     "o4-mini",

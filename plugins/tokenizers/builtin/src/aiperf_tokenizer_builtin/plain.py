@@ -14,6 +14,7 @@ from itertools import chain
 from aiperf_tokenizer_builtin.vocabulary import ASCII_PATTERN, read
 
 _BUCKETS = 1 << 16
+"""Buckets of the table of tokens."""
 _OFFSET, _RANK = 4, 3
 """Bytes of a bucket's end in the file, and of a token's rank."""
 _INVERTED = bytes(reversed(range(256)))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _HUB_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?")
 _MAX_ID = 96
+"""Characters of a repository's name on the Hub."""
 _OF_TIKTOKEN = (
     "cl100k_base", "p50k_base", "p50k_edit", "r50k_base", "gpt-4", "gpt-4-turbo", "gpt-3.5-turbo", "text-embedding-3-small",
     "text-embedding-3-large", "text-embedding-ada-002",

@@ -31,6 +31,7 @@ from aiperf_transport_aiohttp.tracing import DIALING, Connector, NoTlsError, Sta
 _KEEPALIVE_S = 300.0
 _WARM_S = 5.0
 _WARM_AT_ONCE = 64
+"""Connections that are opened together ahead of the load."""
 _READ_BYTES = 65536
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}

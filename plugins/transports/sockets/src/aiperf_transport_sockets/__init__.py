@@ -24,6 +24,7 @@ from aiperf_transport_sockets.tls import TlsConnection
 _REPORT_NS = 200_000
 """For so long answers with a turn behind them are reported before the loop continues: the turn is encoded and sent."""
 _WARM_AT_ONCE = 128
+"""Connections that are opened together ahead of the load."""
 _WARM_S = 2.0
 
 class Origin:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from aiperf import Conversation, Dataset, Turn
 
 _LARGEST = 1000
+"""The largest number that is asked for."""
 
 
 class {{ cookiecutter.__class }}(Dataset):

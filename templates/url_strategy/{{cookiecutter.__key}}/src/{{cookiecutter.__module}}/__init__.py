@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aiperf import UrlStrategy
 
 BLOCK = 8
+"""Sessions in a row that use one URL."""
 
 
 class {{ cookiecutter.__class }}(UrlStrategy):

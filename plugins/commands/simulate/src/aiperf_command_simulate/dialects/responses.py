@@ -25,6 +25,7 @@ from aiperf_command_simulate.dialect import (
 from aiperf_command_simulate.http1 import Request
 
 _MOST_STORED = 10_000
+"""Answers that a later request can go on from."""
 _ITEM_KINDS = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 
 

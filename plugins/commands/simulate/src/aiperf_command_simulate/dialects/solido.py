@@ -11,6 +11,7 @@ from aiperf_command_simulate.dialect import Ask, Dialect, Opened, Piece, Usage, 
 from aiperf_command_simulate.http1 import Request
 
 SOURCES = 2
+"""Sources that an answer names."""
 
 
 class _Body(Struct):

@@ -27,6 +27,7 @@ from aiperf_command_simulate.dialect import (
 from aiperf_command_simulate.http1 import Request
 
 DIMENSIONS = 8
+"""Numbers of a vector where the request asks for no number of them."""
 
 
 class _Inputs(Struct):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SHORTEST_S = 0.01
 _REDRAWS = 64
+"""Draws outside the bounds, after which the mean is taken."""
 _FORMATS = ("wav", "mp3")
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 _SIDE = 1024
+"""Pixels of a drawing's side."""
 _Colour = tuple[int, int, int]
 _PAPER, _INK, _GRID = (250, 249, 245), (35, 38, 46), (215, 214, 208)
 _COLOURS: tuple[_Colour, ...] = ((46, 110, 178), (214, 106, 48), (72, 150, 92), (160, 80, 140), (196, 168, 56))

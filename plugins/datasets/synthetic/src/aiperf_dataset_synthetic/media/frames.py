@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _SHAPES = 6
+"""Shapes that move in a video."""
 _Size = tuple[int, int]
 _Key = tuple[int, str, int]
 """Seed, stream and index of a film."""

@@ -25,8 +25,10 @@ QUALITY, LEVEL = 85, 6
 _FORMATS = ("png", "jpeg")
 _CACHED_BYTES = 64 << 20
 _ORDERS = 1 << 53
+"""Orders in which pictures may be used: whole numbers that a float holds."""
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _RGB, _EIGHT_BITS = 2, 8
+"""Colour type and bits per sample in the header of a PNG."""
 
 
 class Images:

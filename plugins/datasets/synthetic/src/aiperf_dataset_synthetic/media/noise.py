@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     """Of 16-bit integers for depths up to 16, else of 32-bit ones."""
 
 _GOLDEN, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
+"""SplitMix64: 2**64 over the golden ratio, the step of its counter; the mask of its 64 bits."""
 _MIXES = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LAST_SHIFT = 31
+"""Bits of the last shift of SplitMix64."""
 _AT_ONCE = 1 << 15
 """Words of 64 bits: 256 KiB."""
 _LEVELS = 1 << 16
+"""Values that a sample of noise can have."""
 SIGMA = 0.16
 """Standard deviation of samples, whose range is 1: the farthest are at 0.67, of two quantiles at 0.95."""
 

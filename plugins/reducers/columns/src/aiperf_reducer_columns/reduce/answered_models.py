@@ -14,6 +14,7 @@ from aiperf.parts.segments import JournalRequest
 _NAME = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.){1,500}")')
 """In text that was generated, the quotes of this would be escaped."""
 _ANSWERS, _REQUESTS, _BYTES = 4, 1000, 1 << 14
+"""Answers of each model and server that are looked at; requests for each of these; bytes of an answer."""
 
 
 class AnsweredModels:

@@ -23,6 +23,7 @@ from aiperf_reducer_columns.reduce.batches import StoredBatch
 
 log = logging.getLogger("aiperf.reducer")
 _LENGTH = 8
+"""Bytes of the length in front of a message."""
 _PIPE_BYTES = 1 << 20
 """What a user may ask of the system; a batch has about as much."""
 _FINISHING, _ENDLESS, _SHARE = b"f", b"e", b"s"

@@ -34,10 +34,12 @@ from aiperf_reducer_columns.statistics.phase_counts import CUT
 
 BATCH_REQUESTS = 4096
 BATCH_CHUNKS = 1 << 18
+"""Pieces of content from which a batch is full."""
 _pack_row = struct.Struct(f"{len(NUMBERS)}d").pack
 FILE_BYTES = 64 << 20
 """A file of columns that is longer is full."""
 _VERSION = 1
+"""The version of the layout of stored batches."""
 _HINT = "report it with the version that made the run"
 _NO_ANSWER = f"no answer: {journal.OUTCOMES[journal.ERROR]}"
 _INCOMPLETE = (

@@ -8,6 +8,7 @@ from aiperf.sdk.columns import Floats
 from msgspec import Struct
 
 _RAW = 8
+"""Bytes of a value that is not packed."""
 _SMALL = {1: "<u1", 2: "<u2", 4: "<u4"}
 
 

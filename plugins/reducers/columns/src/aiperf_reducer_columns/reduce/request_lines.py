@@ -10,6 +10,7 @@ from aiperf.parts.journal import COMPLETED, OUTCOMES
 from aiperf.sdk.columns import RecordBatch
 
 TRACE, DEBUG = 5, 10
+"""Levels of logging."""
 _MOST = 20
 """Lines of a batch at debug level: where all requests fail, the first ones tell as much."""
 _INSTANTS = (("ack_ns", "headers"), ("first_byte_ns", "first byte"), ("first_token_ns", "first content"))

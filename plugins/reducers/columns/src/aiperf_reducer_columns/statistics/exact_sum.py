@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, Ints
 
 _MANTISSA = 53
+"""Bits of a float's mantissa."""
 _EXACT = float(1 << _MANTISSA)
 _SPLIT = 26
+"""Bits of the lower half of a whole number: sums of halves fit into 64 bits."""
 _NEAR = float(1 << 31)
 """Squares of smaller numbers are whole numbers of 64 bits."""
 _BLOCK = 65_536
+"""Values that are summed together."""
 
 
 class Sum(Struct):

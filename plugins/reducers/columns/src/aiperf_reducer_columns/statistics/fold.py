@@ -34,6 +34,7 @@ BUDGET = 4_000_000
 _GROWTH = math.log(1.002)
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _BLOCK = 65_536
+"""Values that are read together."""
 _PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
 NOWHERE = int(np.iinfo(np.int32).min)
 """The group of a value that has none."""
