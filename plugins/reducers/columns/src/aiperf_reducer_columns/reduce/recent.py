@@ -20,6 +20,7 @@ from aiperf.sdk.verdict import Finding, Verdict
 log = logging.getLogger("aiperf.reducer")
 
 MOST = 100
+"""Requests that are kept: the latest ones."""
 _read = msgspec.json.Decoder(ErrorDetails).decode
 
 

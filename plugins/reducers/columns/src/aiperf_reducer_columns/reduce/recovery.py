@@ -1,4 +1,4 @@
-"""How a reducer goes on behind columns that are stored."""
+"""How a reducer goes on behind columns that are stored, and what it then needs no more."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def skip_stored(stored: StoredBatch, readers: Mapping[int, ShardReader], rows: R
     for shard, position in stored.positions.items():
         readers[shard].skip_events(position)
     rows.live.done += stored.count
+
+
+def drop_segments(directory: Path, readers: Mapping[int, ShardReader], *, ended: bool) -> None:
+    """Delete the segments that the readers need no more; all of them at the end."""
+    for shard, reader in readers.items():
+        for path in journal.numbered(directory, f"shard-{shard}.*.seg"):
+            if ended or int(path.name.split(".")[1]) < reader.oldest_segment:
+                path.unlink()
 
 
 def prefers_segments(

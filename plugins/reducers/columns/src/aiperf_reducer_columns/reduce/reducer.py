@@ -32,7 +32,7 @@ from aiperf_reducer_columns.reduce.late_rows import LateRows
 from aiperf_reducer_columns.reduce.losses import lost_columns, lost_frames
 from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.recent import Recent
-from aiperf_reducer_columns.reduce.recovery import prefers_segments, skip_stored
+from aiperf_reducer_columns.reduce.recovery import drop_segments, prefers_segments, skip_stored
 from aiperf_reducer_columns.reduce.rows import RowMaker
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets, Samples
@@ -158,9 +158,7 @@ class ShardReducer:
         self._slow, self._tell = slow, tell
         self._give: Callable[[StoredBatch], None] = self._keep
         self._aside: Aside | None = None
-        self._late = LateRows(
-            self._outlets, directory, index, lambda stored: self._pipeline.score(self._record_batch(stored))
-        )
+        self._late = LateRows(self._outlets, directory, index, lambda batch: self._pipeline.score(self._record_batch(batch)))
         self.reduction = Reduction(finishing=finishing)
         self.recent: Recent | None = None
         """The latest requests; None in a report."""
@@ -356,10 +354,7 @@ class ShardReducer:
         failed = self._failures or self._pipeline.off
         if not self._durable or failed or self.plan.output.export_level == "raw":
             return
-        for shard, reader in self._readers.items():
-            for path in journal.numbered(self.journal, f"shard-{shard}.*.seg"):
-                if ended or int(path.name.split(".")[1]) < reader.oldest_segment:
-                    path.unlink()
+        drop_segments(self.journal, self._readers, ended=ended)
 
     def _recover(self) -> None:
         """Take what earlier reducers made durable; go on behind it."""
