@@ -94,7 +94,8 @@ def _rehearsed(plan: Plan, secrets: Secrets, signals: Signals, display: Display)
             raise ConfigError(f"no temporary directory can be made: {error.strerror or error}", hint) from error
         inside = plan.replacing(journal=str(folder), artifacts=str(folder), exporters=())
         IMPORTS.rest()
-        builder = stack.enter_context(contextlib.closing(Builder(inside, lambda: logs.scrub_output(secrets.texts))))
+        own = Builder(inside, lambda: logs.scrub_output(secrets.texts), display.log)
+        builder = stack.enter_context(contextlib.closing(own))
         stack.enter_context(calls.watched(environment.plugin_s()))
         stack.enter_context(no_exit(outcome.warn))
         from aiperf.run.dry_page import page  # these and the files' exporters while the builder works

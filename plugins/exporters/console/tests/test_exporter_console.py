@@ -138,10 +138,10 @@ def test_a_narrow_table_leaves_out_what_it_has_no_number_of():
     assert [row[0] for row in grid(render(shown, 140), "LLM Metrics")] == ["TTFT (ms)", "Lame (ms)"]
 
 
-def test_groups_come_before_the_main_table_and_unordered_metrics_are_hidden():
+def test_latency_comes_first_groups_behind_it_and_unordered_metrics_are_hidden():
     text = render(SUMMARY, 140)
     assert "Benchmark Duration (sec)" not in text
-    assert text.index("LLM Metrics: Effective") < text.index(" LLM Metrics\n")
+    assert text.index(" LLM Metrics\n") < text.index("LLM Metrics: Effective")
 
 
 def with_results(*results: Result) -> Summary:
@@ -152,17 +152,17 @@ def test_groups_come_in_the_references_order_others_behind_them():
     tags = {"zeta": 1, "usage": 2, "effective": 3, "": 4, "active": 5}
     text = render(with_results(*(result(f"t{order}", "T", "ms", SPREAD, order, group) for group, order in tags.items())), 140)
     titles = [f"LLM Metrics: {name}\n" for name in ("Effective", "Active", "Usage", "Zeta")]
-    places = [text.index(title) for title in (*titles, " LLM Metrics\n")]
+    places = [text.index(title) for title in (" LLM Metrics\n", *titles)]
     assert places == sorted(places)
 
 
 @pytest.mark.parametrize("group", ["http trace", "HTTP Trace", "http_trace"])
-def test_parts_of_http_requests_are_shown_only_when_asked_and_first(group):
+def test_parts_of_http_requests_are_shown_only_when_asked_behind_the_rest(group):
     blocked = result("http_req_blocked", "HTTP Blocked", "ms", SPREAD, 2000, group)
     summary = with_results(blocked, SUMMARY.results["request_count"])
     assert "HTTP" not in render(summary, 140)
     text = report(summary, Look(BOX), 140, verbose=False, trace=True)
-    assert text.index("HTTP Trace Timing") < text.index("LLM Metrics\n")
+    assert text.index("LLM Metrics\n") < text.index("HTTP Trace Timing")
     assert "HTTP Blocked (ms)" in text
 
 

@@ -26,7 +26,7 @@ _CELL_LINES = 4
 _ERRORS = 20
 """Errors that are shown; the rest is counted."""
 _GROUPS = ("effective", "active", "usage", "cache", "prediction", "audio", "reasoning")
-"""Tables before the main one, which has no name, in the order of the reference; others follow these."""
+"""Tables behind the main one, which has no name, in the order of the reference; others follow these."""
 _URL_COLUMNS = (
     ("requests/sec", "request_throughput", "avg"),
     ("TTFT p50", "time_to_first_token", "p50"),
@@ -73,7 +73,7 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
         groups = groups if verbose else ()
         blocks = (*head, warnings, about, measured, _footer(summary), *traces, *groups, *more, *main, end)
     else:
-        blocks = (*head, *traces, *groups, *main, *more, warnings, about, measured, _footer(summary), end)
+        blocks = (*head, *main, *groups, *traces, *more, warnings, about, measured, _footer(summary), end)
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block) + "\n"
 
 
