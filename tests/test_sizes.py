@@ -100,7 +100,6 @@ def test_sources_are_found() -> None:
 
 
 STILL_LARGE = {
-    "core/src/aiperf/planning/configure.py:plan",
     "core/src/aiperf/planning/target.py",
     "core/src/aiperf/run/run.py:PlannedRun",
     "core/src/aiperf/rundir/shard_reader.py:ShardReader",

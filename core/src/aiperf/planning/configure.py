@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,13 +26,27 @@ from aiperf.sdk.categories import CATEGORIES, singular
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
 from aiperf.sdk.options import EncodedOptions
-from aiperf.sdk.plan import DataPlan, LoadPlan, PhasePlan, Plan, PluginPlan, RunPlan, Secrets
+from aiperf.sdk.plan import DataPlan, LoadPlan, OutputPlan, PhasePlan, Plan, PluginPlan, RunPlan, Secrets, TargetPlan
 
 if TYPE_CHECKING:
     from aiperf.registry.registry import Registry
 
 _ALWAYS = frozenset(category.name for category in CATEGORIES.values() if category.every)
 _MISSING = PluginRef("", "", "", "", "")
+
+
+class Parts(NamedTuple):
+    """What a plan is made of, once nothing in the settings contradicts another thing.  counts: of workers and of reducers."""
+
+    source: Source
+    sampling: str
+    tokenizer_name: str | None
+    counts: tuple[int, int]
+    phases: tuple[PhasePlan, ...]
+    target: TargetPlan
+    output: OutputPlan
+    plugins: PluginPlan
+    secrets: Secrets
 
 
 def plan(
@@ -46,6 +60,19 @@ def plan(
         ConfigErrors: All errors of the settings.
     """
     draft = Draft(settings, registry)
+    parts = validated(draft)
+    plan = assembled(draft, parts)
+    hide(parts.secrets.texts)
+    announced(draft, plan)
+    return plan, parts.secrets
+
+
+def validated(draft: Draft) -> Parts:
+    """What the settings say, each option checked by itself and with the others.
+
+    Raises:
+        ConfigErrors: All errors of the settings.
+    """
     choice = target.endpoint(draft)
     source = sources.source(draft)
     planned = phases(draft, promoted=sources.promoted(draft, source), once=source.once)
@@ -73,7 +100,13 @@ def plan(
     target.check_chat_template(draft, choice)
     output = outputs.output_plan(draft, choice, planned[-1])
     draft.refuse_if_any()
-    kernel = settings.kernel
+    return Parts(source, sampling, tokenizer_name, (workers, reducers), planned, requests, output, plugins, secrets)
+
+
+def assembled(draft: Draft, parts: Parts) -> Plan:
+    """The plan of these parts, and the sections that reports have of it."""
+    settings, kernel, source, planned = draft.settings, draft.kernel, parts.source, parts.phases
+    workers, reducers = parts.counts
     run = RunPlan(
         run_id=os.urandom(6).hex(), version=__version__,
         seed=int.from_bytes(os.urandom(8), "big") if kernel.random_seed is None else kernel.random_seed,
@@ -82,25 +115,32 @@ def plan(
     )  # fmt: skip
     data = DataPlan(
         source=None if source.path is None else str(source.path), first=kernel.entries if source.path or source.name else None,
-        tokenizer_name=tokenizer_name, sampling="sequential" if planned[-1].replay is not None else sampling,
+        tokenizer_name=parts.tokenizer_name, sampling="sequential" if planned[-1].replay is not None else parts.sampling,
         delay_ratio=kernel.delay_ratio, entries=planned[-1].entries if source.once else sum(phase.entries for phase in planned),
         name=source.name, row=source.row, once=source.once, whole=kernel.check_data, cache_bust=kernel.cache_bust,
         chat_template=kernel.apply_chat_template,
     )  # fmt: skip
-    plan = Plan(run, requests, data, LoadPlan(planned, kernel.failed_threshold), output, plugins)
-    plan = plan.replacing(config=config_sections.sections(plan, secrets, draft))
-    hooks = registry.hooks()
+    load_plan = LoadPlan(planned, kernel.failed_threshold)
+    plan = Plan(run, parts.target, data, load_plan, parts.output, parts.plugins)
+    return plan.replacing(config=config_sections.sections(plan, parts.secrets, draft))
+
+
+def announced(draft: Draft, plan: Plan) -> None:
+    """Show the plan to hooks and companions, which may refuse it.
+
+    Raises:
+        ConfigErrors: All refusals.
+    """
+    hooks = draft.registry.hooks()
     hooks.report = draft.warn
     for ref in plan.plugins.hooks:
         hooks.equip(ref, plan.plugins.options_of(ref))
-    hide(secrets.texts)
     hooks.call("aiperf_plan_validated", plan=plan)
     draft.errors += hooks.refusals
     for ref in plan.plugins.companions:
         with draft.collected(), isolated(ref, draft.warn, passing=AiperfError):
             load(ref).check(plan, plan.plugins.options_of(ref))
     draft.settle()
-    return plan, secrets
 
 
 def _plugins(
