@@ -31,7 +31,9 @@ REQUIRED = ("--model",)
 EXAMPLE = "aiperf profile -m MODEL -u localhost:8000 --streaming --concurrency 8 --request-count 100 --isl 512 --osl 128"
 
 _MOST, _LEAST = 100, 40
+"""Characters of a line of help, whatever the terminal has."""
 _NO_BREAK, _SHORT = "\u00a0", 44
+"""A default of at most so many characters is not broken over lines."""
 
 
 def width() -> int:

@@ -20,6 +20,7 @@ _OTHER_ENDINGS = (
 )  # fmt: skip
 """Endings of exports of the reference that no exporter here writes; a typed prefix loses them, too."""
 _LONGEST = 200
+"""Characters of the name of an artifact directory."""
 
 
 def output_plan(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> OutputPlan:

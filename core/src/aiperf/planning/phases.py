@@ -20,6 +20,7 @@ NS_PER_S = 1_000_000_000
 
 _GRACE_S = 30.0
 _ENTRIES = 100
+"""Entries of a data set, and sessions of a warmup, where no option says how many."""
 _SERIES_FORM = "write [[0, 5], [60, 50]]: from 5 requests/s at the start to 50 after a minute"
 _TYPES = {BURST: "concurrency"}
 """The reference's words for modes."""

@@ -29,7 +29,7 @@ from aiperf.rundir import temporary
 
 log = logging.getLogger(__name__)
 
-_PIECE = 1 << 18
+_PIECE_BYTES = 1 << 18
 _SAY_S = 2.0
 """After so long without a byte a person is told what is waited for."""
 _LOOK_MS = 100
@@ -95,7 +95,7 @@ def _copied(path: Path, number: int | None, file: BinaryIO, signals: list[int]) 
                     said = 0.0
                 continue
             try:
-                piece = os.read(descriptor, _PIECE)
+                piece = os.read(descriptor, _PIECE_BYTES)
             except BlockingIOError:
                 continue
             if not piece:

@@ -18,6 +18,7 @@ from aiperf.sdk.plan import PhasePlan
 RATE_PER_WORKER = 20_000
 """Requests/s that one worker sends with CPU time to spare."""
 SESSIONS_PER_WORKER = 5_000
+"""Sessions that one worker holds at a time with CPU time to spare."""
 
 
 def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]) -> tuple[int, int]:

@@ -1,17 +1,14 @@
 """The target of a run: base URLs and the plugin that spreads sessions over them, the endpoint with its path, body fields and
-headers, the key, and TLS.
+headers, and the key.
 
-Files of certificates are read here once, so that a bad file is one error instead of an error per request.  The parts stand in
-one module, because the checks of each name the flags of the others.
+The parts stand in one module, because the checks of each name the flags of the others.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -20,7 +17,7 @@ from msgspec.structs import replace
 
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
-from aiperf.planning import proxies
+from aiperf.planning import proxies, tls
 from aiperf.planning.kernel_options import ConnectionReuse
 from aiperf.planning.phases import NS_PER_S
 from aiperf.planning.problems import Draft
@@ -32,9 +29,8 @@ from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.headers import check_header_name, check_header_value, merged, undecodable
 from aiperf.sdk.model import names
-from aiperf.sdk.plan import PhasePlan, PluginPlan, TargetPlan, TlsPlan
+from aiperf.sdk.plan import PhasePlan, PluginPlan, TargetPlan
 
-_AUTHORITY = "give the certificate of the authority that signed the server's, or the server's own"
 _EXAMPLE = "give it as http://host:port"
 _HTTP = ("http", "https")
 _WEIGHTED = re.compile(r"(?P<url>[^?#]*)=(?P<weight>[+-]?[\d.]+(?:[eE][+-]?\d+)?)")
@@ -272,7 +268,7 @@ def target_plan(
         path=_path(draft, choice, streaming=streaming), path_given=draft.kernel.endpoint_path is not None, streaming=streaming,
         timeout_ns=round(kernel.request_timeout_s * NS_PER_S), reuse=kernel.connection_reuse is not ConnectionReuse.NEVER,
         sticky=kernel.connection_reuse is ConnectionReuse.STICKY_USER_SESSIONS, session_header=kernel.session_header,
-        preconnect=kernel.preconnect, tls=_tls(draft),
+        preconnect=kernel.preconnect, tls=tls.tls_plan(draft),
         url_weights=tuple(1.0 if weight is None else weight for weight in weights),
         use_server_token_count=kernel.use_server_token_count, extra=extra, per_chunk_usage=kernel.per_chunk_usage,
     )  # fmt: skip
@@ -399,56 +395,3 @@ def _api_key(draft: Draft) -> tuple[str | None, str]:
     if not key:
         draft.refuse(f"{flag}: {path} is empty", "write the key into it")
     return key or None, flag
-
-
-def _tls(draft: Draft) -> TlsPlan:
-    """The plan for ``--ca-file``, ``--client-cert``, ``--client-key`` and ``--insecure``."""
-    kernel = draft.kernel
-    draft.exclusive("insecure", "ca_file", "the one doesn't check certificates, the other says which to trust")
-    draft.needs("client_key", ["client_cert"], "a key belongs to a certificate")
-    files: dict[str, Path | None] = {field: getattr(kernel, field) for field in ("ca_file", "client_cert", "client_key")}
-    given = [field for field in (*files, "insecure") if draft.given(field)]
-    if given and all(url.startswith("http://") or "://" not in url for url in kernel.urls):
-        draft.warn(f"{draft.flag(given[0])} changes nothing: no URL begins with https://")
-    readable = {field: path for field, path in files.items() if path is not None and _readable(draft, field, path)}
-    if readable:
-        _check_certificates(draft, readable)
-    verify = not kernel.insecure
-    if verify and kernel.ca_file is None:  # the flag wins over the variable
-        with draft.collected():
-            verify = environment.ssl_verify()
-    return TlsPlan(verify, **{field: None if path is None else str(path.absolute()) for field, path in files.items()})
-
-
-def _readable(draft: Draft, field: str, path: Path) -> bool:
-    flag = draft.flag(field)
-    if not path.is_file():
-        draft.refuse(f"{flag}: there is no file {path}", "give the path of a PEM file")
-    elif not os.access(path, os.R_OK):
-        draft.refuse(f"{flag}: {path} can't be read: no permission")
-    else:
-        return True
-    return False
-
-
-def _check_certificates(draft: Draft, files: dict[str, Path]) -> None:
-    """Load the files as a worker will.  *files*: the readable ones, by option."""
-    import ssl
-
-    authorities, cert, key = files.get("ca_file"), files.get("client_cert"), files.get("client_key")
-    if authorities is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(authorities)
-        except (ssl.SSLError, OSError):
-            draft.refuse(f"{draft.flag('ca_file')}: {authorities} holds no certificates in PEM form", _AUTHORITY)
-    if cert is None or (key is None and draft.kernel.client_key is not None):
-        return
-    try:
-        # With an empty passphrase OpenSSL prompts nobody in the middle of a run.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: "")
-    except (ssl.SSLError, OSError) as error:
-        reason = error.reason if isinstance(error, ssl.SSLError) else None
-        why = reason.lower().replace("_", " ") if reason else "not PEM, or its key needs a passphrase"
-        with_key = "" if key is None else f" with the key {key}"
-        hints = [f"where the key is a file of its own, add {draft.flag('client_key')}"] if key is None else []
-        draft.refuse(f"{draft.flag('client_cert')}: {cert} can't be used{with_key}: {why}", *hints)

@@ -22,6 +22,7 @@ _WAVE_NS = 2_000_000_000
 _DRAWS = 2
 """A phase is looked ahead for so many times its entries; those it has not used then are made in the order of their numbers."""
 _SEVERAL = 2
+"""Turns of the longest conversation, where it is only known to have more than one."""
 _EACH_ONCE = ("sequential", "shuffle")
 """Orders in which as many sessions as there are entries use each of them."""
 

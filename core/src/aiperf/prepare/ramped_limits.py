@@ -15,6 +15,7 @@ from aiperf.sdk.plan import PhasePlan, Plan, PluginPlan
 from aiperf.sdk.ramp import Ramp, ramp_points
 
 _TOLERANCE = 1e-9
+"""By which a ramp, whose values go from 0 to 1, may miss its ends."""
 
 
 def with_limits(plan: Plan, phase: PhasePlan) -> PhasePlan:

@@ -14,6 +14,7 @@ from aiperf.errors import PluginError
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 
 _KINDS = 4096
+"""Templates that are kept at once."""
 _LESSONS = 64
 """Templates may be made that many times more often than used: where every turn is of another kind, they only cost."""
 _NO_TURN = Turn()

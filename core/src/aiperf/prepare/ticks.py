@@ -20,6 +20,7 @@ from aiperf.sdk.schedule import Schedule
 
 _SPARE_NS = 3600 * 10**9
 _MOST_SPARE = 1 << 22
+"""Arrivals that are made beyond the planned turns, and how long behind these."""
 
 
 def with_ticks(plan: Plan, phase: PhasePlan, max_turns: int, schedule: Schedule, maker: str) -> PhasePlan:

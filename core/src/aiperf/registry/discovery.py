@@ -35,6 +35,7 @@ FOREIGN = "aiperf"
 _VALUE = re.compile(r"[\w.]+:[\w.]+")
 
 _FORMAT = 5
+"""Version of the file that keeps what was found in the installed packages; another is not read."""
 _MOST_FILES = 32
 
 

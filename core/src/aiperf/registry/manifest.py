@@ -15,6 +15,7 @@ from aiperf.sdk.descriptor import API_VERSION, OptionSpec, PluginDocs, canonical
 
 FILE_NAME = "aiperf.yaml"
 SCHEMA_VERSION = 1
+"""Of manifests: the value of ``schema_version`` that this kernel reads."""
 _Shape = TypeVar("_Shape")
 
 

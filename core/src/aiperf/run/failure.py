@@ -1,9 +1,10 @@
-"""What a run in which most or all requests failed says at its end."""
+"""The exit code of a run, and what a run in which most or all requests failed says at its end."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from aiperf.sdk.fetch import fetch
 from aiperf.sdk.model import join_url, names
 
 if TYPE_CHECKING:
+    from aiperf.run.start import Outcome
     from aiperf.sdk.plan import PhasePlan, Plan, Secrets
     from aiperf.sdk.summary import Summary
 
@@ -20,12 +22,32 @@ _LOOK_S = 2.0
 _MOST_MODELS = 10
 _MOST_BYTES = 1 << 20
 _NOT_FOUND = 404
+"""HTTP status of a path or model that the server does not have."""
 FEWEST_TO_JUDGE = 10
 """A typed share of failures is judged from so many ended requests on."""
 _MOST = 0.5
 """Without a typed share, and of fewer requests, a larger share makes the exit code 1."""
 _FAILED = ("failed", "cut", "empty", "client_limit")
 """Outcomes of failed requests: a cancelled one did not fail, it was asked for."""
+
+
+def exit_code(summary: Summary, plan: Plan, secrets: Secrets, outcome: Outcome, flag: str, *, failed: bool) -> int:
+    """The exit code of a run, and on standard error what is wrong with it.
+
+    *flag*: that of the allowed share of failures, as typed.  *failed*: whether a file could not be written.
+    """
+    if outcome.signals.code:
+        return outcome.signals.code
+    if outcome.console and summary.incomplete_reason is not None:
+        print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
+    if outcome.console and summary.valid == 0:
+        print(f"aiperf: no request succeeded; {last_line(summary, plan, secrets)}", file=sys.stderr)
+    partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
+    main = next(phase for phase in plan.load.phases if phase.kind == "profiling")
+    share = too_many(summary, main, plan.load.failed_threshold, flag)
+    if share is not None and not outcome.incomplete and outcome.console:
+        print(f"aiperf: {share}", file=sys.stderr)
+    return 1 if failed or partial or share or summary.valid == 0 else 0
 
 
 def last_line(summary: Summary, plan: Plan, secrets: Secrets) -> str:

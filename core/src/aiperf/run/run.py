@@ -28,7 +28,7 @@ from aiperf.run.children import POLL_MS, Child, Mailbox
 from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
 from aiperf.run.failing import Failing
-from aiperf.run.failure import last_line, too_many
+from aiperf.run.failure import exit_code
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
 from aiperf.run.phase import Phase
@@ -409,20 +409,5 @@ class PlannedRun:
         self.outcome.stamp("exported_ns")
         private(journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
         self.hooks.call("aiperf_run_ended", summary=summary)
-        return self._exit_code(summary, failed=bool(failures))
-
-    def _exit_code(self, summary: Summary, *, failed: bool) -> int:
-        outcome = self.outcome
-        if outcome.signals.code:
-            return outcome.signals.code
-        if outcome.console and summary.incomplete_reason is not None:
-            print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
-        if outcome.console and summary.valid == 0:
-            print(f"aiperf: no request succeeded; {last_line(summary, self.plan, self.secrets)}", file=sys.stderr)
-        partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
-        main = next(phase for phase in self.plan.load.phases if phase.kind == "profiling")
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
-        share = too_many(summary, main, self.plan.load.failed_threshold, flag)
-        if share is not None and not outcome.incomplete and outcome.console:
-            print(f"aiperf: {share}", file=sys.stderr)
-        return 1 if failed or partial or share or summary.valid == 0 else 0
+        return exit_code(summary, self.plan, self.secrets, self.outcome, flag, failed=bool(failures))

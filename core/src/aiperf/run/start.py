@@ -35,6 +35,7 @@ from aiperf.sdk.plan import OutputPlan, Plan
 log = logging.getLogger(__name__)
 
 _LEAST_FILES = 256
+"""Files that a run must be allowed to open."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _STOP_S = 30.0
 """Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""

@@ -78,6 +78,7 @@ CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
 of body.  *hidden*: TCP segments merged into this read beyond the last one: earlier pieces are only known to have come since the
 read before began.  MESSAGE: the body is one whole message."""
 MESSAGE = -1
+"""The value of *hidden* for a whole message."""
 
 DONE_FIELDS = (
     "request", "outcome", "status", "flags", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns",

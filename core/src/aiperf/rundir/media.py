@@ -21,9 +21,11 @@ FILE = "dataset.media"
 _LEAST = 1024
 """A shorter text stays where it is."""
 _HEAD = 64
+"""Characters of a ``data:`` URI in which its comma stands."""
 _MARK = "\0"
 """First character of a value that stands elsewhere; one that begins with it of itself is put there, too."""
 _KNOWN = 1 << 16
+"""Media that are recognised when they come again."""
 _PROBE, _PROBE_AT, _TRIES = 64, 1024, 8
 """A medium is looked for by so many of its bytes, behind what files of a kind have in common."""
 

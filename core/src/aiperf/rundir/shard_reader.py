@@ -27,6 +27,7 @@ STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
 _READS_TOGETHER = 2048
+"""Reads that are given to their requests at once."""
 READ_BYTES = 4 * 8
 DRAINED_BYTES = 8192
 """A read with fewer bytes of body took all that the socket had: transports read at least 64 KiB at once, and the framing of
@@ -148,8 +149,7 @@ class ShardReader:
     @property
     def unread(self) -> int:
         """Bytes from the position on, in the segments that there are."""
-        paths = journal.numbered(self._directory, f"shard-{self.shard}.*.seg")
-        sizes = [path.stat().st_size for path in paths if int(path.name.split(".")[1]) >= self._segment]
+        sizes = [path.stat().st_size for number, path in _segments(self._directory, self.shard) if number >= self._segment]
         return max(0, sum(sizes) - self._offset)
 
     def missing(self, sent: int) -> int:
@@ -175,8 +175,7 @@ class ShardReader:
 
     def _segment_from(self, number: int) -> int | None:
         """The first segment there is from *number* on; None where there is none."""
-        paths = journal.numbered(self._directory, f"shard-{self.shard}.*.seg")
-        return next((each for path in paths if (each := int(path.name.split(".")[1])) >= number), None)
+        return next((each for each, _ in _segments(self._directory, self.shard) if each >= number), None)
 
     @property
     def has_news(self) -> bool:
@@ -361,6 +360,11 @@ class ShardReader:
                     self._open[number].texts[kind] = value
         elif frame.kind in (journal.PHASE, journal.LOOP) and self._is_new(frame):
             self._news.events.append((self.shard, frame.kind, msgspec.msgpack.decode(frame.payload)))
+
+
+def _segments(directory: Path, shard: int) -> Iterator[tuple[int, Path]]:
+    """The segments of a shard that there are: number and file."""
+    return ((int(path.name.split(".")[1]), path) for path in journal.numbered(directory, f"shard-{shard}.*.seg"))
 
 
 class Bodies:

@@ -16,9 +16,10 @@ Files in the journal's directory, integers little-endian int64:
 While a data set grows its files have room behind what is written, and each entry that another one follows can be read.  A new
 revision says that files are longer, or ``dataset.json`` another one: readers map them again.
 
-Workers read it with the standard library and msgspec alone.  Writer and reader stand in one module, so that a change of the
-form is seen on both sides.
+Workers read it with the standard library and msgspec alone.
 """
+
+# Larger than 450 lines: writer and reader stand in one module, so that a change of the form is seen on both sides.
 
 from __future__ import annotations
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.columns import Ints
 
 _ENTRY, _TURN, _OLD_TURN = 3, 8, 5
+"""Numbers of a row of ``dataset.entries`` and of ``dataset.turns``, and of the latter in files of before."""
 _IMAGES, _BLOCKS = 16, 23
 """Bits of the number of images, above them of the prefix's blocks, and of its hits above these."""
 _TABLES = ("entries", "turns", "offsets", "splices")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _DIGITS = 12
 _WARMUP = "[warmup]\n\n"
 _SAMPLES = 8
+"""Markers whose tokens are counted, for the mean."""
 _ROW_SYSTEM = ("system", "instructions")
 """Fields of a row that are system messages: of messages, and of responses."""
 

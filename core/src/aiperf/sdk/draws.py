@@ -20,6 +20,7 @@ BLOCK = 4096
 """Count of numbers under one key."""
 
 _GOLDEN, _MIX_A, _MIX_B, _MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, (1 << 64) - 1
+"""The step, the two factors and the 64 bits of SplitMix64."""
 
 
 @lru_cache(256)  # numbers of a block follow one another, and the hash is most of a draw's time

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 << 20
 """The largest page that is read."""
-_PIECE = 1 << 16
+_PIECE_BYTES = 1 << 16
 _PORTS = {"http": 80, "https": 443}
 _cached_tls_context = lru_cache(maxsize=8)(tls_context)  # reading the system's certificates takes 20 ms
 
@@ -77,7 +77,7 @@ def fetch(
             at_ns, left = time.time_ns(), most_bytes
             if answer.status != 200 and (method == "GET" or not 200 <= answer.status < 300):
                 raise FetchError(url, f"the server answers {answer.status} {answer.reason}".rstrip(), answer.status)
-            while piece := answer.read1(min(_PIECE, left + 1)):
+            while piece := answer.read1(min(_PIECE_BYTES, left + 1)):
                 pieces.append(piece)
                 left -= len(piece)
                 if left < 0:

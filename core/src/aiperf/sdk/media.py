@@ -17,9 +17,10 @@ from aiperf.sdk.model import Media
 
 MOST_BYTES = 256 << 20
 """The largest medium that is read."""
-_MOST_CACHED = 512 << 20
+_MOST_CACHED_BYTES = 512 << 20
 _AT_ONCE = 10
-_PIECE = 1 << 16
+"""Media that are read at the same time, each by a thread."""
+_PIECE_BYTES = 1 << 16
 _HEAD_CHARACTERS = 1 << 14
 """Of base64, for the chunks before the sound of a WAV file."""
 _SIGNATURES = (
@@ -59,7 +60,7 @@ class MediaReader:
         else:
             known |= {key: self._uri(key) for key in missing}
         for key in missing:
-            if self._cached + len(known[key]) <= _MOST_CACHED:
+            if self._cached + len(known[key]) <= _MOST_CACHED_BYTES:
                 self._cache[key] = known[key]
                 self._cached += len(known[key])
         return tuple(each if is_inline(each) else replace(each, value=known[each.kind, each.value]) for each in media)
@@ -96,7 +97,7 @@ class MediaReader:
 
         pieces, size, deadline = [], 0, monotonic() + self._timeout_s
         with urlopen(Request(url, headers={"User-Agent": "aiperf"}), timeout=self._timeout_s) as answer:
-            while size <= self._most_bytes and (piece := answer.read1(_PIECE)):
+            while size <= self._most_bytes and (piece := answer.read1(_PIECE_BYTES)):
                 pieces.append(piece)
                 size += len(piece)
                 if monotonic() > deadline:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _STEP_NS = 100_000_000
 _FEWEST_STEPS = 1000
+"""Steps of a ramp, however short it is."""
 
 
 class Ramp(Protocol):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1_000_000_000
 _CLOCK_MONOTONIC, _TFD_CLOEXEC_NONBLOCK, _TFD_TIMER_ABSTIME = 1, os.O_CLOEXEC | os.O_NONBLOCK, 1
+"""Of ``time.h`` and ``sys/timerfd.h``, on Linux."""
 
 
 def read_clocks() -> tuple[int, int]:

@@ -37,8 +37,8 @@ from aiperf.worker.share import Share, WorkerPlace, load_share
 from aiperf.worker.stalls import DEBUG, Stalls
 
 _TICK_S = 0.05
-_SWEEP_TICKS = 5
-_LOOP_TICKS = 20
+_SWEEP_TICKS, _LOOP_TICKS = 5, 20
+"""Ticks from one look for requests that take too long to the next, and from one LOOP frame to the next."""
 _ORPHAN_DRAIN_NS, _TROUBLE_DRAIN_NS = 1 * NS_PER_S, 5 * NS_PER_S
 """How long requests in flight may go on without the run's own process, and on a full disk."""
 _STOP_NS = 10_000_000

@@ -217,6 +217,7 @@ SLOTS, PREFILLS = 2, 3
 """Cells of a shard in a phase, behind the driver's ARRIVALS and SESSIONS: session and prefill slots that the worker holds of
 a shared limit."""
 _CELLS = 4
+"""Numbers of a worker in a phase: ARRIVALS, SESSIONS, SLOTS and PREFILLS."""
 
 
 class Progress:

@@ -11,6 +11,7 @@ from aiperf.sdk.transport import Exchange, Transport
 from aiperf.worker.clock import NS_PER_S
 
 DEBUG = 10
+"""Level of the log, as :mod:`logging` has it."""
 _AFTER_NS = 5 * NS_PER_S
 """Without an end, until there is a line; and between two lines."""
 
