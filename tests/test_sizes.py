@@ -90,27 +90,13 @@ def unexplained(path: Path) -> list[str]:
     return found
 
 
-def package(path: Path) -> str:
-    return named(path).partition("/src/")[0]
-
-
-
 def test_sources_are_found() -> None:
     assert {"core", "libraries", "plugins", "templates"} <= {named(path).partition("/")[0] for path in SOURCES}
 
 
-STILL_LARGE = {
-    "core/src/aiperf/worker/requests.py:Requests",
-}
-"""To be divided, or given a reason.  Nothing is added here, and at the end the list goes."""
-STILL_UNNAMED: tuple[str, ...] = ()
-"""Packages whose numbers are still to be named.  Nothing is added here, and at the end the list goes."""
-
-
 def test_modules_classes_and_functions_are_small_or_say_why() -> None:
-    found = {name for path in SOURCES for name in oversized(path)}
-    assert found - STILL_LARGE == set(), "divide it by idea, or write at its top: # Larger than N lines: the reason"
-    assert STILL_LARGE - found == set(), "mended: take it off the list"
+    found = [name for path in SOURCES for name in oversized(path)]
+    assert found == [], "divide it by idea, or write at its top: # Larger than N lines: the reason"
 
 
 def test_a_reason_stands_only_where_it_is_needed() -> None:
@@ -121,11 +107,8 @@ def test_a_reason_stands_only_where_it_is_needed() -> None:
 
 
 def test_a_constant_says_what_it_counts() -> None:
-    found = [(package(path), f"{named(path)}:{name}") for path in SOURCES for name in unexplained(path)]
-    assert [name for folder, name in found if folder not in STILL_UNNAMED] == [], (
-        "end its name in its unit, or say below it what it counts"
-    )
-    assert set(STILL_UNNAMED) - {folder for folder, _ in found} == set(), "mended: take it off the list"
+    found = [f"{named(path)}:{name}" for path in SOURCES for name in unexplained(path)]
+    assert found == [], "end its name in its unit, or say below it what it counts"
 
 
 @pytest.mark.parametrize(

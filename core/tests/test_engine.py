@@ -40,6 +40,10 @@ def run_to_end(engine: Requests) -> FakeTransport:
     return transport  # type: ignore[no-any-return]
 
 
+def reach(engine: Requests, now_ns: int) -> tuple[int, int, bool, float]:
+    return engine.connecting.reach(engine.completed + engine.errors, now_ns)
+
+
 def test_every_arrival_has_a_sent_row_and_a_done_row(tmp_path: Path) -> None:
     async def check() -> None:
         engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop())
@@ -158,12 +162,12 @@ def test_slots_without_a_connection_pause_longer_with_each_wave(tmp_path: Path, 
         pauses.append(clock.wake())
     assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
     refusals = 18 if cause == REFUSED else 0
-    assert (engine.errors, engine.reach(1)[:3]) == (18, (refusals, 0, False))
-    assert engine.refused == ("nobody" if cause == REFUSED else None)
+    assert (engine.errors, reach(engine, 1)[:3]) == (18, (refusals, 0, False))
+    assert engine.connecting.refused == ("nobody" if cause == REFUSED else None)
     transport.answer()
     transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=cause))
     assert clock.wake() == 0.01, "an answer ends the series"
-    assert engine.reach(1)[1] == 1
+    assert reach(engine, 1)[1] == 1
     engine.driver.stop()
     engine.logbook.close()
 
@@ -173,16 +177,16 @@ def test_a_server_with_a_request_on_its_way_is_reached(tmp_path: Path) -> None:
     transport: Any = engine.transport
     engine.driver.begin(1)
     transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=REFUSED))
-    assert engine.refused == "nobody"
+    assert engine.connecting.refused == "nobody"
     oldest = next(iter(engine.open.values()))
-    assert engine.reach(oldest.started_ns + 2_500_000_000) == (1, 0, False, 2.5)
+    assert reach(engine, oldest.started_ns + 2_500_000_000) == (1, 0, False, 2.5)
     oldest.connect_ns = 1  # TCP is open, and the handshake of TLS is not over
-    assert engine.refused == "TCP connects, but nothing answers TLS: the server may speak plain http"
+    assert engine.connecting.refused == "TCP connects, but nothing answers TLS: the server may speak plain http"
     oldest.connected_ns = 2
-    assert engine.refused == "nobody"
+    assert engine.connecting.refused == "nobody"
     transport.open[0].sent_ns = 1
-    assert engine.refused is None
-    assert engine.reach(oldest.started_ns + 2_500_000_000) == (1, 0, True, 0.0)
+    assert engine.connecting.refused is None
+    assert reach(engine, oldest.started_ns + 2_500_000_000) == (1, 0, True, 0.0)
     engine.driver.stop()
     engine.logbook.close()
 

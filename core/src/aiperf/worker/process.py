@@ -258,7 +258,8 @@ class Worker:
 
     def _send_counters(self, requests: Requests) -> None:
         counts = requests.phase.index, requests.sent, requests.completed, requests.errors, len(requests.open)
-        row = (*counts, requests.refused, *requests.reach(monotonic_ns()))
+        connecting, ended = requests.connecting, requests.completed + requests.errors
+        row = (*counts, connecting.refused, *connecting.reach(ended, monotonic_ns()))
         if row != self._last_counters:
             self._last_counters = row
             self._send(control.Counters(self.index, *row))

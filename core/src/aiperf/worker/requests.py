@@ -9,9 +9,7 @@ from time import monotonic_ns, time_ns
 from typing import Any
 
 from aiperf.errors import ENDPOINT_ERROR
-from aiperf.redaction import scrubbed
 from aiperf.registry.hooks import Prepare
-from aiperf.registry.samplers import sampler_of
 from aiperf.registry.third_party import why
 from aiperf.rundir import journal
 from aiperf.rundir.shapes import shape_of
@@ -19,16 +17,17 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.model import ErrorDetails, HttpRequest
-from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan, Secrets
+from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.sse import Messages
-from aiperf.sdk.transport import EXHAUSTED, MESSAGES, NO_TLS, REFUSED, STREAMED, Exchange, Shape, Transport
+from aiperf.sdk.transport import MESSAGES, STREAMED, Exchange, Shape, Transport
+from aiperf.worker.answer_texts import AnswerTexts
 from aiperf.worker.clock import NS_PER_S
+from aiperf.worker.connecting import Connecting
 from aiperf.worker.logbook import Logbook
+from aiperf.worker.new_sessions import NewSessions
 from aiperf.worker.turns import Turns
 from aiperf.worker.unready import Late, Unready
 from aiperf.worker.url_balance import UrlBalance
-
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
 
 
 class Requests:
@@ -36,7 +35,8 @@ class Requests:
 
     phase, driver: of the phase under way.  open: requests in flight, by number.  encode_ns: time that endpoint and hooks took
     for requests that were not encoded before the load.  numbered: one cell that counts the requests of this shard, those of an
-    earlier process included.  unready: requests that wait for their entries.  warn: gets one sentence for the report.
+    earlier process included.  unready: requests that wait for their entries.  connecting: how far requests get to
+    their servers.  warn: gets one sentence for the report.
     """
 
     transport: Transport
@@ -51,25 +51,26 @@ class Requests:
         self.open: dict[int, Exchange] = {}
         self.sent = self.completed = self.errors = self.last_answer_ns = self.encode_ns = 0
         self.on_idle: Callable[[], None] = lambda: None
-        self._refused: str | None = None
-        self._changes_bodies, self._failed_connections, self._refusals = False, 0, 0
-        self._pauses: dict[int, tuple[float, float]] = {}  # by URL: the pause, and its end on the loop's clock
+        self.connecting = Connecting(self.open, loop.time)
+        self._pauses = self.connecting.pauses
+        texts = AnswerTexts(logbook, secrets.texts)  # whose methods are this sink's: a call less than handing on
+        self.head, self.trailers, self._log_error = texts.head, texts.trailers, texts.error
         self._turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self._shapes = self._turns.shapes
-        self._url_balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
+        balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
+        self._in_flight = None if balance is None else balance.in_flight
+        self.session = NewSessions(plan, store, balance).session
         self.unready, store.on_shapes = Unready(store, loop, self._send_late), self._add_shapes
-        self._numbered, self._log_chunk, self._models = numbered, logbook.chunk, len(plan.target.models)
+        self._numbered, self._log_chunk = numbered, logbook.chunk
         self._ending: int | None = None
         self._after = -1  # the request whose end the driver is told of
-        self._logs_requests, self._prepares, self._secret_texts = plan.output.keeps_requests, prepare is not None, secrets.texts
-        self._first_turns_stored = not self._prepares
+        self._logs_requests, self._prepares = plan.output.keeps_requests, prepare is not None
+        self._changes_bodies, self._first_turns_stored = False, not self._prepares
         self._request_prefix = journal.request_prefix(plan.run.run_id, shard)
-        self._session_prefixes = [journal.session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
-        self._sampler = sampler_of(plan)
 
     def begin(self, phase: PhasePlan, driver: Driver[Any]) -> None:
         """Serve *driver*, and count from 0."""
-        self._failed_connections = self._refusals = 0
+        self.connecting.begin()
         self.phase, self.driver = phase, driver
         self._changes_bodies = getattr(self.transport, "changing_bodies", False)
         self._first_turns_stored = not (self._prepares or self.plan.data.cache_bust.marks(phase.kind))
@@ -80,35 +81,7 @@ class Requests:
         """Names of the headers whose values are shown nowhere."""
         return self._turns.secret_names
 
-    @property
-    def refused(self) -> str | None:
-        """Why the latest connection could not be opened; None once one could, and while a request is on its way."""
-        if self._on_way:
-            return None
-        oldest = next(iter(self.open.values()), None)
-        # A server that takes the connection and is silent is not one that can't be reached: most often it speaks plain http.
-        shaking = oldest is not None and oldest.connect_ns > 0 and not oldest.connected_ns
-        return f"{NO_TLS}: the server may speak plain http" if shaking else self._refused
-
-    @property
-    def _on_way(self) -> bool:
-        return any(exchange.sent_ns for exchange in self.open.values())
-
-    def reach(self, now_ns: int) -> tuple[int, int, bool, float]:
-        """The fields of Counters on connections: refusals, reached, on_way, waiting_s."""
-        on_way, oldest = self._on_way, next(iter(self.open.values()), None)
-        waiting_s = 0.0 if on_way or oldest is None else (now_ns - oldest.started_ns) / NS_PER_S
-        return self._refusals, self.completed + self.errors - self._failed_connections, on_way, waiting_s
-
     # For drivers: RequestStarter
-
-    def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
-        if entry is None:
-            entry = phase.first_entry + self._sampler(self.plan.run.seed, number, phase.entries)
-        model = _model(self.plan, phase, number, self._models)
-        url = 0 if self._url_balance is None else self._url_balance.choose(number)
-        identity = f"{self._session_prefixes[phase.index]}{number:012x}"
-        return Session(phase.index, number, entry, turns or self.store.turns(entry), model, url, identity)
 
     def delay_ns(self, session: Session) -> int:
         return self.store.delay_ns(session.entry, session.turn)
@@ -145,8 +118,8 @@ class Requests:
         if share := self.phase.cancel_share:
             label = f"cancel:{self.phase.name}:{turn}"
             exchange.armed = uniform(self.plan.run.seed, label, session.number) < share
-        if self._url_balance is not None:
-            self._url_balance.in_flight[session.url] += 1
+        if self._in_flight is not None:
+            self._in_flight[session.url] += 1
         self.open[request] = exchange
         self.sent += 1
         self.logbook.sent(
@@ -190,21 +163,6 @@ class Requests:
                 self._turns.listen(session, self.driver.first_token, Messages)
         self.chunk(exchange, data, kernel_ns, read_ns, journal.MESSAGE)
 
-    def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
-        self.logbook.text(exchange.request, "trailers", self._without_secrets(trailers))
-
-    def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
-        reason, headers = scrubbed(reason, self._secret_texts), self._without_secrets(headers)
-        self.logbook.text(exchange.request, "head", {"status": status, "reason": reason, "headers": headers})
-
-    def _without_secrets(self, fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        texts = self._secret_texts
-        if texts:
-            whole = "\n".join(map("\n".join, fields))  # one look instead of some twenty
-            if scrubbed(whole, texts) != whole:
-                return [(scrubbed(name, texts), scrubbed(value, texts)) for name, value in fields]
-        return fields
-
     def written(self, exchange: Exchange) -> None:
         """The whole request is sent; the time to its cancellation begins."""
         # Not at once, even without a delay: the transport is still inside its send.
@@ -239,12 +197,10 @@ class Requests:
         session: Any = exchange.owner
         pause_s = 0.0
         if error is not None:
-            self.logbook.text(exchange.request, "error", error.without(self._secret_texts))
-            if error.cause in (REFUSED, EXHAUSTED):
-                pause_s = self._pause_s(session.url, error)
+            self._log_error(exchange, error)
+            pause_s = self.connecting.pause_s(session.url, error)
         elif self._pauses:
-            self._pauses.pop(session.url, None)
-            self._refused = None
+            self.connecting.opened(session.url)
         self.last_answer_ns = ended_ns
         heard = exchange.final or not good  # no later turn counts from a stamp
         session.answered_ns = ended_ns + round(pause_s * NS_PER_S) if heard else _answered_ns(exchange, ended_ns)
@@ -256,8 +212,8 @@ class Requests:
             )
         )  # fmt: skip
         session.listen = None
-        if self._url_balance is not None:
-            self._url_balance.in_flight[session.url] -= 1
+        if self._in_flight is not None:
+            self._in_flight[session.url] -= 1
         if exchange.final:
             session.script = None  # whoever keeps the session, its bodies may be long
         else:
@@ -272,18 +228,6 @@ class Requests:
             self._after = -1
         if self.driver.complete and not self.open:
             self.on_idle()
-
-    def _pause_s(self, url: int, error: ErrorDetails) -> float:
-        """How long a slot waits that found no connection to *url*: twice as long with every wave of attempts, at most 1 s."""
-        now, (pause_s, until) = self.loop.time(), self._pauses.get(url, (_FIRST_PAUSE_S / 2, 0.0))
-        if now >= until:
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            until = now + pause_s
-            self._pauses[url] = pause_s, until
-        self._failed_connections += 1
-        self._refusals += error.cause == REFUSED
-        self._refused = error.message if error.cause == REFUSED else None
-        return until - now
 
     # Ending
 
@@ -320,10 +264,3 @@ def _answered_ns(exchange: Exchange, ended_ns: int) -> int:
         if exchange.started_ns <= answered_ns <= ended_ns:
             return int(answered_ns)
     return ended_ns
-
-
-def _model(plan: Plan, phase: PhasePlan, number: int, models: int) -> int:
-    """The model of a session."""
-    if models == 1 or plan.target.model_strategy == ModelStrategy.ROUND_ROBIN:
-        return number % models
-    return int(uniform(plan.run.seed, f"model:{phase.name}", number) * models)

@@ -9,6 +9,7 @@ from typing import Protocol
 from aiperf.redaction import without_secrets
 from aiperf.sdk.transport import Exchange, Transport
 from aiperf.worker.clock import NS_PER_S
+from aiperf.worker.connecting import Connecting
 
 DEBUG = 10
 """Level of the log, as :mod:`logging` has it."""
@@ -26,7 +27,7 @@ class InFlight(Protocol):
     @property
     def errors(self) -> int: ...
     @property
-    def refused(self) -> str | None: ...
+    def connecting(self) -> Connecting: ...
     @property
     def transport(self) -> Transport: ...
 
@@ -57,8 +58,8 @@ class Stalls:
             f" {oldest.bytes_received:,} bytes received",
             f"{requests.transport.statistics.get('opened', 0):,} connections opened",
         ]
-        if requests.refused is not None:
-            parts.append(f"the last attempt to connect failed: {requests.refused}")
+        if requests.connecting.refused is not None:
+            parts.append(f"the last attempt to connect failed: {requests.connecting.refused}")
         return "; ".join(parts)
 
 
