@@ -17,7 +17,7 @@ SOURCES = sorted(
 MODULE_LINES, CLASS_LINES, FUNCTION_LINES = 450, 250, 60
 REASON = re.compile(r"\s*# Larger than (\d+) lines: \S+ \S+ \S+")
 """What a module, class or function says at its top, before its first statement, where it is larger."""
-UNITS = {"NS", "US", "MS", "S", "BYTES", "BITS", "HZ", "PERCENT", "LINES", "TOKENS", "REQUESTS", "ROWS", "DIGITS", "LETTERS"}
+UNITS = {"NS", "US", "MS", "S", "BYTES", "BITS", "HZ", "PERCENT", "LINES", "TOKENS", "REQUESTS", "ROWS", "COLUMNS", "DIGITS"}
 """Last words of a constant's name that say what it counts.  ``NS_PER_S`` says it, too."""
 COUNT = re.compile(r"_?(MOST|FEWEST)_[A-Z_]*[A-Z]S$")
 """Names of counts say it as well: ``MOST_FILES``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -74,7 +75,7 @@ class Requests:
     open: dict[int, Exchange] = field(default_factory=dict)
     completed: int = 0
     errors: int = 0
-    refused: str | None = None
+    connecting: Any = field(default_factory=lambda: SimpleNamespace(refused=None))
 
     @property
     def transport(self) -> Any:
@@ -105,7 +106,7 @@ def test_requests_that_do_not_end_are_told_with_their_stages() -> None:
         " 4 connections opened"
     )
     assert stalls.line(cast(Any, requests), 9 * S) is None
-    requests.refused = "here:1: Connection refused"
+    requests.connecting.refused = "here:1: Connection refused"
     line = stalls.line(cast(Any, requests), 13 * S) or ""
     assert line.endswith("; the last attempt to connect failed: here:1: Connection refused")
 
