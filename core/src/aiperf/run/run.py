@@ -9,6 +9,8 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +26,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import blamed
-from aiperf.run.children import POLL_MS, Child, Mailbox
+from aiperf.run.children import POLL_MS, Child, Children, Mailbox
 from aiperf.run.companions import Companions
 from aiperf.run.display import Display, display
 from aiperf.run.failing import Failing
@@ -49,7 +51,7 @@ from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.rundir.store import made
 from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import names
-from aiperf.sdk.plan import Plan, Secrets
+from aiperf.sdk.plan import DataPlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi
 from aiperf.worker.clock import read_clocks
 
@@ -216,7 +218,7 @@ class PlannedRun:
     def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once no companion waits any more."""
         self.companions.each(lambda each: each.begin(), passing=AiperfError)
-        with step(self.display, "Making the data set", self._entries) as tell:
+        with step(self.display, "Making the data set", partial(_entries, self.plan.data, self.directories.journal)) as tell:
             while not builder.poll():
                 self._receive(_BUILD_POLL_MS)
                 self._heed_refusal()
@@ -245,15 +247,6 @@ class PlannedRun:
     def _heed_refusal(self) -> None:
         if (refused := self.mailbox.refused) is not None:
             raise told(refused.lines, refused.code)
-
-    def _entries(self) -> Far:
-        data = self.plan.data
-        known = data.source is None and not data.name  # how many rows a file has is known at its end
-        return made(self.directories.journal), data.entries or None if known else None, "entries"
-
-    def _reduced(self) -> Far:
-        sent = sum(self.children.shared.requests().values()) if self.children.replaceable else None
-        return sum(live.done for live in self.mailbox.live.values()), sent, "requests"
 
     def _pause(self, seconds: float) -> bool:
         """Wait, and go on hearing of the children; False where the run is to end."""
@@ -325,7 +318,8 @@ class PlannedRun:
         for child in self.children.reducers:
             if child.ready:
                 self.mailbox.send(child, control.Finish())
-        self._wait(lambda: len(self.mailbox.reduced) == len(self.children.reducers), "Reducing the rest", self._reduced)
+        far = partial(_reduced, self.children, self.mailbox)
+        self._wait(lambda: len(self.mailbox.reduced) == len(self.children.reducers), "Reducing the rest", far)
         self.outcome.stamp("reduced_ns")
 
     def _summarize(self) -> Summary:
@@ -411,3 +405,13 @@ class PlannedRun:
         self.hooks.call("aiperf_run_ended", summary=summary)
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
         return exit_code(summary, self.plan, self.secrets, self.outcome, flag, failed=bool(failures))
+
+
+def _entries(data: DataPlan, journal: Path) -> Far:
+    known = data.source is None and not data.name  # how many rows a file has is known at its end
+    return made(journal), data.entries or None if known else None, "entries"
+
+
+def _reduced(children: Children, mailbox: Mailbox) -> Far:
+    sent = sum(children.shared.requests().values()) if children.replaceable else None
+    return sum(live.done for live in mailbox.live.values()), sent, "requests"
