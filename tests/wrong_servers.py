@@ -78,8 +78,8 @@ class WrongServer:
                 reply = self.reply()
                 if reply is not None:
                     sock.sendall(reply)
-                    if b"Content-Length" not in reply:
-                        break
+                    if b"Content-Length" not in reply and b"chunked" not in reply:
+                        break  # its end alone delimits the answer
             sock.shutdown(socket.SHUT_RDWR)
             sock.close()
 

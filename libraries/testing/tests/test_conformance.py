@@ -565,6 +565,7 @@ def test_the_sample_has_what_a_run_gives() -> None:
 
 class Lines(BatchExporter):
     kind = "lines.txt"
+    files = {"lines.txt": "{prefix_}lines.txt"}
 
     def rows(self, batch: RecordBatch) -> bytes:
         return b"".join(b"%d\n" % n for n in batch["n"])

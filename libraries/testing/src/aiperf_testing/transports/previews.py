@@ -21,7 +21,8 @@ class PreviewTests(OnStage):
             shown = list(stage.transport.request_headers(exchange))
             assert not stage.server.requests, "the headers of a request were asked for, and it was sent"
             stage.transport.send(exchange)
-            assert await stage.over(exchange) is None
+            error = await stage.over(exchange)
+            assert error is None, f"a request whose headers were asked for before fails with {error}"
             written = [(name, value) for name, value in stage.server.requests[0].headers if name.lower() != "connection"]
             assert shown == written, unlike(shown, written, "give the headers in their order on the wire")
 
