@@ -22,7 +22,7 @@ _WHERE = {
     "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Step Ui",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
     " PerRequestMetric RequestView RunMetric Totals Unit",
-    "sdk.raw_values": "RawValues", "sdk.columns": "Column Ragged RecordBatch Scored integers ragged",
+    "sdk.raw_values": "RawValues", "sdk.columns": "Column Ragged RecordBatch integers ragged",
     "sdk.exporter": "Artifact BatchExporter DatasetExporter Exporter SummaryExporter Target atomic",
     "sdk.summary": "Measurement Result Summary", "sdk.draws": "normal uniform uniforms",
     "sdk.schedule": "Schedule ScheduleContext SessionStarts", "sdk.driver": "Driver DriverContext Session",
@@ -44,7 +44,7 @@ __all__ = [
     "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media", "Message",
     "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot",
     "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result",
-    "Run", "RunMetric", "Schedule", "ScheduleContext", "Scored", "SeriesDeclaration", "SeriesKind", "SeriesTable", "Session",
+    "Run", "RunMetric", "Schedule", "ScheduleContext", "SeriesDeclaration", "SeriesKind", "SeriesTable", "Session",
     "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step", "Summary", "SummaryExporter",
     "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport",
     "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic", "hookimpl",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from aiperf.cli.from_code import Run, profile
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.processes.local import LocalProcess
-    from aiperf.sdk.columns import Column, Ragged, RecordBatch, Scored, integers, ragged
+    from aiperf.sdk.columns import Column, Ragged, RecordBatch, integers, ragged
     from aiperf.sdk.command import Command
     from aiperf.sdk.dataset import Dataset, DatasetContext
     from aiperf.sdk.definition import Definition, Readings

@@ -23,7 +23,7 @@ from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
 from aiperf.run.display import Display
 from aiperf.run.run import display_of
-from aiperf.run.start import Builder, Interruption, Outcome, Signals, raise_open_files_limit
+from aiperf.run.start import Builder, Interruption, Outcome, Signals, built, raise_open_files_limit
 from aiperf.run.steps import step
 from aiperf.rundir.artifacts import planned_files
 from aiperf.rundir.store import made
@@ -69,7 +69,7 @@ def _page(settings: Settings, registry: Registry, signals: Signals) -> str:
             logs.to_console(settings.log_level, display.log, quiet=quiet)
             logs.scrub(secrets.texts)
             try:
-                return scrubbed(_rehearsed(plan, secrets, signals, display), secrets.texts)
+                return scrubbed(_rehearsed(plan, settings, secrets, signals, display), secrets.texts)
             except AiperfError as error:
                 error.message = scrubbed(error.message, secrets.texts)
                 raise
@@ -82,7 +82,7 @@ def _display(plan: Plan, registry: Registry) -> Display:
     return display_of(plan, registry) if inside else Display(NoUi(), "")
 
 
-def _rehearsed(plan: Plan, secrets: Secrets, signals: Signals, display: Display) -> str:
+def _rehearsed(plan: Plan, settings: Settings, secrets: Secrets, signals: Signals, display: Display) -> str:
     """The page of the plan."""
     outcome = Outcome(signals, secret_texts=secrets.texts)
     with contextlib.ExitStack() as stack:
@@ -106,5 +106,5 @@ def _rehearsed(plan: Plan, secrets: Secrets, signals: Signals, display: Display)
             while not builder.poll(_POLL_S):
                 signals.check()
                 tell()
-        built = builder.result()
-        return page(plan, built, rehearse(built, secrets, folder, outcome.warn, signals.check), files)
+        whole = built(builder, plan, settings)
+        return page(plan, whole, rehearse(whole, secrets, folder, outcome.warn, signals.check), files)

@@ -41,6 +41,7 @@ from aiperf.run.start import (
     Interruption,
     Outcome,
     Signals,
+    built,
     raise_open_files_limit,
     save_first,
     told,
@@ -224,7 +225,7 @@ class PlannedRun:
                 self._heed_refusal()
                 tell()
         self.outcome.stamp("built_ns")
-        plan = self._built(builder)
+        plan = built(builder, self.plan, self.settings)
         now = self.companions.waiting()
         while what := now:
             with step(self.display, what, self.companions.far, logged=True) as tell:
@@ -233,16 +234,6 @@ class PlannedRun:
                     tell()
                     now = self.companions.waiting()
         return plan
-
-    def _built(self, builder: Builder) -> Plan:
-        """The plan with its data set.  An error in the input file names the flag that gave it."""
-        try:
-            return builder.result()
-        except AiperfError as error:
-            source = self.plan.data.source
-            if source is not None and error.message.startswith(source):
-                error.message = f"{self.settings.flag('input_file', '--input-file')}: {error.message}"
-            raise
 
     def _heed_refusal(self) -> None:
         if (refused := self.mailbox.refused) is not None:

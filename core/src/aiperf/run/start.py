@@ -23,6 +23,7 @@ import msgspec
 
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError
+from aiperf.planning.problems import Settings
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
@@ -278,6 +279,17 @@ def told(lines: Sequence[str], code: int) -> AiperfError:
     error = AiperfError(message, *(hint.strip() for hint in hints))
     error.exit_code = code
     return error
+
+
+def built(builder: Builder, plan: Plan, settings: Settings) -> Plan:
+    """The *plan* with its data set.  An error in the input file names the flag that gave it."""
+    try:
+        return builder.result()
+    except AiperfError as error:
+        source = plan.data.source
+        if source is not None and error.message.startswith(source):
+            error.message = f"{settings.flag('input_file', '--input-file')}: {error.message}"
+        raise
 
 
 class Builder:

@@ -175,4 +175,4 @@ def _marked_row(extra: dict[str, Any], join: Callable[[str], str], where: CacheB
     return {**extra, **{name: content for name, content in found.items() if content is not None}}
 
 
-__all__ = ["CacheBust", "marked", "marker", "marker_tokens"]
+__all__ = ["CacheBust"]

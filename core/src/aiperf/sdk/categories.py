@@ -84,4 +84,4 @@ def chosen_by(flags: tuple[str, ...]) -> str | None:
     return next((name for name, each in CATEGORIES.items() if set(flags) & set(each.chosen_by)), None)
 
 
-__all__ = ["CATEGORIES", "Category", "chosen_by", "find_category", "singular"]
+__all__ = ["CATEGORIES", "Category", "find_category", "singular"]

@@ -398,6 +398,6 @@ class Scored(RecordBatch):
 
 __all__ = [
     "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "RECONNECTS", "TEXTS",
-    "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row",
-    "Scored", "UsageColumns", "WireTrace", "integers", "ragged", "reconnects",
+    "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row", "WireTrace",
+    "integers", "ragged", "reconnects",
 ]  # fmt: skip

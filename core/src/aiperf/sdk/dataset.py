@@ -155,4 +155,4 @@ class Dataset(Generic[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
 
-__all__ = ["Dataset", "DatasetContext", "DatasetFacts", "Promise"]
+__all__ = ["Dataset", "DatasetContext", "Promise"]

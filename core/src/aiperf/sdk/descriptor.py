@@ -114,4 +114,4 @@ def normal(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
-__all__ = ["API_VERSION", "Descriptor", "OptionSpec", "PluginDocs", "PluginRef", "canonical"]
+__all__ = ["Descriptor", "OptionSpec", "PluginDocs", "PluginRef", "canonical"]

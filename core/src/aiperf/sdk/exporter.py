@@ -262,6 +262,5 @@ class DatasetExporter(_RowExporter[OptionsT]):
 
 
 __all__ = [
-    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "SummaryExporter", "Target", "atomic",
-    "file_name", "visible",
+    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "SummaryExporter", "Target", "atomic", "visible",
 ]  # fmt: skip

@@ -135,4 +135,4 @@ def _connection(parts: SplitResult, timeout_s: float, tls: TlsPlan) -> HTTPConne
     return HTTPSConnection(host, parts.port, timeout=timeout_s, context=_cached_tls_context(tls))
 
 
-__all__ = ["MOST_BYTES", "FetchError", "Fetched", "Servers", "fetch", "origin"]
+__all__ = ["FetchError", "Fetched", "Servers", "origin"]

@@ -192,6 +192,6 @@ def is_stream(framing: type[Framing], *, event_stream: bool, asked: bool) -> boo
 
 
 __all__ = [
-    "Event", "Framing", "JsonArray", "LengthPrefixed", "Lines", "ServerSentEvents", "Whole", "accept", "event_mark",
-    "framing_of", "is_stream",
+    "Event", "Framing", "JsonArray", "LengthPrefixed", "Lines", "ServerSentEvents", "Whole", "accept", "framing_of",
+    "is_stream",
 ]  # fmt: skip

@@ -177,5 +177,5 @@ __all__ = [
     "aiperf_batch_reduced", "aiperf_export", "aiperf_local_copy", "aiperf_make_schedule", "aiperf_make_transport",
     "aiperf_phase_ended", "aiperf_phase_started", "aiperf_plan_validated", "aiperf_recognise_file", "aiperf_request_prepared",
     "aiperf_run_configured", "aiperf_run_ended", "aiperf_samples_arrived", "aiperf_snapshot", "aiperf_summary_made",
-    "aiperf_teardown", "hookimpl", "hookspec",
+    "aiperf_teardown", "hookimpl",
 ]  # fmt: skip

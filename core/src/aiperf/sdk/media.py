@@ -187,4 +187,4 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 80 else f"{value[:80]}…")
 
 
-__all__ = ["MOST_BYTES", "MediaReader", "audio_seconds", "inlined", "is_inline", "media_bytes"]
+__all__ = ["MediaReader", "is_inline", "media_bytes"]

@@ -98,4 +98,4 @@ class SessionSchedule(Schedule, Protocol):
         """Sessions *first* to *first* + *count* - 1.  Fewer than *count* sessions end the schedule."""
 
 
-__all__ = ["Conversations", "DrivenSchedule", "Schedule", "ScheduleContext", "SessionSchedule", "SessionStarts"]
+__all__ = ["Conversations", "Schedule", "ScheduleContext", "SessionSchedule", "SessionStarts"]

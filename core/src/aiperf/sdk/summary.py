@@ -329,6 +329,6 @@ def survivors(summary: Summary) -> list[Result]:
 
 
 __all__ = [
-    "STATISTICS", "SURVIVOR_SHARE", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary",
-    "PluginUsed", "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "UrlSummary", "survivors",
+    "STATISTICS", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary", "PluginUsed",
+    "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "UrlSummary", "survivors",
 ]  # fmt: skip
