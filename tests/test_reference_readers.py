@@ -317,7 +317,9 @@ def test_raw_records_hold_what_was_sent_and_every_event(done: Done, records: lis
         text = [choice["delta"].get("content") for choices in deltas for choice in choices]
         assert len([piece for piece in text if piece]) == values["output_sequence_length"] == 8
         first = next(one for one, piece in zip(line["responses"], text, strict=False) if piece)
-        assert (first["perf_ns"] - line["start_perf_ns"]) / 1e6 == pytest.approx(values["time_to_first_token"])
+        least, most = (first.get("after_perf_ns", first["perf_ns"]), first["perf_ns"])  # apart where reads merged
+        latency_ms = [(at - line["start_perf_ns"]) / 1e6 for at in (least, most)]
+        assert latency_ms[0] - 1e-5 <= values["time_to_first_token"] <= latency_ms[1] + 1e-5
 
 
 def test_inputs_are_found_by_conversation_and_turn(done: Done, records: list[Any]) -> None:

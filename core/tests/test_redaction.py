@@ -17,8 +17,8 @@ from aiperf.sdk.exporter import Target
 from aiperf.sdk.model import ErrorDetails
 from aiperf_testing.journals import CLOCK, Recording
 
-_rows = pytest.importorskip("aiperf_reducer_columns.reduce.rows")
-ERROR_CHARACTERS = _rows.ERROR_CHARACTERS
+_errors = pytest.importorskip("aiperf_reducer_columns.reduce.request_errors")
+ERROR_CHARACTERS = _errors.ERROR_CHARACTERS
 
 _reducer = pytest.importorskip("aiperf_reducer_columns.reduce.reducer")
 Reducer = _reducer.ShardReducer
