@@ -12,16 +12,20 @@ from aiperf.errors import ConfigError
 
 IMPORT_S = 20.0
 """The default of :func:`import_s`."""
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:API_?KEY|(?:ACCESS|SECRET|PRIVATE|AUTH)_?KEY|TOKEN|SECRETS?|CREDENTIALS?)(?:_|$)|PASSW(?:OR)?D|PASSPHRASE",
-    re.IGNORECASE,
+_SECRET_NAME = (
+    r"(?:^|_)(?:API_?KEY|(?:ACCESS|SECRET|PRIVATE|AUTH)_?KEY|TOKEN|SECRETS?|CREDENTIALS?)(?:_|$)|PASSW(?:OR)?D|PASSPHRASE"
 )
-_PROXY_PASSWORD = re.compile(r"\w+_proxy=(?:\w+://)?[^/@]*:[^/@]*@", re.IGNORECASE)
+_PROXY_PASSWORD = r"^\w+_proxy=(?:\w+://)?[^/@]*:[^/@]*@"
 API_KEY = "AIPERF_API_KEY"
 """The variable that :func:`api_key` reads."""
 _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(rf"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>{'|'.join(_UNITS)})", re.IGNORECASE)
+_DURATION = rf"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>{'|'.join(_UNITS)})"
 _STATES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+
+
+def _found(pattern: str, text: str) -> bool:
+    """Compiled with the first use: every process imports this module, and few start others."""
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def api_key() -> str | None:
@@ -39,7 +43,7 @@ def for_children(*, sends: bool = False) -> dict[str, str]:
     proxied = sends and trust_env()
     return {
         name: value for name, value in os.environ.items()
-        if name in left or not (_SECRET_NAME.search(name) or (_PROXY_PASSWORD.match(f"{name}={value}") and not proxied))
+        if name in left or not (_found(_SECRET_NAME, name) or (_found(_PROXY_PASSWORD, f"{name}={value}") and not proxied))
     }  # fmt: skip
 
 
@@ -271,5 +275,5 @@ def _seconds(text: str) -> float:
 
 def duration_s(text: str) -> float | None:
     """The seconds of ``30s``, ``5m``, ``1.5h`` or ``200ms``; None for any other text."""
-    match = _DURATION.fullmatch(text)
+    match = re.fullmatch(_DURATION, text, re.IGNORECASE)
     return None if match is None else float(match["number"]) * _UNITS[match["unit"].lower()]

@@ -10,13 +10,16 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from aiperf import environment
 from aiperf.errors import ConfigError
+
+if TYPE_CHECKING:
+    import threading  # a help, which imports no plugin, needs none
 
 _GRACE_S = 5.0
 """How much later than the signal the process ends."""
@@ -41,7 +44,7 @@ class Imports:
         """Sentences by module: a module that took too long is not imported again."""
         self._running: dict[int, tuple[float, str]] = {}
         """When the process is to end, and what it says then."""
-        self._changed = threading.Condition()
+        self._lock: threading.Condition | None = None
         self._watch: threading.Thread | None = None
 
     @contextlib.contextmanager
@@ -72,6 +75,15 @@ class Imports:
             with self._changed:
                 del self._running[key]
 
+    @property
+    def _changed(self) -> threading.Condition:
+        """Held while the table changes; the first import is the main thread's."""
+        if self._lock is None:
+            import threading
+
+            self._lock = threading.Condition()
+        return self._lock
+
     def _limit(self) -> float:
         if self._limit_s is not None:
             return self._limit_s
@@ -81,6 +93,8 @@ class Imports:
             return environment.IMPORT_S
 
     def _watched(self, until: float, sentence: str) -> int:
+        import threading
+
         with self._changed:
             key = max(self._running, default=0) + 1
             self._running[key] = until, sentence
@@ -91,6 +105,8 @@ class Imports:
 
     def rest(self) -> None:
         """End the thread that watches, unless an import is under way: a fork must find no thread, and a program keeps none."""
+        if self._lock is None:
+            return
         with self._changed:
             watch = None if self._running else self._watch
             self._changed.notify_all()
@@ -124,6 +140,8 @@ def _put_back() -> Iterator[None]:
         if directory is not None and _directory() != directory:
             with contextlib.suppress(OSError):
                 os.chdir(directory)
+        import threading
+
         if threading.current_thread() is threading.main_thread():
             for number, handler in handlers.items():
                 if handler is not None and signal.getsignal(number) != handler:
@@ -141,6 +159,8 @@ def _directory() -> str | None:
 @contextlib.contextmanager
 def _alarm(limit_s: float) -> Iterator[None]:
     """Raise _Alarm after *limit_s*, and each second from then on; nothing where another owns the signal."""
+    import threading
+
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGALRM) not in (signal.SIG_DFL, _raise_alarm):
         yield
@@ -161,6 +181,10 @@ def _raise_alarm(number: int, frame: FrameType | None) -> None:
 
 def leave(code: int) -> int:
     """*code*, with which the process ends within 2 s, also where a plugin left a thread that doesn't."""
+    if "threading" not in sys.modules:
+        return code
+    import threading
+
     main = threading.main_thread()
     if any(thread is not main and not thread.daemon for thread in threading.enumerate()):
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from operator import attrgetter
+from types import TracebackType
 from typing import Any
 
 from aiperf.errors import AiperfError, PluginError
@@ -108,11 +109,7 @@ def blamed(who: object, what: str) -> Iterator[None]:
         raise failure(who, what, error) from error
 
 
-@contextlib.contextmanager
-def isolated(
-    who: object, report: Callable[[str], object], what: str = "failed", *,
-    passing: type[BaseException] | tuple[type[BaseException], ...] = (),
-) -> Iterator[None]:  # fmt: skip
+class isolated(contextlib.ContextDecorator):  # noqa: N801  # used as a function is
     """Stop an exception of a plugin's code here, and pass one sentence on it to *report*; works as a decorator, too.
 
     The sentence is ``WHO WHAT: TYPE: MESSAGE``; *who* is usually a :class:`PluginRef`.  The traceback goes to the debug log.
@@ -123,13 +120,31 @@ def isolated(
         with isolated(ref, self.warn):
             scores = grader.grade(expected, answer)
     """
-    try:
-        with calls.of(who):
-            yield
-    except passing:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
+
+    def __init__(
+        self, who: object, report: Callable[[str], object], what: str = "failed", *,
+        passing: type[BaseException] | tuple[type[BaseException], ...] = (),
+    ) -> None:  # fmt: skip
+        self._all = who, report, what, passing
+
+    def _recreate_cm(self) -> isolated:
+        """Of each call of a decorated function."""
+        who, report, what, passing = self._all
+        return isolated(who, report, what, passing=passing)
+
+    def __enter__(self) -> None:
+        self._call = calls.of(self._all[0])
+        self._call.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._call.__exit__(kind, error, trace)
+        who, report, what, passing = self._all
+        if error is None or isinstance(error, passing) or not isinstance(error, (Exception, SystemExit)):
+            return None
         report(failure(who, what, error).message)
+        return True
 
 
 def left_out(failures: Iterable[tuple[PluginRef, PluginError]]) -> list[str]:
