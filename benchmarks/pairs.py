@@ -190,6 +190,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there, too")
     options = parser.parse_args()
     pairs = Pairs(Checkout(options.base.resolve()), Checkout(HERE.parent), options.pairs, options.scale)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles its modules anew, the larger side longer
     with tempfile.TemporaryDirectory(prefix="pairs-") as folder:
         os.chdir(folder)  # neither side finds the other's files
         for name in options.rows:
