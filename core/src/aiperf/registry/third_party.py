@@ -128,7 +128,7 @@ class isolated(contextlib.ContextDecorator):  # noqa: N801  # used as a function
         self._all = who, report, what, passing
 
     def _recreate_cm(self) -> isolated:
-        """Of each call of a decorated function."""
+        """Each call of a decorated function has a block of its own."""
         who, report, what, passing = self._all
         return isolated(who, report, what, passing=passing)
 
