@@ -13,6 +13,7 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT
+trap 'exit 141' PIPE  # as in: make demo | head
 trap 'exit 143' TERM
 
 url=

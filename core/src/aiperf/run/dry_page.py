@@ -25,7 +25,7 @@ _SHORT_S = 100.0
 def page(plan: Plan, built: Plan, rehearsal: Rehearsal, files: Sequence[Path]) -> str:
     """*plan*: of the run.  *built*: the same with its data set and due times.  *files*: that the run would write."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    lines = _wrapped("Dry run: nothing is sent, no connection is opened, and no file is kept.", columns, "")
+    lines = _wrapped("Dry run: nothing is sent to a server under test, and no file of the run is kept.", columns, "")
     if plan.plugins.companions:
         left_out = "What the run asks servers before its load, whether they are ready or for their metrics, is left out."
         lines += _wrapped(left_out, columns, "")

@@ -221,10 +221,7 @@ class Connection:
             self.kernel_ns = seconds * 1_000_000_000 + nanoseconds
         else:
             self.kernel_ns, self.read_ns = 0, monotonic_ns()  # the only stamp: not before the bytes
-            if self.transport.stamped:
-                self.transport.stamps_missing += 1
-                if self.exchange is not None:
-                    self.exchange.flags |= NO_STAMP
+            self._unstamped()
         self._received(data)
 
     def _came(self, data: bytes | int, kernel_ns: int, read_ns: int, hidden: int) -> None:
@@ -236,11 +233,16 @@ class Connection:
         elif not data:
             self._ended()
         else:
-            if not kernel_ns and self.transport.stamped:
-                self.transport.stamps_missing += 1
-                if self.exchange is not None:
-                    self.exchange.flags |= NO_STAMP
+            if not kernel_ns:
+                self._unstamped()
             self._received(data)
+
+    def _unstamped(self) -> None:
+        """A read has no stamp of the kernel: told where one was asked for."""
+        if self.transport.stamped:
+            self.transport.stamps_missing += 1
+            if self.exchange is not None:
+                self.exchange.flags |= NO_STAMP
 
     def _received(self, data: bytes) -> None:
         """Plain bytes, stamped with the read that completed them."""
