@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import msgspec
 import pytest
-from aiperf_command_simulate.prometheus import Meters, exposition
+from aiperf_command_simulate.engines import EngineState, ModelState, engine_page
+from aiperf_command_simulate.families import exposition
+from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.truth import COMPLETED, REFUSED, Gaps, Truth, percentile, statistics_ms
 
 
@@ -104,11 +104,14 @@ def test_gaps_keep_a_tenth_of_a_percent():
 
 def test_the_exposition_counts_by_model_and_bucket():
     meters = {"m": Meters(), 'odd"name': Meters()}
-    meters["m"].prompt_tokens = 12
-    meters["m"].success["length"] += 2
+    meters["m"].admitted(12, 0, 16)
+    meters["m"].finished("length")
+    meters["m"].finished("length")
     for ns in (500_000, 1_000_000, 30_000_000, 10**15):
-        meters["m"].first_token.add(ns)
-    lines = exposition(meters, Counter({"m": 3}), Counter(), 0.5).splitlines()
+        meters["m"].observe("first_token", ns)
+    models = [ModelState(name, each, running=3 * (name == "m"), waiting=0) for name, each in meters.items()]
+    state = EngineState(models, used_blocks=4, blocks=8, block_size=16, drafts=False)
+    lines = exposition(engine_page("vllm").families(state), openmetrics=False).splitlines()
     about = 'engine="0",model_name="m"'
     assert f"vllm:num_requests_running{{{about}}} 3" in lines
     assert f"vllm:num_requests_waiting{{{about}}} 0" in lines

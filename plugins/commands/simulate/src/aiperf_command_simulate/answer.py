@@ -12,7 +12,7 @@ from aiperf_command_simulate.dialect import Ask, Dialect, EventWriter, Piece, Us
 from aiperf_command_simulate.engine import Sequence
 from aiperf_command_simulate.faults import BODIES, Faults
 from aiperf_command_simulate.http1 import Connection
-from aiperf_command_simulate.prometheus import Meters
+from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.truth import COMPLETED, CUT, ERROR_SAID, RESET, Record, Truth
 from aiperf_command_simulate.words import Wording
 
@@ -85,6 +85,7 @@ class Answer:
         tokens_per_chunk: int,
         framing: str,
         timed: bool,
+        block_size: int,
     ) -> None:
         self.connection = connection
         self.record = record
@@ -102,6 +103,7 @@ class Answer:
         self._tokens_per_chunk = tokens_per_chunk
         self._framing = framing
         self._timed = timed
+        self._block_size = block_size
         self._unfinished = 0
 
     def start(self, choices: ListOf[Choice]) -> None:
@@ -127,7 +129,7 @@ class Answer:
         last = choice.tokens_done == choice.length.tokens
         if last:
             self._unfinished -= 1
-            self.meters.success[choice.length.finish] += 1
+            self.meters.finished(choice.length.finish)
         if not self.ask.stream:
             if not self._unfinished:
                 self._whole()
@@ -226,9 +228,23 @@ class Answer:
     def _finish(self, outcome: str, now: int) -> None:
         self.over = True
         if outcome == COMPLETED:
-            self.meters.latency.add(now - self.record.received_mono_ns)
+            self._metered(now)
         self._ended(self, outcome)
         self.connection.release()
+
+    def _metered(self, now: int) -> None:
+        """The answer is complete: its times and lengths are seen from now on."""
+        record, meters = self.record, self.meters
+        meters.observe("latency", now - record.received_mono_ns)
+        meters.observe("output_tokens", record.completion_tokens)
+        made = now if record.made_mono_ns is None else record.made_mono_ns
+        if record.admitted_mono_ns is not None:
+            meters.observe("prefill", max(0, made - record.admitted_mono_ns))
+        meters.observe("decode", now - made)
+        if record.completion_tokens > 1:
+            meters.observe("per_token", (now - made) // (record.completion_tokens - 1))
+        if record.drafts is not None:
+            meters.drafted(record.drafts)
 
     def _stamp(self, choice: Choice) -> int:
         """Note the time of a piece, just before the socket gets it."""
@@ -238,9 +254,10 @@ class Answer:
         record.last_mono_ns, record.last_wall_ns = now, time.time_ns()
         if record.first_mono_ns is None:
             record.first_mono_ns, record.first_wall_ns = now, record.last_wall_ns
-            self.meters.first_token.add(now - record.received_mono_ns)
+            made = now if self.ask.stream or record.made_mono_ns is None else record.made_mono_ns
+            self.meters.observe("first_token", made - record.received_mono_ns)
         if choice.last_ns is not None:
-            self.meters.between_tokens.add(now - choice.last_ns)
+            self.meters.observe("between_tokens", now - choice.last_ns)
             self._truth.gaps.add(now - choice.last_ns)
         choice.last_ns = now
         return now
@@ -253,10 +270,9 @@ class Answer:
         record.admitted_mono_ns = min(
             (sequence.admitted_ns for sequence in sequences if sequence.admitted_ns is not None), default=None
         )
-        self.meters.prompt_tokens += record.prompt_tokens
-        self.meters.cached_tokens += record.cached_tokens
+        self.meters.admitted(record.prompt_tokens, record.cached_tokens, self._block_size)
         if record.admitted_mono_ns is not None:
-            self.meters.queued.add(max(0, record.admitted_mono_ns - record.received_mono_ns))
+            self.meters.observe("queued", max(0, record.admitted_mono_ns - record.received_mono_ns))
 
     def _usage(self) -> Usage:
         record = self.record

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from aiperf.sdk.options import Finite, Options, Word, option
 
+from aiperf_command_simulate.engines import ENGINES
+
 
 class SimulateOptions(Options):
     # Server
@@ -23,6 +25,10 @@ class SimulateOptions(Options):
         help="Requests whose rows /truth keeps; older ones are only counted.")
     truth_bodies: bool = option("--truth-bodies", default=False, group="Server",
         help="Keep the bodies of requests in their rows of /truth.")
+    metrics: Word = option("--metrics", default="vllm", group="Server", choices=ENGINES,
+        help="The engine whose families of metrics are served, at its path: /prometheus/metrics of trtllm, else /metrics.")
+    metrics_lag_s: Finite = option("--metrics-lag", default=0.0, ge=0, group="Server", metavar="SECONDS",
+        help="Counts appear on the page of metrics so long after what they count.")
 
     # Engine
     prefill_us_per_token: Finite = option("--prefill-us-per-token", default=20.0, ge=0, group="Engine", metavar="US",

@@ -9,8 +9,10 @@ import msgspec
 
 from aiperf_command_simulate.answer import Choice
 from aiperf_command_simulate.engine import Engine
+from aiperf_command_simulate.engines import EngineState, ModelState, engine_page
+from aiperf_command_simulate.families import OPENMETRICS, TEXT, exposition
 from aiperf_command_simulate.http1 import Connection, Request
-from aiperf_command_simulate.prometheus import CONTENT_TYPE, Meters, exposition
+from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.scenario import Scenario
 from aiperf_command_simulate.truth import Truth
 
@@ -26,10 +28,13 @@ class Pages:
     ) -> None:
         self._scenario, self._engine, self._truth, self._meters = scenario, engine, truth, meters
         self._created_s = created_s
+        self._engine_page = engine_page(scenario.metrics)
 
     @property
     def by_path(self) -> dict[str, Callable[[Connection, Request], None]]:
-        return {"/health": self.health, "/v1/models": self.models, "/metrics": self.metrics, "/truth": self.whole_truth}
+        pages = {"/health": self.health, "/v1/models": self.models, "/truth": self.whole_truth}
+        other = {} if self._engine_page.other is None else {"/metrics": self.other_metrics}
+        return {**pages, **other, self._engine_page.path: self.metrics}
 
     def health(self, connection: Connection, request: Request) -> None:
         connection.respond(200, b"", kind="text/plain")
@@ -43,15 +48,25 @@ class Pages:
         connection.respond(200, msgspec.json.encode({"object": "list", "data": rows}))
 
     def metrics(self, connection: Connection, request: Request) -> None:
+        openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
+        text = exposition(self._engine_page.families(self._state()), openmetrics=openmetrics)
+        connection.respond(200, text.encode(), kind=OPENMETRICS if openmetrics else TEXT)
+
+    def other_metrics(self, connection: Connection, request: Request) -> None:
+        assert self._engine_page.other is not None
+        connection.respond(200, msgspec.json.encode(self._engine_page.other(self._state())))
+
+    def _state(self) -> EngineState:
         def name(choice: Choice) -> str:
             return choice.answer.record.model if self._scenario.models else ANY_MODEL
 
         running = Counter(name(sequence.owner) for sequence in self._engine.running)
         waiting = Counter(name(sequence.owner) for sequence in self._engine.waiting())
-        cache = self._engine.cache
-        usage = len(cache) / cache.capacity if cache.capacity else 0.0
-        text = exposition(self._meters, running, waiting, usage)
-        connection.respond(200, text.encode(), kind=CONTENT_TYPE)
+        for meters in self._meters.values():
+            meters.settle()
+        models = [ModelState(model, meters, running[model], waiting[model]) for model, meters in self._meters.items()]
+        cache, scenario = self._engine.cache, self._scenario
+        return EngineState(models, len(cache), cache.capacity, scenario.engine.block_size, scenario.drafts is not None)
 
     def whole_truth(self, connection: Connection, request: Request) -> None:
         summary_only = request.query.get("summary", ["0"])[0] not in ("", "0", "false")

@@ -39,6 +39,8 @@ class Scenario(Struct, frozen=True):
     not_found: bool
     ready_after_ns: int
     ready_after_requests: int
+    metrics: str
+    metrics_lag_s: float
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -99,6 +101,8 @@ def scenario(options: Any) -> Scenario:
         not_found=options.not_found,
         ready_after_ns=_ns(options.ready_after_s, 1_000_000_000),
         ready_after_requests=options.ready_after_requests,
+        metrics=options.metrics,
+        metrics_lag_s=options.metrics_lag_s,
     )
 
 

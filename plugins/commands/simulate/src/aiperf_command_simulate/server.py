@@ -20,9 +20,9 @@ from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import FaultError, Faults
 from aiperf_command_simulate.http1 import Connection, Request
 from aiperf_command_simulate.lengths import Lengths
+from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
 from aiperf_command_simulate.prefix import block_keys, token_count
-from aiperf_command_simulate.prometheus import Meters
 from aiperf_command_simulate.scenario import Scenario
 from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
 from aiperf_command_simulate.words import Wording
@@ -63,7 +63,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._connection_numbers = 0
         self._answering: dict[Connection, tuple[Record, Answer | None]] = {}
-        self._meters = {name: Meters() for name in scenario.models or (ANY_MODEL,)}
+        self._meters = {name: Meters(scenario.metrics_lag_s) for name in scenario.models or (ANY_MODEL,)}
         self._routes = Routes(found() if routes is None else routes)
         self._created_s = int(time.time())
         self._pages = Pages(scenario, self.engine, self.truth, self._meters, self._created_s).by_path
@@ -85,9 +85,10 @@ class Server:
         if answer is None:
             del self._answering[connection]
             self.truth.end(record, CLIENT_GONE, time.monotonic_ns())
+            self._meters_of(record.model).count("failed")
             return
         answer.over = True
-        answer.meters.success["abort"] += 1
+        answer.meters.finished("abort")
         self._ended(answer, CLIENT_GONE)
 
     def answer(self, connection: Connection, request: Request) -> None:
@@ -184,9 +185,10 @@ class Server:
         opened = Opened(record.number, self._created_s, ask.model or ANY_MODEL, ask, faults, frame, call)
         answer = Answer(
             connection, record, ask, faults, dialect, frame, dialect.writer(opened),
-            self._meters[ask.model if scenario.models else ANY_MODEL], self.truth, self._ended,
+            self._meters_of(ask.model), self.truth, self._ended,
             tokens_per_chunk=faults.tokens_per_chunk or scenario.tokens_per_chunk,
             framing=faults.framing or scenario.framing, timed=scenario.request_metrics,
+            block_size=scenario.engine.block_size,
         )  # fmt: skip
         choices = []
         sequences = []
@@ -224,6 +226,7 @@ class Server:
         now = time.monotonic_ns()
         del self._answering[answer.connection]
         self.truth.end(answer.record, outcome, now)
+        answer.meters.count("completed" if outcome == COMPLETED else "failed")
         for choice in answer.choices:
             if choice.sequence is None:
                 continue
@@ -245,7 +248,7 @@ class Server:
         for sequence, _ in self.engine.advance(time.monotonic_ns()):
             choice = sequence.owner
             if not choice.answer.ask.prefill_only:
-                choice.answer.meters.generation_tokens += 1
+                choice.answer.meters.count("generated")
             choice.answer.token(choice)
         self._set_alarm()
 
@@ -269,6 +272,8 @@ class Server:
         if refusal.retry_after_s is not None and refusal.status in (429, 503):
             headers["Retry-After"] = str(math.ceil(refusal.retry_after_s))
         connection.respond(refusal.status, error, headers)
+        if dialect is not _NO_DIALECT:
+            self._meters_of(record.model).count("failed")
         self.truth.end(record, REFUSED if refusal.status < 500 else FAILED, time.monotonic_ns())
         connection.release()
 
@@ -276,6 +281,11 @@ class Server:
         if self._answering.get(connection, (None, None))[0] is record:  # the client hasn't left meanwhile
             del self._answering[connection]
             self._refuse(connection, record, refusal, dialect)
+
+    def _meters_of(self, model: str) -> Meters:
+        """Those of the model; of the first one where it is unknown."""
+        known = self._meters.get(model)
+        return next(iter(self._meters.values())) if known is None else known
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
